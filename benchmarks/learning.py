@@ -45,7 +45,7 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.preprocess.pipeline import Preprocessed, weighting_of_counts
 from xmlgp.runs.learn import learn_points
 from xmlgp.runs.stored import open_predictor
-from xmlgp.training.statistics import STATISTICS, statistics_of
+from xmlgp.training.trained import STATISTICS, statistics_of
 
 #: Share of the points that is trained on first, and batches of the rest.
 FIRST, BATCHES = 0.8, 4

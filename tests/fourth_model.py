@@ -16,7 +16,6 @@ from xmlgp.settings import shared
 from xmlgp.settings.fields import Settings, setting
 from xmlgp.training.inference import Inference
 from xmlgp.training.loop import Loop
-from xmlgp.training.trained import Trained
 
 __all__ = ["LOGISTIC", "LogisticClassifier", "LogisticSettings"]
 
@@ -73,8 +72,7 @@ class GradientAscent(Inference):
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
     """Train as every model does."""
     weighted = preprocessed.weigh(features).astype(settings.dtype)
-    loop = Loop(GradientAscent, weighted, labels, settings)
-    return Trained(*loop.run(progress, checkpoints=checkpoints))
+    return Loop(GradientAscent, weighted, labels, settings).run(progress, checkpoints=checkpoints)
 
 
 class LogisticPredictor(Predictor):

@@ -20,7 +20,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.pipeline import weight_features
-from xmlgp.training.learned import Earlier
+from xmlgp.training.trained import Earlier
 
 SMALL = {"topics": 4, "iterations": 8, "batch_size": 16, "weighting": "none", "dtype": "float64"}
 

@@ -27,8 +27,7 @@ from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.training.learned import Earlier
-from xmlgp.training.statistics import added, statistics_of
+from xmlgp.training.trained import Earlier, add_statistics, statistics_of
 
 SMALL = {
     "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "epochs": 4, "batch_size": 16,
@@ -71,7 +70,7 @@ def model(**chosen):
 
 def problem(earlier, batch=BATCH):
     """Return the arguments of `learn`."""
-    counts = added(earlier.parameters, statistics_of(batch.features, batch.labels))
+    counts = add_statistics(earlier.parameters, statistics_of(batch.features, batch.labels))
     grown = grow(earlier.preprocessed, earlier.settings, earlier.N + batch.N, counts["statistics.features"])
     return earlier, batch.features, batch.labels, grown
 

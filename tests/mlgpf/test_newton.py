@@ -7,15 +7,15 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 from tests.grids import each_value
-from xmlgp.mlgpf import newton
-from xmlgp.mlgpf.newton import DAMPING, newton_start
+from xmlgp.mlgpf import initial
+from xmlgp.mlgpf.initial import DAMPING, newton_start
 
 N, M, K = 60, 5, 7
 
 
 @pytest.fixture(autouse=True)
 def no_jitter(monkeypatch):
-    monkeypatch.setattr(newton, "JITTER", 0)
+    monkeypatch.setattr(initial, "JITTER", 0)
 
 
 def problem(seed=0, labels=K):
@@ -37,7 +37,7 @@ def step_of(cross, prior, positives, bias):
 
 @each_value(seed=list(range(3)), block=[2, 100])
 def test_full_rank_start_is_the_newton_step_of_every_label(monkeypatch, seed, block):
-    monkeypatch.setattr(newton, "BLOCK", block)
+    monkeypatch.setattr(initial, "LABEL_BLOCK", block)
     cross, prior, labels, bias = problem(seed)
     weights, loadings = newton_start(cross, prior, labels, bias, size=M)
     assert (weights.shape, loadings.shape) == ((M, M), (K, M))
@@ -66,7 +66,7 @@ def test_scale_multiplies_the_weight_of_points():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_directions_without_information_are_left_out(monkeypatch, dtype):
-    monkeypatch.setattr(newton, "JITTER", 1e-4)
+    monkeypatch.setattr(initial, "JITTER", 1e-4)
     cross, prior, labels, bias = problem(labels=2)
     # Two labels give two directions. Equal inducing inputs, and one without covariance with any point, add none.
     cross[:, 1], prior[1], prior[:, 1] = cross[:, 0], prior[0], prior[:, 0]

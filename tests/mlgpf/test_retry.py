@@ -8,9 +8,8 @@ from tests.mlgpf.test_train import PAIRED, prepared
 from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
-from xmlgp.mlgpf.train import train
+from xmlgp.mlgpf.train import RETRY_RATE, train
 from xmlgp.training.checkpoints import read_checkpoint
-from xmlgp.training.retry import RETRY_RATE
 
 
 @pytest.fixture

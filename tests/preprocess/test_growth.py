@@ -13,7 +13,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.training.statistics import STATISTICS, added, are_valid, statistics_of
+from xmlgp.training.trained import STATISTICS, add_statistics, statistics_are_valid, statistics_of
 
 N, N_KNOWN, D, D_KNOWN = 40, 25, 25, 18
 SMALL = {"basis_size": 6, "inducing_count": 5}
@@ -33,7 +33,7 @@ def counts_after(features, cuts):
     for start, stop in zip([0, *cuts], [*cuts, N], strict=True):
         width = D_KNOWN if start == 0 else D
         part = statistics_of(features[start:stop, :width], labels[start:stop])
-        total = part if total is None else added(total, part)
+        total = part if total is None else add_statistics(total, part)
     return total["statistics.features"]
 
 
@@ -115,9 +115,9 @@ def test_counts_are_those_of_points_with_a_feature_or_label():
     np.testing.assert_array_equal(found["statistics.features"], (features.toarray() != 0).sum(axis=0))
     np.testing.assert_array_equal(found["statistics.labels"], labels.toarray().sum(axis=0))
     assert {count.dtype for count in found.values()} == {np.dtype(np.int64)}
-    assert are_valid(found, D, 4)
+    assert statistics_are_valid(found, D, 4)
     before = {name: count[:3].copy() for name, count in found.items()}
-    total = added(before, found)
+    total = add_statistics(before, found)
     for name, count in found.items():
         np.testing.assert_array_equal(total[name], count + [*count[:3], *[0] * (len(count) - 3)])
         np.testing.assert_array_equal(before[name], count[:3])
@@ -126,9 +126,9 @@ def test_counts_are_those_of_points_with_a_feature_or_label():
 @pytest.mark.parametrize("name", STATISTICS)
 def test_untrusted_counts_are_checked(name):
     good = {"statistics.labels": np.arange(4), "statistics.features": np.arange(D)}
-    assert are_valid(good, D, 4)
-    assert are_valid({}, D, 4)
-    assert not are_valid({other: value for other, value in good.items() if other != name}, D, 4)
+    assert statistics_are_valid(good, D, 4)
+    assert statistics_are_valid({}, D, 4)
+    assert not statistics_are_valid({other: value for other, value in good.items() if other != name}, D, 4)
     for bad in (
         good[name][:-1],
         good[name] - 1,
@@ -136,4 +136,4 @@ def test_untrusted_counts_are_checked(name):
         good[name].astype(float),
         good[name][None],
     ):
-        assert not are_valid(good | {name: bad}, D, 4)
+        assert not statistics_are_valid(good | {name: bad}, D, 4)

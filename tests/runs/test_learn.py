@@ -25,7 +25,7 @@ from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.text.names import Names
 from xmlgp.training import checkpoints
-from xmlgp.training.statistics import STATISTICS
+from xmlgp.training.trained import STATISTICS
 
 SMALL = {"factors": 3, "label_weights": True, "regression_points": 0, "epochs": 2, "batch_size": 16}
 SETTINGS = MLGPFSettings(inducing="features", **SMALL)

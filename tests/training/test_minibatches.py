@@ -18,7 +18,7 @@ from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.training.minibatches import SAMPLERS, epoch_minibatches, make_batch, sample_by_frequency, sample_negatives
+from xmlgp.training.minibatches import SAMPLERS, SeededMinibatches, make_batch, sample_by_frequency, sample_negatives
 
 
 def rng(seed=0):
@@ -55,10 +55,11 @@ def check(pairs, labels, count):
         np.testing.assert_allclose(negative_weight, available / max(len(negatives), 1), rtol=1e-6)
 
 
-@given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9))
+@given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9), st.integers(0, 3))
 @DETERMINISTIC
-def test_an_epoch_has_every_point_once_in_batches_of_almost_equal_size(count, batch_size, seed):
-    pieces = epoch_minibatches(count, batch_size, rng(seed))
+def test_an_epoch_has_every_point_once_in_batches_of_almost_equal_size(count, batch_size, seed, epoch):
+    minibatches = SeededMinibatches(count, batch_size, seed)
+    pieces = [minibatches.rows(epoch, number) for number in range(len(minibatches))]
     assert sorted(np.concatenate(pieces)) == list(range(count))
     sizes = {len(piece) for piece in pieces}
     assert max(sizes) <= batch_size
@@ -66,11 +67,13 @@ def test_an_epoch_has_every_point_once_in_batches_of_almost_equal_size(count, ba
     assert len(pieces) == math.ceil(count / batch_size)
 
 
-def test_the_order_of_an_epoch_is_random():
-    first, again, other = (np.concatenate(epoch_minibatches(100, 7, rng(seed))) for seed in (0, 0, 1))
+def test_the_order_of_points_depends_on_the_seed_and_the_epoch():
+    first, again, other_seed, other_epoch = (
+        SeededMinibatches(100, 100, seed).rows(epoch, 0) for seed, epoch in ((0, 0), (0, 0), (1, 0), (0, 1))
+    )
     assert (first == again).all()
-    assert (first != other).any()
-    assert (first != np.arange(100)).any()
+    for other in other_seed, other_epoch, np.arange(100):
+        assert (first != other).any()
 
 
 @pytest.mark.parametrize(("dense_limit", "negatives"), [(0, None), (1 << 30, 3)])
@@ -78,7 +81,7 @@ def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives)
     dataset = small_dataset()
     rows = np.array([7, 0, 39])
     coordinates = Inputs(dataset.features, None, np.float32, dense_limit)
-    batch = make_batch(coordinates, dataset.labels, rows, negatives, rng())
+    batch = make_batch(coordinates, dataset.labels, rows, rng(), negatives=negatives)
     points = batch.points.coordinates
     np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, dataset.features.toarray()[rows])
     assert batch.points.residual.shape == (3,)
@@ -176,7 +179,7 @@ def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
     sampler = SAMPLERS[sampling](dataset.labels)
 
     def estimate(negatives, random=None):
-        batch = make_batch(coordinates, dataset.labels, all_rows, negatives, random, sampler)
+        batch = make_batch(coordinates, dataset.labels, all_rows, random, negatives=negatives, sampler=sampler)
         value, gradients = bound.value_and_gradients(parameters, batch)
         whole = (g.toarray(9) if isinstance(g, IndexedRows) else g for _, g in sorted(gradients.items()))
         return np.concatenate([[value], *map(np.ravel, whole)])

@@ -10,8 +10,7 @@ from xmlgp.bmlpl.parameters import initial_values, update_shapes
 from xmlgp.bmlpl.topics import log_prior_of_topics
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
-from xmlgp.training.optimisers import Adam
-from xmlgp.training.schedules import linear
+from xmlgp.training.optimisers import Adam, falling_rate
 
 __all__ = ["OnlineEM"]
 
@@ -87,7 +86,7 @@ class OnlineEM(BMLPLInference):
         number = epoch * self.steps_per_epoch + done
         self._adam.step_count = number
         total = self.epochs * self.steps_per_epoch
-        self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * linear(number / total))
+        self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * falling_rate(number / total))
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 

@@ -8,7 +8,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.training.statistics import STATISTICS, are_valid
+from xmlgp.training.trained import STATISTICS, statistics_are_valid
 
 __all__ = ["BMLPLPredictor"]
 
@@ -55,7 +55,7 @@ class BMLPLPredictor(Predictor):
             T > 0
             and (topics is None or min(topics, K) >= T)
             and are_valid_parameters(own, (D, K, T))
-            and are_valid(parameters, D, K)
+            and statistics_are_valid(parameters, D, K)
         )
 
     def prepare(self, features, output, with_std):

@@ -11,8 +11,7 @@ from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
-from xmlgp.training.statistics import statistics_of
-from xmlgp.training.trained import Trained
+from xmlgp.training.trained import Trained, statistics_of
 
 __all__ = ["BMLPL", "run_inference", "train"]
 
@@ -21,7 +20,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-    (`topic_shares`); and the counts of `xmlgp.training.statistics`.
+    (`topic_shares`); and the counts of `xmlgp.training.trained`.
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)

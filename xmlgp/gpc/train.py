@@ -2,7 +2,6 @@
 
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
-from xmlgp.training.trained import Trained
 
 __all__ = ["run_inference", "train"]
 
@@ -13,9 +12,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     The parameters are those that `GPC.parameter_names` lists.
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
-    return Trained(
-        *run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
-    )
+    return run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
 
 
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):

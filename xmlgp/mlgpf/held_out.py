@@ -27,18 +27,9 @@ POOL_TOLERANCE = 0.5
 
 
 def calibration_points(settings, labels):
-    """Return the points that training does not hold out, and those that it does.
+    """Return the points that training does not hold out, and those that it does, in ascending order, given Y, N×K.
 
-    Parameters
-    ----------
-    settings : MLGPFSettings
-    labels : csr_array, N×K
-        Y.
-
-    Returns
-    -------
-    trained, held : ndarray of int
-        In ascending order; none are held out if too few would have labels, or if the settings want no calibration.
+    None are held out if too few would have labels, or if the settings want no calibration.
     """
     N = labels.shape[0]
     share = 0.0
@@ -72,16 +63,7 @@ class HeldOutChoices(Inference):
 
     Points whose labels are all new to the model are left out. They are not in a test set either if the labels of a data
     set are those of its training points. If those that remain cannot judge, regression joins, and there is no
-    calibration.
-
-    Parameters
-    ----------
-    problem : Problem
-    held : ndarray of int
-        The held-out points.
-    before : callable
-        Returns the parameters of the model by name.
-    regression : Regression, optional
+    calibration. `before` returns the parameters of the model so far.
     """
 
     def __init__(self, problem, held, before, regression=None):
@@ -109,13 +91,7 @@ class HeldOutChoices(Inference):
         return 0
 
     def step(self, epoch, done):
-        """Choose.
-
-        Raises
-        ------
-        NumericalError
-            If a probability is not finite.
-        """
+        """Choose; NumericalError if a probability is not finite."""
         parameters, pooled = self._before(), True
         with hidden_label_weights(parameters, self._problem.features, self._trained):
             part = self._regression.fit(parameters) if self._regression else {}

@@ -1,4 +1,4 @@
-"""The method of MLGPF with inducing inputs, in a subspace or free: stochastic steps over all parameters."""
+"""The method of MLGPF with inducing inputs, in a subspace or free: stochastic steps for all parameters."""
 
 import numpy as np
 
@@ -8,10 +8,9 @@ from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
-from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
-from xmlgp.mlgpf.initial import initial_bias, random_rows
-from xmlgp.mlgpf.newton import newton_start
-from xmlgp.mlgpf.stochastic import Stochastic, default_rate, optimiser_of
+from xmlgp.mlgpf.held_out import HeldOutChoices
+from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
+from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.model import MemoryPart
 from xmlgp.training.minibatches import SAMPLERS
 
@@ -28,18 +27,13 @@ LEARNING_STEPS = 60
 
 
 class InducingMethod:
-    """h_p ~ GP(0, k) with inducing inputs ([S] section 3, [L] section 3); see `xmlgp.mlgpf.methods`.
-
-    Attributes
-    ----------
-    latent : Inducing
-    """
+    """The method of MLGPF with h_p ~ GP(0, k) and inducing inputs ([S] section 3, [L] section 3)."""
 
     has_label_weights = False
     learning_steps = LEARNING_STEPS
 
     def __init__(self, settings):
-        self._settings = settings
+        self.settings = settings
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
@@ -47,56 +41,28 @@ class InducingMethod:
 
     def coordinates(self, features, preprocessed, work):
         """Return the `Inputs` of training points, given X as read."""
-        return preprocessed.inputs(features, self._settings.dtype)
+        return preprocessed.inputs(features, self.settings.dtype)
 
     def samplers(self, labels):
         """Return the options of `make_batch` for points with these labels."""
-        settings = self._settings
+        settings = self.settings
         return {"negatives": settings.negatives, "sampler": SAMPLERS[settings.sampling](labels)}
 
-    def stages(self, problem, rate):
-        """Return the stages of training: stochastic steps, and the calibration on held-out points."""
-        trained, held = calibration_points(self._settings, problem.labels)
-        coordinates, labels = problem.coordinates, problem.labels
-        if len(held):
-            coordinates, labels = coordinates.select(trained), labels[trained]
-        steps = self._stochastic(coordinates, labels, problem.inducing, rate)
-        return [steps, HeldOutChoices(problem, held, steps.parameters)] if len(held) else [steps]
+    def start(self, coordinates, labels, inducing, random):
+        """Return the bound and its initial parameters, for points to train on and the initial A or Z."""
+        return Bound(self.latent, self.expectations), self.initial(coordinates, labels, inducing, random)
 
-    def _stochastic(self, coordinates, labels, inducing, rate):
-        settings = self._settings
-        random = np.random.default_rng(settings.seed)
-        parameters = self.initial(coordinates, labels, inducing, random)
-        return Stochastic(
-            Bound(self.latent, self.expectations),
-            parameters,
-            coordinates,
-            labels,
-            settings,
-            random,
-            self.samplers(labels),
-            batch_size=settings.batch_size,
-            epochs=settings.epoch_count(labels.shape[0]),
-            rate=rate or default_rate(settings),
-        )
+    def later_stages(self, problem, steps, trained, held):
+        """Return the stages after the stochastic steps: the calibration, if points are held out."""
+        return [HeldOutChoices(problem, held, steps.parameters)] if len(held) else []
 
     def initial(self, coordinates, labels, inducing, random):
-        """Return initial parameters by name, with a Newton step if so set.
+        """Return initial parameters by name, given the points to train on and the initial A or Z.
 
         b is at the log odds of each label's frequency, Φ ~ N(0, 1/P) and the means of q(u_p) are small and random. A
-        Newton step replaces Φ and the means.
-
-        Parameters
-        ----------
-        coordinates : Inputs
-            Of the N training points.
-        labels : csr_array, N×K
-            Y.
-        inducing : ndarray, M×R or M×D
-            Initial A or Z.
-        random : numpy.random.Generator
+        Newton step replaces Φ and the means, if so set.
         """
-        settings, dtype = self._settings, np.dtype(self._settings.dtype)
+        settings, dtype = self.settings, np.dtype(self.settings.dtype)
         kernel, posterior, P = self.latent.kernel, self.latent.posterior, settings.factor_count
         # Fortran order, which the products of `inner_products` are fastest with.
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
@@ -124,7 +90,7 @@ class InducingMethod:
             chunk = slice(first, first + CHUNK)
             cross[chunk], _, _ = kernel.forward_points(Points(*coordinates.rows(rows[chunk])), between)
         weights, loadings = newton_start(
-            cross, K_Z, labels[rows], parameters["bias"], self._settings.factor_count, count / len(rows)
+            cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, count / len(rows)
         )
         size = loadings.shape[1]
         parameters[posterior.parameter_names[0]][:, :size] = posterior.mean_from_alpha(weights, K_Z)
@@ -158,7 +124,7 @@ class InducingMethod:
 
     def memory(self, dataset):
         """Return the largest arrays of training (list of `MemoryPart`)."""
-        settings = self._settings
+        settings = self.settings
         copies = 1 + len(optimiser_of(settings).statistics)
         size = copies * np.dtype(settings.dtype).itemsize * dataset.K * settings.factor_count
         return [MemoryPart("the latent functions", size, "fewer factors lower that")]

@@ -1,11 +1,29 @@
-"""Initial loadings and biases of MLGPF, the same for all methods."""
+"""Initial loadings, means and biases of MLGPF: random ones, and in closed form."""
 
 import numpy as np
+import scipy.linalg
+from scipy.special import expit
 
-__all__ = ["initial_bias", "random_rows"]
+from xmlgp.linear_algebra import dense, sparse
+
+__all__ = ["DAMPING", "initial_bias", "newton_start", "random_rows"]
 
 #: Number of rows that are drawn at a time, in double precision.
 ROW_BLOCK = 1 << 14
+
+#: Share of the step that is taken: a whole one fits the training points so well that training learns little from them.
+#: The best of 0.3, 0.5 and 1 on validation points of Bibtex and Delicious.
+DAMPING = 0.3
+
+#: Multiple of the mean diagonal of K_Z that is added to the diagonal; K_Z can be singular and has single precision.
+JITTER = 1e-4
+
+#: Directions with less than this share of the largest information, or of the largest part of the step, are rounding
+#: errors of single precision.
+NEGLIGIBLE = 1e-6
+
+#: Number of labels processed at a time.
+LABEL_BLOCK = 8192
 
 
 def random_rows(count, width, random, dtype):
@@ -25,3 +43,54 @@ def initial_bias(labels, dtype):
     point_count, label_count = labels.shape
     counts = np.bincount(labels.indices, minlength=label_count) + 0.5
     return np.log(counts / (point_count + 1 - counts)).astype(dtype)
+
+
+def newton_start(cross, prior, labels, bias, size, scale=1.0):
+    """Return weights, M×S, and loadings Φ, K×S, of f = b + K_XZ weights Φᵀ, given K_XZ, N×M, K_Z and Y, N×K.
+
+    From f = b, one step of Newton's method towards the posterior mode of a GP classifier is a ridge regression on the
+    residuals of the label. All labels share its eigenvectors, so all steps cost little more than one. For label k, with
+    π = σ(b_k) and w_k = π(1 − π), the step is g_k = (w_k K_ZX K_XZ + K_Z)⁻¹ K_ZX (y_k − π), if each point stands for
+    `scale` points. The result is `DAMPING` times the minimum of Σ_ik w_k (f_ik − b_k − k(x_i, Z) g_k)² over rank P
+    (`size`). Rows of Φ have mean square length one, as random ones have. S is P, or less if the step has fewer
+    significant directions.
+    """
+    dtype = cross.dtype
+    prior = prior.astype(np.float64)
+    prior[np.diag_indices_from(prior)] += JITTER * np.trace(prior) / len(prior)
+    information = scale * dense.gram(cross).astype(np.float64)
+    none = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
+    # Inducing inputs without features have no covariance. Training itself reports values that are not finite.
+    if not (len(bias) and np.trace(prior) > 0 and np.isfinite(information.sum() + prior.sum())):
+        return none
+    try:
+        information, directions = scipy.linalg.eigh(information, prior)
+    except np.linalg.LinAlgError:
+        return none
+    significant = information > NEGLIGIBLE * information[-1]
+    information, directions = information[significant], directions[:, significant]
+    projected = dense.product(cross, directions.astype(dtype))
+    totals = projected.sum(axis=0, dtype=np.float64)
+    by_label = labels.T.tocsr().astype(dtype)
+    count = len(bias)
+
+    def steps(start):
+        """Return the steps of a block of labels in the basis of eigenvectors, and their weights √w."""
+        probability = expit(bias[start : start + LABEL_BLOCK].astype(np.float64))[:, None]
+        weight = probability * (1 - probability)
+        residual = scale * (sparse.product(by_label[start : start + LABEL_BLOCK], projected) - probability * totals)
+        step = residual / (weight * information + 1)
+        return step * np.sqrt(weight * information), np.sqrt(weight)
+
+    moment = sum(dense.gram(steps(start)[0]) for start in range(0, count, LABEL_BLOCK))
+    squares, vectors = np.linalg.eigh(moment)
+    found = min(size, int(np.count_nonzero(squares > NEGLIGIBLE * squares.max(initial=0))))
+    chosen = np.ascontiguousarray(vectors[:, ::-1][:, :found])
+    loadings = np.empty((count, chosen.shape[1]), dtype)
+    for start in range(0, count, LABEL_BLOCK):
+        step, root = steps(start)
+        loadings[start : start + LABEL_BLOCK] = step @ chosen / root
+    length = np.sqrt(np.square(loadings, dtype=np.float64).sum() / max(1, count)) or 1.0
+    loadings /= dtype.type(length)
+    weights = DAMPING * length * (directions @ (chosen / np.sqrt(information)[:, None]))
+    return weights.astype(dtype), loadings

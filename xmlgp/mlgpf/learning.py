@@ -14,10 +14,9 @@ from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
 from xmlgp.preprocess.growth import with_columns
 from xmlgp.runtime.progress import silent
+from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop
-from xmlgp.training.stages import Stages
-from xmlgp.training.statistics import STATISTICS, TRAIN_AGAIN, added, statistics_of
-from xmlgp.training.trained import Trained
+from xmlgp.training.trained import STATISTICS, TRAIN_AGAIN, Trained, add_statistics, statistics_of
 from xmlgp.work import THIS_MACHINE
 
 __all__ = ["LearningOn", "learn"]
@@ -45,43 +44,18 @@ FILLS = {"regression.scales": 1.0}
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
     """Learn on: the posterior of what a trained MLGPF knows is the prior of what a batch of points says.
 
-    The bound that is maximised is that of training over the points of the batch, with KL[q(u) ‖ q₀(u)] and
-    KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of the batch have; q₀ is
-    the posterior in the model. Kernel, inducing inputs and the loadings of known labels have no posterior and stay, and
-    so does the calibration. The bias of each label changes as the log odds of its frequency. New labels get loadings
-    and label weights, new features weights. A regression on all points gets the new ones
-    (`xmlgp.gp.exact_gp.add_points`).
+    See `Model.learn`. The bound that is maximised is that of training over the points of the batch, with
+    KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of
+    the batch have; q₀ is the posterior in the model. Kernel, inducing inputs and the loadings of known labels have no
+    posterior and stay, and so does the calibration. The bias of each label changes as the log odds of its frequency.
+    New labels get loadings and label weights, new features weights. A regression on all points gets the new ones
+    (`xmlgp.gp.exact_gp.add_points`). The history is that of this batch.
 
-    Parameters
-    ----------
-    earlier : Earlier
-    features : csr_array, n×D
-        X of the batch as read; D may be larger than that of the model.
-    labels : csr_array of bool, n×K
-        Y of the batch; K may be larger than that of the model.
-    preprocessed : Preprocessed
-        With the weighting of all points so far and D features.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    checkpoints : CheckpointWriter, optional
-        Writes checkpoints, and holds the one to resume from.
-
-    Returns
-    -------
-    Trained
-        The history is that of this batch.
-
-    Raises
-    ------
-    SettingsError
-        If an earlier version trained the model, so that it lacks what is needed.
-    TrainingDiverged
-        If the bound or a parameter becomes non-finite.
-    ModelFolderError
-        If the checkpoint is damaged.
+    Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
+    and ModelFolderError as training does.
     """
     settings = earlier.settings
-    method = settings.method.load()(settings)
+    method = settings.load_method()
     _check(earlier.parameters, method)
     batch = statistics_of(features, labels)
     grown = _grown(earlier, batch, features.shape[0])
@@ -125,7 +99,7 @@ def _grown(earlier, batch, count):
     weights = LabelWeights.of(old)
     if weights:
         grown |= weights.grown(K, D).parameters()
-    grown |= added(old, batch)
+    grown |= add_statistics(old, batch)
     before = np.zeros(K, np.int64)
     before[: earlier.K] = old["statistics.labels"]
     change = _log_odds(grown["statistics.labels"], earlier.N + count)
@@ -152,17 +126,7 @@ class LearningOn(Stages):
     stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
     which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. The sweep moves the
     label weights, if the model has them. In it the mean of the earlier points stands for these (`MeanPoint`).
-
-    Parameters
-    ----------
-    method : InducingMethod or WeightSpaceMethod
-    coordinates : Inputs
-        Of the n points.
-    labels : csr_array, n×K
-        Y.
-    parameters : mapping of str to ndarray
-        With room for new labels and features.
-    earlier : Earlier
+    `parameters` have room for new labels and features.
     """
 
     advice = "train again on all points"
@@ -188,22 +152,19 @@ class LearningOn(Stages):
         # What a label without points has was drawn at random.
         chosen["loadings"][self._before == 0] = 0
         self._used, coordinates, bound, latent = self._method.prior(self._features, coordinates, self._whole)
-        self._latent_names = [name for name in latent if name not in bound.fixed]
         batches = -(-n // settings.batch_size)
         return Stochastic(
+            self._method,
             bound,
             latent | chosen,
             coordinates,
             self._labels,
-            settings,
             # Other random numbers than those of the earlier points.
             np.random.default_rng([settings.seed, 5, self._earlier]),
-            self._method.samplers(self._labels),
             batch_size=settings.batch_size,
             epochs=max(LEAST_EPOCHS, -(-self._method.learning_steps // batches)),
             rate=RATE_SHARE * default_rate(settings),
             free=(self._before <= counts) & (n - counts >= LEAST_NEGATIVES),
-            trained=lambda parameters: self._method.trained(bound, parameters),
         )
 
     def _sweep_data(self):

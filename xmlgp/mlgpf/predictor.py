@@ -22,7 +22,7 @@ from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread, single_thread
-from xmlgp.training import statistics
+from xmlgp.training.trained import statistics_are_valid
 
 __all__ = ["MLGPFPredictor"]
 
@@ -66,7 +66,7 @@ class MLGPFPredictor(Predictor):
         self._parameters = parameters
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
-            self._latent = settings.method.load()(settings).predict(parameters)
+            self._latent = settings.load_method().predict(parameters)
         weights = LabelWeights.of(parameters)
         self._utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
         self._regression = _Regression(parameters, feature_count) if "regression.weights" in parameters else None
@@ -82,9 +82,9 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
             and all(value.ndim == 0 for name, value in parameters.items() if name.endswith(KERNEL_SCALARS))
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and settings.method.load()(settings).are_valid(parameters, D)
+            and settings.load_method().are_valid(parameters, D)
             and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
-            and statistics.are_valid(parameters, D, K)
+            and statistics_are_valid(parameters, D, K)
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
@@ -234,7 +234,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(("label_weights.", "regression.", "statistics."))}
     return (
-        others - {"calibration"} == {*settings.method.load()(settings).parameter_names, "loadings", "bias"}
+        others - {"calibration"} == {*settings.load_method().parameter_names, "loadings", "bias"}
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

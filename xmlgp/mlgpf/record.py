@@ -22,7 +22,7 @@ def _review(settings, description):
 
 
 def _memory(settings, dataset):
-    return settings.method.load()(settings).memory(dataset)
+    return settings.load_method().memory(dataset)
 
 
 MLGPF = Model(

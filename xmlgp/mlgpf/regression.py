@@ -28,15 +28,7 @@ class Regression(Inference):
     """A stage of one step that fits the regression on all points, unless held-out points decided against it.
 
     Features are scaled by the roots of the relevances that the latent functions have learned. If they are too large
-    for regression there is none, since the model is trained.
-
-    Parameters
-    ----------
-    problem : Problem
-    trained, held : ndarray of int
-        Points that are not held out, and those that are.
-    before : callable
-        Returns the parameters of the model by name.
+    for regression there is none, since the model is trained. `before` returns the parameters of the model so far.
     """
 
     def __init__(self, problem, trained, held, before):
@@ -103,16 +95,7 @@ def regression_parameters(features, labels, fitted):
 def learn_regression(parameters, earlier, features, labels, weighting):
     """Return the parameters of the regression with the points of a batch (`xmlgp.gp.exact_gp.add_points`).
 
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        With rows for new labels and features.
-    earlier : Earlier
-    features : csr_array, n×D
-        Weighted, of the batch.
-    labels : csr_array, n×K
-    weighting : Weighting
-        Of all points so far.
+    `parameters` have rows for new labels and features. The `weighting` of all points has weighted `features`, n×D.
     """
     arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
     (D, K), count = (features.shape[1], labels.shape[1]), len(arrays["weights"])

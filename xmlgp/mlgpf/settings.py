@@ -7,7 +7,6 @@ from typing import ClassVar
 from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
-from xmlgp.training.schedules import default_epochs
 
 __all__ = ["MLGPFSettings"]
 
@@ -69,6 +68,9 @@ WEIGHT_SPACE = Method(
 
 #: The methods, by the inducing inputs.
 METHODS = {"subspace": INDUCING, "free": INDUCING, "features": WEIGHT_SPACE}
+
+#: Largest default number of epochs.
+MOST_EPOCHS = 60
 
 #: Least number of minibatches in weight space. With few, 60 epochs are too few steps.
 LEAST_BATCHES = 10
@@ -222,14 +224,19 @@ class MLGPFSettings(Settings):
         """The number of latent functions, P."""
         return self.factors or FACTORS
 
+    def load_method(self):
+        """Return an object of the class that implements the method."""
+        return self.method.load()(self)
+
     def points_in_batch(self, N):
-        """Return the largest number of points in a minibatch of N points in weight space: at most a tenth of them."""
-        return min(self.batch_size, max(1, N // LEAST_BATCHES))
+        """Return the largest number of points in a minibatch of N points: in weight space at most a tenth of them."""
+        most = max(1, N // LEAST_BATCHES) if self.method is WEIGHT_SPACE else self.batch_size
+        return min(self.batch_size, most)
 
     def epoch_count(self, N):
-        """Return the number of epochs for N points."""
-        size = self.points_in_batch(N) if self.method is WEIGHT_SPACE else self.batch_size
-        return self.epochs or default_epochs(N, size, self.method.steps, self.method.least_epochs)
+        """Return the number of epochs for N points: by default enough for the steps of the method, within limits."""
+        enough = round(self.method.steps * self.points_in_batch(N) / max(1, N))
+        return self.epochs or min(max(self.method.least_epochs, enough), MOST_EPOCHS)
 
     def for_shape(self, N, D, K):
         """Return the settings with the inducing inputs and the number of latent functions for a data set of this shape.

@@ -6,8 +6,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.sweep import PAIR_COST
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import make_batch
-from xmlgp.training.optimisers import OPTIMISERS
-from xmlgp.training.schedules import linear
+from xmlgp.training.optimisers import OPTIMISERS, falling_rate
 
 __all__ = ["BOUND_EVERY", "Stochastic", "default_rate", "optimiser_of"]
 
@@ -26,53 +25,18 @@ def default_rate(settings):
 
 
 class Stochastic(Inference):
-    """Maximise a bound by Adam, AdaGrad or AdaDelta over minibatches of almost equal size.
+    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points, of almost equal size.
 
-    The learning rate is constant for half of the steps, then falls to zero.
-
-    Parameters
-    ----------
-    bound : Bound
-    parameters : dict of str to ndarray
-        Those that the bound does not fix are changed in place.
-    coordinates : Inputs
-        Of the N points.
-    labels : csr_array, N×K
-        Y.
-    settings : MLGPFSettings
-    random : numpy.random.Generator
-    samplers : dict
-        Options of `make_batch` that say which negatives are used.
-    batch_size, epochs : int
-    rate : float
-        Initial learning rate.
-    free : ndarray of bool, K, optional
-        Labels whose loadings change; all by default.
-    trained : callable, optional
-        Returns the parameters of the model, given those that were changed.
+    The learning rate is `rate` for half of the steps, then falls to zero. Parameters that the bound does not fix are
+    changed in place; loadings only of the labels that are `free` (ndarray of bool, K), by default of all.
     """
 
-    def __init__(
-        self,
-        bound,
-        parameters,
-        coordinates,
-        labels,
-        settings,
-        random,
-        samplers,
-        *,
-        batch_size,
-        epochs,
-        rate,
-        free=None,
-        trained=dict,
-    ):
-        self.random, self.epochs, self._rate, self._free, self._settings = random, epochs, rate, free, settings
-        self._bound, self._parameters, self._trained = bound, parameters, trained
-        self._coordinates, self._labels, self._samplers = coordinates, labels, samplers
+    def __init__(self, method, bound, parameters, coordinates, labels, random, *, batch_size, epochs, rate, free=None):
+        self.random, self.epochs, self._rate, self._free = random, epochs, rate, free
+        self._method, self._bound, self._parameters = method, bound, parameters
+        self._coordinates, self._labels, self._samplers = coordinates, labels, method.samplers(labels)
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
-        self._optimiser = optimiser_of(settings)(self._moving)
+        self._optimiser = optimiser_of(method.settings)(self._moving)
         N = labels.shape[0]
         self.steps_per_epoch = -(-N // batch_size)
         self._steps = self.epochs * self.steps_per_epoch
@@ -81,11 +45,11 @@ class Stochastic(Inference):
 
     def cost(self, epoch, done):
         """Return the time of a step in multiplications, in weight space, where sweeps follow."""
-        N, K = self._labels.shape
+        (N, K), settings = self._labels.shape, self._method.settings
         points = N / self.steps_per_epoch
         # All points of a minibatch share its labels.
-        count = self._settings.label_sample + points * self._labels.nnz / N
-        return points * min(K, count) * (3 * self._settings.factor_count + PAIR_COST)
+        count = settings.label_sample + points * self._labels.nnz / N
+        return points * min(K, count) * (3 * settings.factor_count + PAIR_COST)
 
     def step(self, epoch, done):
         """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before.
@@ -103,7 +67,7 @@ class Stochastic(Inference):
         if not done:
             self._order[:] = order
         self._optimiser.step_count = number
-        self._optimiser.step(self._parameters, gradients, self._rate * linear(number / self._steps))
+        self._optimiser.step(self._parameters, gradients, self._rate * falling_rate(number / self._steps))
         return value if wanted else None
 
     def end(self):
@@ -118,7 +82,7 @@ class Stochastic(Inference):
 
     def parameters(self, epochs=None):
         """Return the parameters of the model by name; steps may change these arrays."""
-        return self._trained(self._parameters)
+        return self._method.trained(self._bound, self._parameters)
 
 
 def _part(order, count, number):

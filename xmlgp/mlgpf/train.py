@@ -4,37 +4,29 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.stochastic import default_rate
+from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.runtime.progress import silent
-from xmlgp.training.loop import Loop
-from xmlgp.training.retry import RetryOnDivergence
-from xmlgp.training.stages import Stages
-from xmlgp.training.statistics import statistics_of
-from xmlgp.training.trained import Trained
+from xmlgp.training.inference import Stages
+from xmlgp.training.loop import Loop, TrainingDiverged
+from xmlgp.training.trained import Trained, statistics_of
 from xmlgp.work import THIS_MACHINE
 
-__all__ = ["Problem", "Training", "run_inference", "train"]
+__all__ = ["RETRY_RATE", "Problem", "Training", "run_inference", "train"]
+
+#: Factor of the learning rate in the second attempt, after training diverged.
+RETRY_RATE = 0.25
 
 
 class Problem(NamedTuple):
     """What the stages of a training need.
 
-    Attributes
-    ----------
-    settings : MLGPFSettings
-    coordinates : Inputs
-        Of the N training points.
-    labels : csr_array, N×K
-        Y.
-    inducing : ndarray, M×R or M×D, or None
-        Initial A or Z.
-    features : csr_array, N×D, or None
-        X as read, and `preprocessed`, where points are held out.
-    work : ThisMachine or DaskCluster
-    progress : callable
+    `coordinates` are the `Inputs` of the N points, `labels` Y, N×K, and `inducing` the initial A or Z or None. Where
+    points are held out, `features` are X as read, and `preprocessed` is needed.
     """
 
     settings: MLGPFSettings
@@ -48,22 +40,33 @@ class Problem(NamedTuple):
 
 
 class Training(Stages):
-    """The stages of the method that the settings of a `Problem` name.
+    """The stages that train on a `Problem`: stochastic steps, and what the method has after them.
 
-    Parameters
-    ----------
-    method : InducingMethod or WeightSpaceMethod
-    problem : Problem
-    rate : float, optional
-        Learning rate, if not that of the settings; the history has it then.
+    A learning rate that is not that of the settings is in the history.
     """
 
     advice = "try a lower learning_rate or another weighting"
     advice_at_start = "try another weighting, lengthscale or diagonal"
 
     def __init__(self, method, problem, rate=None):
-        super().__init__(method.stages(problem, rate))
-        self._other_rate = {} if rate in (None, default_rate(problem.settings)) else {"learning_rate": rate}
+        settings, coordinates, labels = problem.settings, problem.coordinates, problem.labels
+        default = default_rate(settings)
+        self._other_rate = {} if rate in (None, default) else {"learning_rate": rate}
+        trained, held = calibration_points(settings, labels)
+        if len(held):
+            coordinates, labels = coordinates.select(trained), labels[trained]
+        N, random = labels.shape[0], np.random.default_rng(settings.seed)
+        steps = Stochastic(
+            method,
+            *method.start(coordinates, labels, problem.inducing, random),
+            coordinates,
+            labels,
+            random,
+            batch_size=settings.points_in_batch(N),
+            epochs=settings.epoch_count(N),
+            rate=rate or default,
+        )
+        super().__init__([steps, *method.later_stages(problem, steps, trained, held)])
 
     def notes(self):
         """Return the notes of the stages, and the learning rate if it is not that of the settings."""
@@ -71,77 +74,53 @@ class Training(Stages):
 
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None, work=THIS_MACHINE):
-    """Train MLGPF as its settings say.
+    """Train MLGPF as its settings say; see `Model.train`.
 
     Some points are held out (`calibration_points`). On them probabilities are calibrated, and in weight space it is
-    decided whether regression on all points joins (`HeldOutChoices`). If training diverges, it restarts once with a
-    lower learning rate (`RetryOnDivergence`).
+    decided whether regression on all points joins (`HeldOutChoices`). If training diverges, it restarts once with
+    `RETRY_RATE` times the learning rate. `work` computes the sweeps of weight space; stochastic steps are made here.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    labels : csr_array of bool, N×K
-        Y.
-    preprocessed : Preprocessed
-    settings : MLGPFSettings
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    checkpoints : CheckpointWriter, optional
-        Writes checkpoints, and holds the one to resume from.
-    work : ThisMachine or DaskCluster
-        Computes the sweeps of weight space; stochastic steps are made here.
-
-    Returns
-    -------
-    Trained
-
-    Raises
-    ------
-    TrainingDiverged
-        If the bound or a parameter becomes non-finite in the second attempt as well.
-    ModelFolderError
-        If the checkpoint is damaged.
-    ClusterError
-        If the cluster is lost.
+    Raises TrainingDiverged if a computation becomes non-finite in the second attempt as well, ModelFolderError if the
+    checkpoint is damaged, and ClusterError if the cluster is lost.
     """
     # Held-out points do not change the number of epochs.
     settings = dataclasses.replace(settings, epochs=settings.epoch_count(labels.shape[0]))
-    method = settings.method.load()(settings)
+    method = settings.load_method()
     coordinates = method.coordinates(features, preprocessed, work)
     problem = Problem(settings, coordinates, labels, preprocessed.inducing, features, preprocessed, work, progress)
-    attempts = RetryOnDivergence(lambda rate: Loop(Training, method, problem, rate), default_rate(settings))
-    parameters, history = attempts.run(progress, None, checkpoints)
+    parameters, history = _train_twice(method, problem, progress, checkpoints)
     return Trained(parameters | statistics_of(features, labels), history)
 
 
+def _train_twice(method, problem, progress, checkpoints):
+    """Train; if that diverges after the first step, train once more with a lower learning rate.
+
+    A second attempt that diverges before its first step would have the same starting point. Checkpoints hold the
+    learning rate in use, and how the first attempt failed.
+    """
+    rate, failure = default_rate(problem.settings), None
+    resume_from = checkpoints and checkpoints.resume_from
+    if resume_from:
+        with resume_from.checked():
+            rate, failure = resume_from.facts["learning_rate"], resume_from.facts["first_failure"]
+    while True:
+        facts = {"learning_rate": rate, "first_failure": failure}
+        try:
+            return Loop(Training, method, problem, rate).run(progress, None, checkpoints, facts)
+        except TrainingDiverged as error:
+            if failure is not None:
+                raise TrainingDiverged(f"{error.reason} ({failure})", error.steps, error.advice) from error
+            if not error.steps:
+                raise
+            failure = f"a first attempt with learning rate {rate:g} diverged {error.when}"
+        rate *= RETRY_RATE
+
+
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
-    """Maximise the bound over all given points, without held-out points, regression or second attempt.
+    """Maximise the bound over all points, without held-out points, regression or a second attempt; see `Loop.run`.
 
-    Parameters
-    ----------
-    coordinates : Inputs
-        Of the N training points.
-    labels : csr_array, N×K
-        Y.
-    inducing : ndarray, M×R or M×D
-        Initial A or Z.
-    settings, progress, checkpoints
-        As in `train`; there is no calibration.
-    after_epoch : callable, optional
-        See `Loop.run`.
-
-    Returns
-    -------
-    parameters : dict of str to ndarray
-    history : list of dict
-
-    Raises
-    ------
-    TrainingDiverged, ModelFolderError
-        As `train` does.
+    `coordinates` are the `Inputs` of the N points, `labels` Y, N×K, and `inducing` the initial A or Z.
     """
     settings = dataclasses.replace(settings, calibration=False, regression_points=0)
-    method = settings.method.load()(settings)
     problem = Problem(settings, coordinates, labels, inducing, progress=progress)
-    return Loop(Training, method, problem).run(progress, after_epoch, checkpoints)
+    return Loop(Training, settings.load_method(), problem).run(progress, after_epoch, checkpoints)

@@ -17,7 +17,7 @@ from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.regression import Regression, may_pool
-from xmlgp.mlgpf.stochastic import Stochastic, default_rate, optimiser_of
+from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.sweep import Sweep, SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
@@ -49,37 +49,36 @@ CURVATURE = 0.05
 
 
 class WeightSpaceMethod:
-    """Latent functions with a weight for each feature (`xmlgp.gp.weight_space`); see `xmlgp.mlgpf.methods`."""
+    """Latent functions with a weight for each feature (`xmlgp.gp.weight_space`)."""
 
     has_label_weights = True
     learning_steps = LEARNING_STEPS
     parameter_names = (*POSTERIOR, PRIOR)
 
     def __init__(self, settings):
-        self._settings = settings
+        self.settings = settings
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
     def coordinates(self, features, preprocessed, work):
         """Return the `Inputs` of training points, given X as read: weighted features."""
-        return Inputs(weigh_points(features, preprocessed.weighting, work), None, self._settings.dtype, sparse=True)
+        return Inputs(weigh_points(features, preprocessed.weighting, work), None, self.settings.dtype, sparse=True)
 
     def samplers(self, labels):
         """Return the options of `make_batch` for points with these labels."""
-        return {"label_sampler": LabelSampler(labels, self._settings.label_sample)}
+        return {"label_sampler": LabelSampler(labels, self.settings.label_sample)}
 
-    def stages(self, problem, rate):
-        """Return the stages of training.
+    def start(self, coordinates, labels, inducing, random):
+        """Return the bound and its initial parameters, for points to train on."""
+        return self.bound(coordinates), self.initial(coordinates.feature_count, labels, random)
 
-        Stochastic steps for T, Φ and b; sweeps over the labels; the choices on held-out points; a last, shorter sweep
-        over all points, with the shortlists of the one before; the regression. Without label weights there are no
-        sweeps, and only the regression is trained on held-out points.
+    def later_stages(self, problem, steps, trained, held):
+        """Return the stages after the stochastic steps for T, Φ and b.
+
+        These are sweeps over the labels; the choices on held-out points; a last, shorter sweep over all points, with
+        the shortlists of the one before; the regression. Without label weights there are no sweeps, and only the
+        regression is trained on held-out points.
         """
-        settings, coordinates, labels = self._settings, problem.coordinates, problem.labels
-        trained, held = calibration_points(settings, labels)
-        part = coordinates, labels
-        if len(held):
-            part = coordinates.select(trained), labels[trained]
-        steps = self._stochastic(*part, rate)
+        settings, coordinates, labels = self.settings, problem.coordinates, problem.labels
         first = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
         last = bool(first and len(held))
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
@@ -92,13 +91,14 @@ class WeightSpaceMethod:
             row_bytes=coordinates.row_bytes,
         )
         # The last sweep adds points, and has the prior of the one before: a further update would widen it.
-        stages = [steps] + [
+        stages = [
             sweep(i, rounds=ROUNDS, left_out=held, with_weights=i > 0, updates_prior=not last or i < first - 1)
             for i in range(first)
         ]
+        sweeps = list(stages)
 
         def before():
-            return {name: value for stage in stages[: 1 + first] for name, value in stage.parameters(0).items()}
+            return steps.parameters() | (sweeps[-1].parameters(0) if sweeps else {})
 
         regression = Regression(problem, trained, held, before) if may_pool(settings, *labels.shape) else None
         if len(held):
@@ -112,48 +112,20 @@ class WeightSpaceMethod:
             stages.append(regression)
         return stages
 
-    def _stochastic(self, coordinates, labels, rate):
-        settings, N = self._settings, labels.shape[0]
-        random = np.random.default_rng(settings.seed)
-        bound = self.bound(coordinates)
-        return Stochastic(
-            bound,
-            self.initial(coordinates.feature_count, labels, random),
-            coordinates,
-            labels,
-            settings,
-            random,
-            self.samplers(labels),
-            batch_size=settings.points_in_batch(N),
-            epochs=settings.epoch_count(N),
-            rate=rate or default_rate(settings),
-            trained=functools.partial(self.trained, bound),
-        )
-
     def bound(self, coordinates, prior_mean=None):
         """Return the bound for minibatches of some points; with the means of an earlier posterior only T and Φ move."""
         shares = FeatureShares(coordinates.weighted(slice(None)))
         return Bound(WeightSpace(shares, prior_mean), self.expectations, () if prior_mean is None else {"bias"})
 
     def initial(self, D, labels, random):
-        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
-
-        Parameters
-        ----------
-        D : int
-        labels : csr_array, N×K
-            Y.
-        random : numpy.random.Generator
-        """
-        P, dtype = self._settings.factor_count, np.dtype(self._settings.dtype)
+        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
+        P, dtype = self.settings.factor_count, np.dtype(self.settings.dtype)
         whitened = random_rows(D, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
         latent = whitened, np.full(D, np.log(VARIANCE_START), dtype), np.zeros(D, dtype)
-        return dict(zip(WeightSpace.parameter_names, latent, strict=True)) | {
-            "loadings": loadings,
-            "bias": initial_bias(labels, dtype),
-        }
+        others = {"loadings": loadings, "bias": initial_bias(labels, dtype)}
+        return dict(zip(WeightSpace.parameter_names, latent, strict=True)) | others
 
     def _sweep_data(self, problem, steps):
         """Return the `SweepData`, with initial label weights. Features are those of all points."""
@@ -165,23 +137,16 @@ class WeightSpaceMethod:
             trained = steps.parameters()
             return trained[POSTERIOR[0]], trained["loadings"], trained["bias"]
 
-        return SweepData(problem.work, self._settings.seed, features, problem.labels, factors, weights)
+        return SweepData(problem.work, self.settings.seed, features, problem.labels, factors, weights)
 
     def prior(self, features, coordinates, parameters):
-        """Return the features that points have, their coordinates, the bound, and the parameters of these features.
+        """Return the features that a batch has, their coordinates, the bound, and the parameters of these features.
 
-        The prior is N(r, a) with r the means of the posterior so far, and with the variances that n_d earlier points
-        with a feature imply, 1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. A feature that
-        no point had until now has weights around zero: those that the model has for it were drawn at random. The
-        whitened weights start from zero, with the variance of the posterior so far, which is at most that of the prior.
-
-        Parameters
-        ----------
-        features : csr_array, n×D
-            Weighted, of the batch.
-        coordinates : Inputs
-        parameters : mapping of str to ndarray
-            With the statistics of all points.
+        The batch has `features`, n×D, weighted; the parameters have the statistics of all points. The prior is N(r, a)
+        with r the means of the posterior so far, and with the variances that n_d earlier points with a feature imply,
+        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. A feature that no point had until now
+        has weights around zero: those that the model has for it were drawn at random. The whitened weights start from
+        zero, with the variance of the posterior so far, which is at most that of the prior.
         """
         used, columns, counts = np.unique(features.indices, return_inverse=True, return_counts=True)
         shape = features.shape[0], len(used)
@@ -194,12 +159,8 @@ class WeightSpaceMethod:
         log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier)
         values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
         coordinates = Inputs(local, None, features.dtype, sparse=True)
-        return (
-            used,
-            coordinates,
-            self.bound(coordinates, mean),
-            dict(zip(WeightSpace.parameter_names, values, strict=True)),
-        )
+        latent = dict(zip(WeightSpace.parameter_names, values, strict=True))
+        return used, coordinates, self.bound(coordinates, mean), latent
 
     def trained(self, bound, parameters):
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
@@ -216,7 +177,7 @@ class WeightSpaceMethod:
 
     def memory(self, dataset):
         """Return the largest arrays of the stage that needs most memory (list of `MemoryPart`)."""
-        settings = self._settings
+        settings = self.settings
         stages = [self._memory_of_steps(dataset)]
         if sweep_count(settings, *dataset.shape):
             stages.append(self._memory_of_sweeps(dataset))
@@ -226,7 +187,7 @@ class WeightSpaceMethod:
         return max(stages, key=lambda parts: sum(part.size for part in parts))
 
     def _memory_of_steps(self, dataset):
-        settings, (_, D, K) = self._settings, dataset.shape
+        settings, (_, D, K) = self.settings, dataset.shape
         copies = 1 + len(optimiser_of(settings).statistics)
         parts = [self._memory_of_factors(copies * (D + K)), self._memory_of_features(dataset)]
         if settings.label_sample >= K:
@@ -236,7 +197,7 @@ class WeightSpaceMethod:
         return parts
 
     def _memory_of_sweeps(self, dataset):
-        settings, (N, D, K) = self._settings, dataset.shape
+        settings, (N, D, K) = self.settings, dataset.shape
         itemsize = np.dtype(settings.dtype).itemsize
         weights = label_weight_count(dataset.features, dataset.labels)
         # Shortlists, and W: pattern, means and logarithms of variances.
@@ -251,12 +212,12 @@ class WeightSpaceMethod:
         return [self._memory_of_factors(N + D + K), weights, self._memory_of_features(dataset)]
 
     def _memory_of_factors(self, rows):
-        size = np.dtype(self._settings.dtype).itemsize * rows * self._settings.factor_count
+        size = np.dtype(self.settings.dtype).itemsize * rows * self.settings.factor_count
         return MemoryPart("the latent functions", size, "fewer factors lower that")
 
     def _memory_of_features(self, dataset):
         # As read they are in a file that is mapped into memory, or in memory already.
-        itemsize = np.dtype(self._settings.dtype).itemsize if self._settings.weighting != "none" else 0
+        itemsize = np.dtype(self.settings.dtype).itemsize if self.settings.weighting != "none" else 0
         return MemoryPart("weighted features", itemsize * dataset.features.nnz)
 
 

@@ -27,8 +27,7 @@ from xmlgp.runs.stored import named_arrays, open_model
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.training.checkpoints import CheckpointWriter
-from xmlgp.training.learned import Earlier
-from xmlgp.training.statistics import STATISTICS, added, statistics_of
+from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statistics_of
 
 __all__ = ["Grown", "can_learn", "learn_model", "learn_points"]
 
@@ -98,7 +97,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
     """
     learn = can_learn(settings)
     check_sizes(dataset, data["D"], data["K"])
-    counts = added(parameters, statistics_of(dataset.features, dataset.labels))
+    counts = add_statistics(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_magnitudes([sizes_of(grown.weigh(dataset.features))], "train again with another weighting")
     earlier = Earlier(settings, preprocessed, parameters, *(data[name] for name in "NDK"))

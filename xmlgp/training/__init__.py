@@ -1,1 +1,1 @@
-"""Minibatches, label sampling, optimisers, schedules and the loop that turns a bound into a model."""
+"""Minibatches, label sampling, optimisers and the loop that turns a bound into a model."""

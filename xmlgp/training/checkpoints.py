@@ -28,14 +28,7 @@ TIME_RATIO = 20
 
 
 class TrainingState(NamedTuple):
-    """The state that a training run resumes from.
-
-    Attributes
-    ----------
-    facts : dict
-        Values that JSON can hold.
-    arrays : dict of str to ndarray
-    """
+    """The state that a training run resumes from: facts that JSON can hold, and arrays by name."""
 
     facts: dict
     arrays: dict
@@ -44,29 +37,17 @@ class TrainingState(NamedTuple):
 class Checkpoint:
     """A checkpoint that was read; its arrays stay in the file until `fill`.
 
-    Attributes
-    ----------
-    path : Path
-    about : dict
-        Description of the run, as `CheckpointWriter` got it.
-    facts : dict or None
-        Facts of the state; None if training has not started.
+    `about` describes the run, as `CheckpointWriter` got it. `facts` are those of the state; None if training has not
+    started.
     """
 
     def __init__(self, path, about, facts):
         self.path, self.about, self.facts = path, about, facts
 
     def fill(self, arrays):
-        """Copy stored arrays into arrays of the same names, shapes and types.
+        """Copy the stored arrays into arrays of the same names, shapes and types.
 
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-
-        Raises
-        ------
-        ModelFolderError
-            If an array is missing or damaged, or has another shape or type.
+        Raises ModelFolderError if an array is missing or damaged, or has another shape or type.
         """
         with self.checked(), zipfile.ZipFile(self.path) as archive:
             for name, array in arrays.items():
@@ -94,19 +75,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path):
-    """Return the `Checkpoint` in a file, or None if there is no such file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    ModelFolderError
-        If the checkpoint is damaged.
-    OSError
-        If the file cannot be read.
-    """
+    """Return the `Checkpoint` in a file, or None if there is no such file; ModelFolderError if it is damaged."""
     checkpoint = Checkpoint(path, {}, None)
     if path.exists() and not path.is_file():
         # Opening a named pipe would wait forever.
@@ -121,26 +90,12 @@ def read_checkpoint(path):
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one training run, and holds the one to resume from.
+    """Writes the checkpoints of one training run, which `about` describes, and holds the one to resume from.
 
     A checkpoint is written at the end of an epoch, unless writing would take more than 1/`TIME_RATIO` of the time;
-    within an epoch every `interval` seconds; and when a signal waits for the end of a step.
-
-    Parameters
-    ----------
-    path : Path
-    about : mapping
-        Description of the run; JSON can hold its values.
-    interval : float
-        Seconds between checkpoints within an epoch; 0 to write none at all.
-    resume_from : Checkpoint, optional
-
-    Attributes
-    ----------
-    resume_from : Checkpoint or None
-        The checkpoint that the next training loop resumes from; the loop sets it to None.
-    has_state : bool
-        Whether there is a checkpoint with a state, written or to resume from.
+    within an epoch every `interval` seconds; and when a signal waits for the end of a step. If the interval is 0, there
+    are none. The training loop sets `resume_from` to None. `has_state` says whether there is a checkpoint with a state,
+    written or to resume from.
     """
 
     def __init__(self, path, about, interval, resume_from=None):
@@ -151,13 +106,7 @@ class CheckpointWriter:
     def maybe_save(self, state, epoch_ended=False, now=False):
         """Write a checkpoint if it is time for one, then raise `Interrupted` if a signal waits.
 
-        Parameters
-        ----------
-        state : callable
-            Returns the `TrainingState`; called only if a checkpoint is written.
-        epoch_ended : bool
-        now : bool
-            Whether it is time in any case, because training cannot go on.
+        The function `state` returns the `TrainingState`. It is time in any case if training cannot go on (`now`).
         """
         wait = TIME_RATIO * self._duration
         if not epoch_ended:
@@ -167,12 +116,7 @@ class CheckpointWriter:
         raise_pending_signal()
 
     def save(self, state=None):
-        """Write a checkpoint now; without a state it holds only the description of the run.
-
-        Parameters
-        ----------
-        state : TrainingState, optional
-        """
+        """Write a checkpoint now; without a `TrainingState` it holds only the description of the run."""
         start = time.monotonic()
         content = {"about": self._about, "state": None if state is None else state.facts}
         with atomic_write(self.path) as stream, _new_archive(stream) as archive:

@@ -6,22 +6,9 @@ __all__ = ["hold_out"]
 
 
 def hold_out(count, share, random):
-    """Split points uniformly at random into those to train on and those to validate on.
+    """Split N points at random into those to train on and those to validate on (row numbers in ascending order).
 
-    round(share·N) points are held out, but at least one and not all; with N < 2 none.
-
-    Parameters
-    ----------
-    count : int
-        N.
-    share : float
-        From 0 to 1; 0 holds out none and draws no random number.
-    random : numpy.random.Generator
-
-    Returns
-    -------
-    training_rows, validation_rows : ndarray of int
-        In ascending order.
+    round(share·N) points are held out, but at least one and not all; with N < 2, or a share of 0, none.
     """
     held = min(max(1, round(share * count)), count - 1) if share > 0 else 0
     chosen = np.zeros(count, bool)

@@ -1,57 +1,37 @@
-"""The interface of inference methods for the training loop."""
+"""The interface of inference methods for the training loop, and runs of several of them."""
 
-__all__ = ["Inference"]
+__all__ = ["Inference", "Stages"]
 
 
 class Inference:
-    """The steps of a training run, or of a stage of it (`Stages`); the base class of every inference method.
+    """The steps of a training run, or of a stage of it; the base class of every inference method.
 
-    The loop makes `epochs` epochs of `steps_in(epoch)` steps each. The state of an inference is its arrays and, if it
-    draws random numbers between steps, its random generator: the loop writes both to checkpoints, and to resume it
-    makes a new object from the same arguments and copies the stored state into it.
-
-    Attributes
-    ----------
-    objective : str
-        Name of what training maximises, as the history has it.
-    advice : str
-        Advice for the user when training diverges.
-    advice_at_start : str or None
-        The same when training diverges before the first step; None for `advice`.
-    epochs : int
-        Largest number of epochs.
-    steps_per_epoch : int
-        Steps in each epoch, unless `steps_in` says otherwise.
-    equal_steps : bool
-        Whether all steps take about the same time. Otherwise `cost` weighs them, so that progress and the estimate of
-        the time left are those of the whole training.
-    converged : bool
-        Whether no further epoch is needed.
-    random : numpy.random.Generator or None
-        Source of random numbers that steps draw; None if steps draw none.
+    The loop makes `epochs` epochs of `steps_in(epoch)` steps each, both counted from 0. The state of an inference is
+    its arrays and its random generator: the loop writes both to checkpoints. To resume, it makes a new object from the
+    same arguments and copies the stored state into it.
     """
 
+    #: Name of what training maximises, as the history has it.
     objective = "bound"
+    #: Advice for the user when training diverges, and when it diverges before the first step (None for the same).
     advice = "try other settings"
     advice_at_start = None
+    #: The largest number of epochs, and the steps in each, unless `steps_in` says otherwise.
     epochs = 1
     steps_per_epoch = 1
+    #: Whether all steps take about the same time. Otherwise `cost` weighs them in the progress.
     equal_steps = True
+    #: Whether no further epoch is needed.
     converged = False
+    #: The `numpy.random.Generator` that steps draw from; None if they draw nothing.
     random = None
 
     def steps_in(self, epoch):
-        """Return the number of steps in an epoch, counted from 0."""
+        """Return the number of steps in an epoch."""
         return self.steps_per_epoch
 
     def cost(self, epoch, done):
-        """Return the time that a step takes, in any unit; used unless `equal_steps`.
-
-        Parameters
-        ----------
-        epoch, done : int
-            As for `step`.
-        """
+        """Return the time that a step takes, in any unit; used unless `equal_steps`."""
         return 1
 
     def place(self, epoch):
@@ -59,37 +39,21 @@ class Inference:
         return {"epoch": f"{epoch + 1}/{self.epochs}"}
 
     def begin(self, epoch):
-        """Prepare for the steps of an epoch, counted from 0.
+        """Prepare for the steps of an epoch.
 
         Called before each epoch. A resumed run calls it for the epoch of its checkpoint only, before it fills the
-        arrays, so that the arrays may differ from epoch to epoch.
+        arrays, so the arrays may differ from epoch to epoch.
         """
 
     def end(self):
         """Free what only steps need, after the last one, where another stage follows."""
 
     def step(self, epoch, done):
-        """Make one step.
+        """Make one step, after `done` others of this epoch; return an estimate of the objective, or None.
 
-        Parameters
-        ----------
-        epoch : int
-            Number of the epoch, counted from 0.
-        done : int
-            Steps of this epoch made before.
-
-        Returns
-        -------
-        float or None
-            The objective or an estimate of it; None if this step does not compute one. An epoch without one has no
-            entry in the history.
-
-        Raises
-        ------
-        NumericalError
-            If a computation becomes non-finite.
-        ClusterError
-            If the cluster is lost. The state is then that before the step, but for the random generator.
+        An epoch without estimates has no entry in the history. Raises NumericalError if a computation becomes
+        non-finite, and ClusterError if the cluster is lost. The state is then that before the step, except for the
+        random generator.
         """
         raise NotImplementedError
 
@@ -98,9 +62,75 @@ class Inference:
         raise NotImplementedError
 
     def parameters(self, epochs):
-        """Return the parameters of the model by name, after some epochs."""
+        """Return the parameters of the model by name, after some epochs; steps may change these arrays."""
         raise NotImplementedError
 
     def notes(self):
         """Return numbers that join each epoch's entry in the history, by name."""
         return {}
+
+
+class Stages(Inference):
+    """Stages that run one after the other: each has epochs of its own, and the arrays that its steps change.
+
+    Later stages may change arrays of earlier ones; parameters replace those of the same name before. `begin(0)` of a
+    stage is called after `end` of the one before. A resumed run begins the stages before its own as well, and fills
+    the arrays of all of them at once.
+    """
+
+    def __init__(self, stages):
+        self._stages, self._begun = stages, []
+        self._starts = [sum(stage.epochs for stage in stages[:number]) for number in range(len(stages))]
+        self.epochs = sum(stage.epochs for stage in stages)
+        self.equal_steps = all(stage.equal_steps for stage in stages)
+        self.random = stages[0].random
+
+    def _at(self, epoch):
+        """Return the number of the stage of an epoch, the stage, and the number of the epoch in it."""
+        number = max(i for i, start in enumerate(self._starts) if start <= epoch)
+        return number, self._stages[number], epoch - self._starts[number]
+
+    def place(self, epoch):
+        """Return the numbers that the progress shows, of this stage and of those before."""
+        number, stage, own = self._at(epoch)
+        return _merged([before.place(before.epochs - 1) for before in self._stages[:number]]) | stage.place(own)
+
+    def begin(self, epoch):
+        """Begin the stages up to that of an epoch."""
+        number, current, own = self._at(epoch)
+        for stage in self._stages[len(self._begun) : number + 1]:
+            if self._begun:
+                self._begun[-1].end()
+            self._begun.append(stage)
+            stage.begin(own if stage is current else stage.epochs - 1)
+
+    def steps_in(self, epoch):
+        """Return the number of steps in an epoch."""
+        _, stage, own = self._at(epoch)
+        return stage.steps_in(own)
+
+    def cost(self, epoch, done):
+        """Return the time that a step takes."""
+        _, stage, own = self._at(epoch)
+        return stage.cost(own, done)
+
+    def step(self, epoch, done):
+        """Make one step."""
+        _, stage, own = self._at(epoch)
+        return stage.step(own, done)
+
+    def arrays(self):
+        """Return the arrays of the stages so far."""
+        return _merged(stage.arrays() for stage in self._begun)
+
+    def parameters(self, epochs):
+        """Return the parameters of the stages so far."""
+        return _merged(stage.parameters(epochs) for stage in self._begun)
+
+    def notes(self):
+        """Return the notes of the stages so far."""
+        return _merged(stage.notes() for stage in self._begun)
+
+
+def _merged(mappings):
+    return {name: value for mapping in mappings for name, value in mapping.items()}

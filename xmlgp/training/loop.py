@@ -11,22 +11,13 @@ from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import TrainingState
+from xmlgp.training.trained import Trained
 
 __all__ = ["Loop", "TrainingDiverged"]
 
 
 class TrainingDiverged(NumericalError):
-    """A computation became non-finite in training.
-
-    Parameters
-    ----------
-    reason : object
-        The value that became non-finite or cannot be computed.
-    steps : int
-        Steps made before.
-    advice : str
-        Advice for the user.
-    """
+    """Something (`reason`) became non-finite, or cannot be computed, after some steps of training."""
 
     def __init__(self, reason, steps, advice):
         self.reason, self.steps, self.advice = reason, steps, advice
@@ -41,20 +32,9 @@ class TrainingDiverged(NumericalError):
 class Loop:
     """One training: runs an inference method to its end, and keeps its history.
 
-    Parameters
-    ----------
-    inference_class : type
-        A subclass of `Inference`.
-    *arguments
-        Its arguments. The loop makes the object itself, because a starting point can diverge like any step.
-
-    Attributes
-    ----------
-    inference : Inference
-        Made by `run`.
-    history : list of dict
-        One entry for each finished epoch with an objective: `epoch`, the objective under its name (the mean of its
-        estimates), `seconds` since the start, and the notes of the inference.
+    `run` makes the `inference` from its class and arguments, because a starting point can diverge like any step. The
+    `history` has an entry for each finished epoch with an objective: `epoch`, the objective under its name (the mean
+    of its estimates), `seconds` since the start, and the notes of the inference.
     """
 
     def __init__(self, inference_class, *arguments):
@@ -76,32 +56,14 @@ class Loop:
         return self._steps_of(self.inference.epochs)
 
     def run(self, progress=silent, after_epoch=None, checkpoints=None, facts=None):
-        """Train to the end.
+        """Train to the end, and return the model (`Trained`).
 
-        Parameters
-        ----------
-        progress : callable
-            See `xmlgp.runtime.progress`.
-        after_epoch : callable, optional
-            Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
-            function that returns the parameters. The time it takes is not training time.
-        checkpoints : CheckpointWriter, optional
-            Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
-            a step.
-        facts : dict, optional
-            Facts that each checkpoint holds besides, as JSON has them.
+        After each epoch, counted from 1, `after_epoch(epoch, parameters)` is called with a function that returns the
+        parameters; its time is not training time. With a `CheckpointWriter`, training begins at its `resume_from`, and
+        signals that end the process wait for the end of a step. Checkpoints also hold `facts`, as JSON has them.
 
-        Returns
-        -------
-        parameters : dict of str to ndarray
-        history : list of dict
-
-        Raises
-        ------
-        TrainingDiverged
-            If the objective or a parameter becomes non-finite.
-        ModelFolderError
-            If the checkpoint is damaged.
+        Raises TrainingDiverged if the objective or a parameter becomes non-finite, and ModelFolderError if the
+        checkpoint is damaged.
         """
         self._after_epoch, self._facts = after_epoch, facts or {}
         # An overflow is not warned about where it happens; it is refused once it reaches the objective or a parameter.
@@ -120,7 +82,7 @@ class Loop:
                 self._run_epochs(progress, checkpoints)
             parameters = self._parameters()
         self._check_finite(parameters)
-        return parameters, self.history
+        return Trained(parameters, self.history)
 
     def state(self):
         """Return the state that training can be resumed from (`TrainingState`)."""

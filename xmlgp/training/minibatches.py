@@ -7,46 +7,15 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.gp.sampling import log_absent
 
-__all__ = [
-    "SAMPLERS",
-    "LabelSampler",
-    "SeededMinibatches",
-    "epoch_minibatches",
-    "make_batch",
-    "sample_by_frequency",
-    "sample_negatives",
-]
+__all__ = ["SAMPLERS", "LabelSampler", "SeededMinibatches", "make_batch", "sample_by_frequency", "sample_negatives"]
 
 #: Share of the negatives that are sampled in proportion to label frequencies. The others are uniform, so that the
 #: weights of rare labels are at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
 
 
-def epoch_minibatches(count, batch_size, random):
-    """Return the rows of each minibatch of an epoch: a random permutation, split into almost equal parts.
-
-    Parameters
-    ----------
-    count : int
-        N.
-    batch_size : int
-        Largest size of a minibatch.
-    random : numpy.random.Generator
-    """
-    return np.array_split(random.permutation(count), -(-count // batch_size))
-
-
 class SeededMinibatches:
-    """Minibatches determined by the seed and the number of the epoch, so that checkpoints need not store their order.
-
-    Parameters
-    ----------
-    count : int
-        N.
-    batch_size : int
-        Largest size of a minibatch.
-    seed : int
-    """
+    """Minibatches of N points, of almost equal size, in a random order that the seed and the epoch determine."""
 
     def __init__(self, count, batch_size, seed):
         self._count, self._batch_size, self._seed = count, batch_size, seed
@@ -60,27 +29,20 @@ class SeededMinibatches:
     def rows(self, epoch, number):
         """Return the rows of one minibatch, both counted from 0."""
         if self._last[0] != epoch:
-            random = np.random.default_rng([self._seed, 2, epoch])
-            self._last = epoch, epoch_minibatches(self._count, self._batch_size, random)
+            order = np.random.default_rng([self._seed, 2, epoch]).permutation(self._count)
+            self._last = epoch, np.array_split(order, len(self))
         return self._last[1][number]
 
 
 class LabelSampler:
-    """Draws labels that all points of a minibatch share as negatives, beside the labels of its points.
+    """Draws labels that all points of a minibatch share as negatives, beside the labels of its points, given Y, N×K.
 
     A minibatch has the labels of its points; `count` more are drawn with replacement, half of them in proportion to
     label frequencies and half uniformly. For a point without label k, that label is among those of a minibatch with the
     probability π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), for the probability q_k of a draw and
     the number n_k of points with the label. The negative has the weight 1/π_k, so that the expectation of the bound
     over minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense
-    product.
-
-    Parameters
-    ----------
-    labels : csr_array, N×K
-        Y.
-    count : int
-        Number of labels drawn; if it is not less than K, all labels are used.
+    product. If `count` is not less than K, all labels are used.
     """
 
     def __init__(self, labels, count):
@@ -94,16 +56,7 @@ class LabelSampler:
         self._weights = {}
 
     def sample(self, labels, random, dtype):
-        """Return the `LabelSample` of a minibatch, or None for all labels.
-
-        Parameters
-        ----------
-        labels : csr_array, B×K
-            Its positives.
-        random : numpy.random.Generator
-        dtype : dtype
-            Of the weights.
-        """
+        """Return the `LabelSample` of a minibatch with these positives, B×K, or None for all labels."""
         if self._count >= self._label_count:
             return None
         drawn = np.searchsorted(self._cumulative, random.random(self._count), side="right")
@@ -119,24 +72,11 @@ class LabelSampler:
         return self._weights[size]
 
 
-def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, label_sampler=None):
-    """Return the `Batch` of some rows.
+def make_batch(coordinates, labels, rows, random=None, *, negatives=None, sampler=None, label_sampler=None):
+    """Return the `Batch` of B rows of `Inputs` and of Y, N×K.
 
-    Parameters
-    ----------
-    coordinates : Inputs
-    labels : csr_array, N×K
-        Y.
-    rows : ndarray
-        The B rows.
-    negatives : int, optional
-        Number of sampled negatives of a point; None for all.
-    random : numpy.random.Generator
-        Source of the sample.
-    sampler : callable, optional
-        The sampler that one of `SAMPLERS` returns for these labels; default `sample_negatives`.
-    label_sampler : LabelSampler, optional
-        Draws the labels that all points share; by default they have all labels.
+    Each point has all its negatives; or as many as `negatives` says, drawn by one of `SAMPLERS`; or those that a
+    `LabelSampler` draws for the whole batch.
     """
     batch_labels = labels[rows]
     pairs = sample = None
@@ -148,25 +88,11 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
 
 
 def sample_negatives(labels, count, random, dtype):
-    """Return the positives of each point and a uniform sample, without replacement, of its negatives.
+    """Return the positives, B×K, and a uniform sample without replacement of the negatives of each point.
 
     Candidates are drawn with replacement; positives and repetitions are rejected and drawn again. All remaining
     negatives are equally likely at every stage, so the sample is uniform. Time and memory grow with the sample and the
-    positives, not with K.
-
-    Parameters
-    ----------
-    labels : csr_array, B×K
-        The positives.
-    count : int
-        Number of negatives of a point; all of them if it has fewer.
-    random : numpy.random.Generator
-    dtype : dtype
-        Type of the weights.
-
-    Returns
-    -------
-    SampledPairs
+    positives, not with K. The result are `SampledPairs` with weights of type `dtype`.
     """
     batch, label_count = labels.shape
     positives = np.diff(labels.indptr).astype(np.int64)
@@ -239,7 +165,7 @@ def _keys(labels):
 
 
 def _pairs(labels, negatives, weights, dtype):
-    """Return the `Pairs` of the positives and of weighted negatives, which are integers like those of `_keys`."""
+    """Return `SampledPairs` of the positives and of weighted negatives, integers like those of `_keys`."""
     label_count = labels.shape[1]
     keys = np.concatenate([_keys(labels), negatives])
     order = np.argsort(keys, kind="stable")

@@ -1,4 +1,4 @@
-"""Stochastic gradient ascent: Adam, AdaGrad and AdaDelta, which update a mapping of parameters in place."""
+"""Stochastic gradient ascent: Adam, AdaGrad and AdaDelta, which update parameters in place, and their rate."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["OPTIMISERS", "AdaDelta", "AdaGrad", "Adam"]
+__all__ = ["OPTIMISERS", "AdaDelta", "AdaGrad", "Adam", "falling_rate"]
 
 #: Least number of elements per thread.
 GRAIN = 1 << 16
@@ -26,7 +26,7 @@ def _clip(gradient, limit):
 
 
 class _Optimiser:
-    """Base class: a subclass names its statistics and updates blocks of flat arrays."""
+    """Base class, made of the parameters that move: a subclass names its statistics and updates flat blocks."""
 
     statistics = ()
 
@@ -41,15 +41,9 @@ class _Optimiser:
     def step(self, parameters, gradients, learning_rate):
         """Make one step upwards; parameters and statistics change in place.
 
-        If a gradient is `IndexedRows`, the other rows and their statistics do not change, and cost nothing.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-            Contiguous, in C or Fortran order; in C order if the gradient is `IndexedRows`.
-        gradients : mapping of str to ndarray or IndexedRows
-            Gradients of the parameters that move, of the same shapes.
-        learning_rate : float
+        The gradients are those of the parameters that move. If one is `IndexedRows`, the other rows and their
+        statistics do not change, and cost nothing. Parameters are contiguous; in C order if the gradient is
+        `IndexedRows`.
         """
         self.step_count += 1
         for name, gradient in gradients.items():
@@ -76,13 +70,7 @@ class _Optimiser:
 
 
 class Adam(_Optimiser):
-    """Adam (Kingma and Ba 2015), without weight decay, because the bound contains the prior.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        The parameters that move.
-    """
+    """Adam (Kingma and Ba 2015), without weight decay, because the bound contains the prior."""
 
     statistics = ("mean", "square")
     default_rate = 0.02
@@ -113,11 +101,6 @@ class AdaGrad(_Optimiser):
     """AdaGrad (Duchi, Hazan, Singer 2011): steps shrink with the sum of the squared gradients of each element.
 
     A row that rarely has a gradient keeps its large steps, and nothing has to be updated where there is none.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        The parameters that move.
     """
 
     statistics = ("square",)
@@ -142,13 +125,7 @@ class AdaGrad(_Optimiser):
 
 
 class AdaDelta(_Optimiser):
-    """AdaDelta (Zeiler 2012), the optimiser of [I]; the learning rate multiplies its own step, and is 1 in the paper.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        The parameters that move.
-    """
+    """AdaDelta (Zeiler 2012), the optimiser of [I]; the learning rate multiplies its own step, 1 in the paper."""
 
     statistics = ("square", "change")
     default_rate = 1.0
@@ -174,3 +151,11 @@ class AdaDelta(_Optimiser):
 
 
 OPTIMISERS = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
+
+
+def falling_rate(progress):
+    """Return the factor of a learning rate, 1 for the first half of the steps, then falling to 0.
+
+    The progress is the share of all steps made.
+    """
+    return min(1.0, 2.0 * (1.0 - progress))

@@ -1,20 +1,69 @@
-"""The result of training, the same for every model."""
+"""What training returns and what learning on starts from, the same for every model."""
 
 from typing import NamedTuple
 
-__all__ = ["Trained"]
+import numpy as np
+
+from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra import sparse
+
+__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "Trained", "add_statistics", "statistics_are_valid", "statistics_of"]
+
+#: The parameters that learning on needs: how many earlier points have each label, K, and each feature, D.
+STATISTICS = ("statistics.labels", "statistics.features")
+
+#: Why a model of an earlier version cannot learn on.
+TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
 
 
 class Trained(NamedTuple):
     """A trained model.
 
-    Attributes
-    ----------
-    parameters : dict of str to ndarray
-        By the names in docs/model-folder.md.
-    history : list of dict
-        For each epoch `epoch`, the model's objective and `seconds` since the start.
+    Parameters have the names in docs/model-folder.md. The history has, for each epoch, `epoch`, the model's objective
+    and `seconds` since the start.
     """
 
     parameters: dict
     history: list
+
+
+class Earlier(NamedTuple):
+    """A trained model that is to learn on, with N points learned so far, D features and K labels."""
+
+    settings: object
+    preprocessed: object
+    parameters: dict
+    N: int
+    D: int
+    K: int
+
+
+def statistics_of(features, labels):
+    """Return the `STATISTICS` of points by name, given X, N×D, and Y, N×K."""
+    counts = (sparse.column_sums(matrix.indices, matrix.shape[1]) for matrix in (labels, features))
+    return {name: count.astype(np.int64) for name, count in zip(STATISTICS, counts, strict=True)}
+
+
+def add_statistics(parameters, statistics):
+    """Return a model's statistics with those of further points, which may have more labels and features.
+
+    Raises SettingsError if the model has none.
+    """
+    if not parameters.keys() >= set(STATISTICS):
+        raise SettingsError(TRAIN_AGAIN)
+    total = {name: count.copy() for name, count in statistics.items()}
+    for name, count in total.items():
+        count[: len(parameters[name])] += parameters[name]
+    return total
+
+
+def statistics_are_valid(parameters, D, K):
+    """Return whether the statistics of an untrusted file fit the model; a model of an earlier version has none."""
+    found = [parameters[name] for name in STATISTICS if name in parameters]
+    return not found or (
+        len(found) == len(STATISTICS)
+        and all(
+            array.dtype == np.int64 and array.shape == (size,) and (array >= 0).all()
+            for array, size in zip(found, (K, D), strict=True)
+        )
+    )
