@@ -96,7 +96,7 @@ def test_unplottable_scores_are_a_one_line_error(tmp_path, content, sentence):
 
 
 def test_wrong_use():
-    assert said(run("plot", "reliability", "-", "-"), status=2).startswith("Only one of SCORES, DATA")
+    assert said(run("plot", "reliability", "-", "-"), status=2) == "Only one of the files can be standard input."
     assert "Missing argument" in said(run("plot", "reliability", "all.scores"), status=2)
     assert said(run("plot", "reliability", "-q", "no.scores", "test.txt")) == "no.scores: No such file or directory"
     message = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))

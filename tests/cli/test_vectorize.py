@@ -123,7 +123,7 @@ def test_several_test_files(workdir):
         (["--min-count", "0"], "Invalid value for '--min-count'"),
         (["--label-separator", ""], "--label-separator is empty."),
         (["--text-column", "a\x1b"], "'a\\x1b' has a character that cannot be printed."),
-        (["--test", "-", "--test", "-"], "Standard input can be read only once."),
+        (["--test", "-", "--test", "-"], "Only one of the files can be standard input."),
     ],
     ids=str,
 )

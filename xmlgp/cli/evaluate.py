@@ -6,7 +6,7 @@ from itertools import starmap
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import cache_option, check_finite, check_standard_input, quiet_option, reporting
+from xmlgp.cli.options import INPUT, cache_option, check_finite, check_standard_input, quiet_option
 
 __all__ = ["evaluate"]
 
@@ -20,8 +20,6 @@ class _Ranks(click.ParamType):
 
     def convert(self, value, param, context):
         """Return the distinct numbers in ascending order."""
-        if not isinstance(value, str):
-            return value
         try:
             ks = sorted({int(k) for k in value.split(",")})
         except ValueError:
@@ -32,11 +30,11 @@ class _Ranks(click.ParamType):
 
 
 @click.command()
-@click.argument("scores", type=click.Path(allow_dash=True))
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("scores", type=INPUT)
+@click.argument("data", type=INPUT)
 @click.option(
     "--train",
-    type=click.Path(allow_dash=True),
+    type=INPUT,
     help="Training data, for PSP, PSnDCG and --reliability, or a model, which knows the counts of all that it learned.",
 )
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
@@ -53,9 +51,7 @@ class _Ranks(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
-def evaluate(
-    scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json, cache, quiet
-):  # fmt: skip
+def evaluate(scores, data, train, ks, as_json, **options):
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
@@ -100,20 +96,7 @@ def evaluate(
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex --assigned
     """
     check_standard_input(scores, data, train)
-    found = api.evaluate(
-        scores,
-        data,
-        train=train,
-        ks=ks,
-        propensity_a=propensity_a,
-        propensity_b=propensity_b,
-        auc=auc,
-        calibration=calibration,
-        reliability=reliability,
-        assigned=assigned,
-        cache=cache,
-        **reporting(quiet),
-    )
+    found = api.evaluate(scores, data, train=train, ks=ks, **options)
     curves = {name: [row._asdict() for row in rows] for name, rows in found.reliability.items()}
     if as_json:
         click.echo(json.dumps(found.measures | ({"reliability": curves} if curves else {})))
@@ -122,37 +105,39 @@ def evaluate(
         click.echo("\n\n".join([table(found.measures, ks), *starmap(_reliability_table, curves.items())]))
 
 
+def _columns(rows):
+    """Format rows of texts, the first column to the left."""
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join("  ".join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
+
+
 def _reliability_table(title, rows):
     """Format reliability: a row for each bin, shares in decimals."""
     cells = [[row["bin"], str(row["count"]), f"{row['probability']:.4f}", f"{row['true']:.4f}"] for row in rows]
-    cells.insert(0, [title, "labels", "probability", "true"])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join([f"{row[0]:<{widths[0]}}", *map(str.rjust, row[1:], widths[1:])]) for row in cells)
+    return _columns([[title, "labels", "probability", "true"], *cells])
 
 
 def _binary_table(measures, ks):
     """Format the measures, one per row, accuracy in percent."""
-    cells = {name: f"{value:.2f}" if name == "accuracy" else f"{value:.5f}" for name, value in measures.items()}
-    first, width = (max(map(len, words)) for words in (cells, cells.values()))
-    return "\n".join(f"{name:<{first}}  {cell:>{width}}" for name, cell in cells.items())
+    return _columns([[name, f"{value:.{2 if name == 'accuracy' else 5}f}"] for name, value in measures.items()])
 
 
 def _assignment_table(measures, ks):
     """Format the measures of assigned labels, with a column for each kind of mean."""
     names, means = (list(dict.fromkeys(part)) for part in zip(*(name.split("_") for name in measures), strict=True))
-    rows = [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
-    return "\n".join(f"{name:<9}" + "".join(f"  {cell:>7}" for cell in cells) for name, *cells in rows)
+    return _columns(
+        [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
+    )
 
 
 def _table(measures, ks):
     """Format the measures, one per row: those with a column for each k in percent, then the others as they are."""
     rows = [["", *(f"@{k}" for k in ks)]]
     for name in dict.fromkeys(name.partition("@")[0] for name in measures):
-        single = measures.get(name)
-        if single is None:
-            rows.append([name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)])
+        if name in measures:
+            rows.append([name, f"{measures[name]:.5f}"])
         else:
-            rows.append([name, f"{single:.5f}"])
+            rows.append([name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)])
         if name == "ECE" and f"ECE@{ks[0]}" in measures:
             rows.append(["ECE@k", *(f"{measures[f'ECE@{k}']:.5f}" for k in ks)])
     first = max(len("PSnDCG"), *(len(name) for name, *_ in rows))

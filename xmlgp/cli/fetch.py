@@ -2,10 +2,9 @@
 
 import click
 
-from xmlgp.cli.options import OutputPath, note, quiet_option
+from xmlgp.cli.options import OutputPath, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
-from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["fetch"]
 
@@ -24,7 +23,7 @@ __all__ = ["fetch"]
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
 @click.option("--catalogue", type=click.Path(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
 @quiet_option
-def fetch(name, into, mirror, force, as_list, catalogue, quiet):
+def fetch(name, into, mirror, force, as_list, catalogue, progress, note):
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
@@ -45,9 +44,9 @@ def fetch(name, into, mirror, force, as_list, catalogue, quiet):
     if as_list:
         _print_table(datasets)
         return
-    fetched = fetch_dataset(datasets[name], into, mirror, force, progress=terminal_progress(quiet))
+    fetched = fetch_dataset(datasets[name], into, mirror, force, progress)
     status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
-    note(f"{datasets[name].name}: {status}", quiet)
+    note(f"{datasets[name].name}: {status}")
     for path in fetched.paths:
         click.echo(path)
 

@@ -3,17 +3,23 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.checkpoint_options import checkpoint_option
-from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import advise, cache_option, check_standard_input, learn_command, quiet_option, reporting
-from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.cli.options import (
+    INPUT,
+    advice,
+    cache_option,
+    check_standard_input,
+    checkpoint_option,
+    command_line,
+    corpus_options,
+    quiet_option,
+)
 
 __all__ = ["learn"]
 
 
 @click.command(short_help="Go on with a trained model.")
 @click.argument("model", type=click.Path(file_okay=False))
-@click.argument("data", required=False, type=click.Path(allow_dash=True))
+@click.argument("data", required=False, type=INPUT)
 @click.option(
     "--add-labels",
     type=click.Path(),
@@ -31,7 +37,7 @@ __all__ = ["learn"]
 @corpus_options
 @cache_option
 @quiet_option
-def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
+def learn(model, data, add_labels, corpus, **options):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
     DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
@@ -48,18 +54,6 @@ def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
       xmlgp learn models/tickets --add-labels more-labels.txt
     """
     check_standard_input(data, add_labels)
-    try:
-        api.learn(
-            model,
-            data,
-            add_labels=add_labels,
-            resume=resume,
-            checkpoint_seconds=60 * minutes,
-            corpus=corpus,
-            cache=cache,
-            **reporting(quiet),
-        )
-    except Interrupted as error:
-        options = [*corpus_arguments(corpus), *(["--add-labels", add_labels] if add_labels else [])]
-        advise(error, learn_command(model, data, *options), data)
-        raise
+    paths = [model, data] if data is not None else [model]
+    with advice(command_line("learn", paths, corpus, {"--add-labels": add_labels}), data):
+        api.learn(model, data, add_labels=add_labels, corpus=corpus, **options)

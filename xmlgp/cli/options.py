@@ -1,37 +1,41 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
 import contextlib
+import functools
+import logging
 import math
 import os
 import shlex
 
 import click
 
+from xmlgp.runs.train import CHECKPOINT_SECONDS
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import ignore, terminal_progress
+from xmlgp.text.corpus import FORMATS
+from xmlgp.text.documents import CorpusOptions
+from xmlgp.work.connection import open_work
 
 __all__ = [
+    "INPUT",
     "OutputPath",
-    "advise",
+    "advice",
     "cache_option",
     "check_finite",
-    "given_options",
-    "learn_command",
-    "note",
-    "quiet_option",
-    "reporting",
     "check_standard_input",
-    "show_command",
-    "train_command",
+    "checkpoint_option",
+    "cluster_options",
+    "command_line",
+    "corpus_options",
+    "quiet_option",
+    "work_of",
 ]
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
+#: The type of a path that is read, or of standard input.
+INPUT = click.Path(allow_dash=True)
 
-cache_option = click.option(
-    "--cache/--no-cache",
-    default=True,
-    show_default=True,
-    help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
-)
+#: A year: more is a typing error.
+MOST_MINUTES = 525_600
 
 
 class OutputPath(click.Path):
@@ -54,52 +58,149 @@ def check_finite(context, option, number):
     return number
 
 
-def given_options(context, options):
-    """Return the options that are given on the command line, of a mapping of parameters to the names of options."""
-    given = click.core.ParameterSource.COMMANDLINE
-    return [option for name, option in options.items() if context.get_parameter_source(name) == given]
-
-
-def note(text, quiet):
-    """Print a note on standard error, unless quiet."""
-    if not quiet:
-        with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
-            click.echo(text, err=True)
-
-
-def reporting(quiet):
-    """Return the options `progress` and `note` of the façade, which report on standard error."""
-    return {"progress": terminal_progress(quiet), "note": ignore if quiet else lambda text: note(text, False)}
-
-
 def check_standard_input(*paths):
     """Raise wrong usage if more than one of some paths is standard input."""
     if paths.count("-") > 1:
         raise click.UsageError("Only one of the files can be standard input.")
 
 
-def advise(error, command, data):
-    """Add to the advice of `Interrupted` the command that resumes the run, if there is something to resume."""
-    if error.advice:
-        error.advice += f"; resume with `{command}`" + " and the same input" * (data == "-")
+def quiet_option(command):
+    """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing if quiet."""
+
+    @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
+    @functools.wraps(command)
+    def wrapped(quiet, **options):
+        return command(progress=terminal_progress(quiet), note=ignore if quiet else _note, **options)
+
+    return wrapped
 
 
-def train_command(data, model, *options):
-    """Return the command that trains on `data` into `model`, quoted for a shell."""
-    return shlex.join(["xmlgp", "train", _argument(data), _argument(model), *options])
+def _note(text):
+    with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
+        click.echo(text, err=True)
 
 
-def learn_command(model, data, *options):
-    """Return the command with which `model` learns from `data`, quoted for a shell."""
-    paths = [model] if data is None else [model, data]
-    return shlex.join(["xmlgp", "learn", *map(_argument, paths), *options])
+cache_option = click.option(
+    "--cache/--no-cache",
+    default=True,
+    show_default=True,
+    help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
+)
+
+checkpoint_option = click.option(
+    "--checkpoint-every",
+    "checkpoint_seconds",
+    type=click.FloatRange(0, MOST_MINUTES),
+    callback=lambda *arguments: 60 * check_finite(*arguments),
+    default=CHECKPOINT_SECONDS / 60,
+    show_default=True,
+    metavar="MINUTES",
+    help="Time between checkpoints within an epoch; there is also one at the end of each epoch, unless writing it "
+    "takes more than a twentieth of the time. 0 for no checkpoints.",
+)
 
 
-def show_command(model):
-    """Return the command that describes the folder `model`, quoted for a shell."""
-    return shlex.join(["xmlgp", "show", _argument(model)])
+def cluster_options(command):
+    """Add `--scheduler` and `--workers`; the command gets both as `cluster`, for `work_of`."""
+
+    @click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
+    )
+    @click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Run on N processes of this machine, as on a Dask cluster.",
+    )
+    @functools.wraps(command)
+    def wrapped(scheduler, workers, **options):
+        if scheduler is not None and workers is not None:
+            raise click.UsageError("--scheduler and --workers exclude each other.")
+        return command(cluster={"scheduler": scheduler, "workers": workers}, **options)
+
+    return wrapped
 
 
-def _argument(path):
+@contextlib.contextmanager
+def work_of(cluster, note):
+    """Yield the `DaskCluster` that options ask for, or this machine; note the address of the dashboard."""
+    # Of what Dask would log the user sees one sentence, or nothing.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with open_work(**cluster) as work:
+        if work.is_cluster:
+            count = work.workers
+            dashboard = f"; dashboard {work.dashboard}" if work.dashboard else ""
+            note(f"{count} worker{'s' * (count != 1)} of a Dask cluster{dashboard}")
+        yield work
+
+
+#: The options of a corpus, in the order of `CorpusOptions`.
+CORPUS = ("--text-column", "--label-column", "--label-separator", "--id-column", "--corpus-format")
+
+
+def corpus_options(command):
+    """Add the options that say where a corpus has its texts, labels and identifiers, as `corpus`, `CorpusOptions`."""
+
+    @click.option(
+        "--text-column",
+        "text",
+        multiple=True,
+        metavar="NAME",
+        help="The column or JSON field with the text. It may be given several times: the texts are joined.  [default: "
+        "text, or that of MODEL]",
+    )
+    @click.option(
+        "--label-column", metavar="NAME", help="The one with the labels.  [default: labels, or that of MODEL]"
+    )
+    @click.option(
+        "--label-separator",
+        metavar="TEXT",
+        help="What separates labels within their column.  [default: ; in tables; in JSON, text is one label]",
+    )
+    @click.option(
+        "--id-column",
+        metavar="NAME",
+        help="The one with the identifier.  [default: that of MODEL or id, if there is one]",
+    )
+    @click.option(
+        "--corpus-format",
+        type=click.Choice(list(FORMATS)),
+        help="The format of text.  [default: told by the first line and the ending of the name]",
+    )
+    @functools.wraps(command)
+    def wrapped(text, label_column, label_separator, id_column, corpus_format, **options):
+        if label_separator == "":
+            raise click.UsageError("--label-separator is empty.")
+        # A model keeps them in a description that may hold nothing else.
+        for name in filter(None, (*text, label_column, label_separator, id_column)):
+            if not name.isprintable():
+                raise click.UsageError(f"{name!r} has a character that cannot be printed.")
+        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format)
+        return command(corpus=corpus, **options)
+
+    return wrapped
+
+
+def command_line(name, paths, corpus=(), more=None):
+    """Return a command that has the options of a corpus and others (mapping) where they have a value, for a shell."""
+    words = ["xmlgp", name]
     # A name that starts with a dash would be read as an option.
-    return f"./{path}" if path.startswith("-") and path != "-" else path
+    words += [f"./{path}" if path.startswith("-") and path != "-" else path for path in paths]
+    given = list(zip(CORPUS, corpus, strict=False)) + list((more or {}).items())
+    for option, values in given:
+        for value in values if isinstance(values, tuple) else (values,):
+            words += [] if not value else [option] if value is True else [option, str(value)]
+    return shlex.join(words)
+
+
+@contextlib.contextmanager
+def advice(command, data):
+    """Add to the advice of `Interrupted` the command that resumes the run, if there is something to resume."""
+    try:
+        yield
+    except Interrupted as error:
+        if error.advice:
+            error.advice += f"; resume with `{command}`" + " and the same input" * (data == "-")
+        raise

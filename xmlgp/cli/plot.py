@@ -3,7 +3,7 @@
 import click
 import numpy as np
 
-from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
+from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, quiet_option
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
@@ -13,7 +13,6 @@ from xmlgp.models import MODELS
 from xmlgp.plots import Panel, plot_objective, plot_reliability, plot_reliability_by_group
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.evaluate import check_label_count, check_probabilities, describe_coverage
-from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.points import read_vectorized_data
 
 __all__ = ["plot"]
@@ -65,8 +64,8 @@ def bound(models, out):
 
 
 @plot.command(short_help="Plot observed frequencies against probabilities.")
-@click.argument("scores", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("scores", nargs=-1, required=True, type=INPUT)
+@click.argument("data", type=INPUT)
 @click.option(
     "--by",
     type=click.Choice(("probability", "rank", "frequency")),
@@ -77,11 +76,11 @@ def bound(models, out):
 @click.option(
     "-k", "k", type=click.IntRange(1), help="Only the k labels of highest probability.  [default: all listed]"
 )
-@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for --by frequency.")
+@click.option("--train", type=INPUT, help="Training data, for --by frequency.")
 @_out_option("reliability.png")
 @cache_option
 @quiet_option
-def reliability(scores, data, by, k, train, out, cache, quiet):
+def reliability(scores, data, by, k, train, out, cache, progress, note):
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
     The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
@@ -100,11 +99,9 @@ def reliability(scores, data, by, k, train, out, cache, quiet):
       xmlgp plot reliability bibtex.scores bibtex-s.scores data/bibtex -o reliability.png
       xmlgp plot reliability bibtex.scores data/bibtex --by rank -k 5 -o rank.png
     """
-    if [*scores, data, train].count("-") > 1:
-        raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
+    check_standard_input(*scores, data, train)
     if (by == "frequency") != (train is not None):
         raise click.UsageError("--by frequency needs --train, which has no other use.")
-    progress = terminal_progress(quiet)
     labels = read_vectorized_data(data, "test", cache, progress).labels
     counts = None
     if train:
@@ -119,7 +116,7 @@ def reliability(scores, data, by, k, train, out, cache, quiet):
             name, curve = _curve(path, top_entries(read.matrix, k or read.K), labels, by, counts)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        note(f"The curve of {path} is over {_coverage(read, k)}", quiet)
+        note(f"The curve of {path} is over {_coverage(read, k)}")
         curves[name] = curve
     if by == "probability":
         _write(plot_reliability, curves, out)

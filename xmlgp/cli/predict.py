@@ -4,9 +4,16 @@ import click
 
 from xmlgp import api
 from xmlgp.api import RANKED
-from xmlgp.cli.cluster_options import cluster_options, work_of
-from xmlgp.cli.corpus_options import corpus_options
-from xmlgp.cli.options import OutputPath, check_finite, check_standard_input, quiet_option, reporting
+from xmlgp.cli.options import (
+    INPUT,
+    OutputPath,
+    check_finite,
+    check_standard_input,
+    cluster_options,
+    corpus_options,
+    quiet_option,
+    work_of,
+)
 from xmlgp.prediction.label_files import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 
@@ -34,7 +41,7 @@ class _LabelCount(click.ParamType):
 
 @click.command(short_help="Score points with a trained model.")
 @click.argument("model", type=click.Path())
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("data", type=INPUT)
 @click.option(
     "-k",
     "k",
@@ -55,12 +62,8 @@ class _LabelCount(click.ParamType):
     is_flag=True,
     help="Assign the labels with the highest expected F1 of the point, by the probabilities of all labels.",
 )
-@click.option(
-    "--only", type=click.Path(allow_dash=True), metavar="FILE", help="Consider the labels in FILE only, one a line."
-)
-@click.option(
-    "--without", type=click.Path(allow_dash=True), metavar="FILE", help="Leave out the labels in FILE, one a line."
-)
+@click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
+@click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
 @click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The output file.")
 @click.option(
     "--format",
@@ -79,7 +82,6 @@ class _LabelCount(click.ParamType):
 @click.option("--no-calibration", is_flag=True, help="Write probabilities as they are before their calibration.")
 @click.option(
     "--explain",
-    "words",
     type=click.IntRange(1),
     metavar="N",
     help="Add for each label the N words, or other features, that speak most for it, and the N that speak most against "
@@ -96,10 +98,7 @@ class _LabelCount(click.ParamType):
 @cluster_options
 @corpus_options
 @quiet_option
-def predict(
-    model, data, k, threshold, limit, assign, only, without, out, output_format, output, no_calibration,
-    words, with_std, memory, corpus, scheduler, workers, quiet,
-):  # fmt: skip
+def predict(model, data, out, output_format, no_calibration, cluster, note, **options):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
@@ -126,26 +125,10 @@ def predict(
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
       echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
     """
-    check_standard_input(data, only, without)
+    check_standard_input(data, options["only"], options["without"])
     output_format = output_format or format_of(out)
-    if words and output_format == "scores":
+    if options["explain"] and output_format == "scores":
         raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
-    with work_of(scheduler, workers, quiet) as work:
-        api.predict(
-            model,
-            data,
-            k=k,
-            threshold=threshold,
-            limit=limit,
-            assign=assign,
-            output=output,
-            calibrated=not no_calibration,
-            only=only,
-            without=without,
-            explain=words,
-            with_std=with_std,
-            memory=memory,
-            corpus=corpus,
-            work=work,
-            **reporting(quiet),
-        ).write(out, output_format)
+    with work_of(cluster, note) as work:
+        found = api.predict(model, data, calibrated=not no_calibration, note=note, work=work, **options)
+        found.write(out, output_format)

@@ -3,23 +3,30 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.cluster_options import cluster_options, work_of
-from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option, reporting, train_command
+from xmlgp.cli.options import (
+    INPUT,
+    OutputPath,
+    cache_option,
+    cluster_options,
+    command_line,
+    corpus_options,
+    quiet_option,
+    work_of,
+)
 from xmlgp.cli.settings_options import settings_options
 
 __all__ = ["preprocess"]
 
 
 @click.command(short_help="Prepare a data set for training.")
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("data", type=INPUT)
 @click.argument("model", type=OutputPath(file_okay=False))
 @settings_options(preprocess_only=True)
 @corpus_options
 @cluster_options
 @cache_option
 @quiet_option
-def preprocess(data, model, recipe, chosen, corpus, scheduler, workers, cache, quiet):
+def preprocess(data, model, corpus, cluster, note, **options):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
@@ -33,8 +40,6 @@ def preprocess(data, model, recipe, chosen, corpus, scheduler, workers, cache, q
     Example:
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
-    options = {"settings": chosen, "recipe": recipe, "corpus": corpus, "cache": cache}
-    with work_of(scheduler, workers, quiet) as work:
-        folder = api.preprocess(data, model, work=work, **options, **reporting(quiet))
-    command = train_command(data, model, *corpus_arguments(corpus))
-    note(f"{model}: {folder.stage}; continue with `{command}`", quiet)
+    with work_of(cluster, note) as work:
+        folder = api.preprocess(data, model, corpus=corpus, note=note, work=work, **options)
+    note(f"{model}: {folder.stage}; continue with `{command_line('train', [data, model], corpus)}`")

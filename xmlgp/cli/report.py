@@ -3,15 +3,14 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.corpus_options import corpus_options
-from xmlgp.cli.options import OutputPath, cache_option, check_standard_input, quiet_option, reporting
+from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, corpus_options, quiet_option
 
 __all__ = ["report"]
 
 
 @click.command(short_help="Write a page about a model.")
 @click.argument("model", type=click.Path())
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("data", type=INPUT)
 @click.option(
     "-o",
     "--out",
@@ -22,13 +21,13 @@ __all__ = ["report"]
 )
 @click.option(
     "--train",
-    type=click.Path(allow_dash=True),
+    type=INPUT,
     help="Training data, for the frequency of labels and PSP.  [default: those in DATA, if MODEL was trained on them]",
 )
 @click.option(
     "--label-names",
     metavar="FILE",
-    type=click.Path(allow_dash=True),
+    type=INPUT,
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
@@ -36,7 +35,7 @@ __all__ = ["report"]
 @corpus_options
 @cache_option
 @quiet_option
-def report(model, data, out, train, label_names, title, seed, corpus, cache, quiet):
+def report(model, data, out, train, label_names, **options):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
     The page is one HTML file that loads nothing from elsewhere. It has the measures with their meaning, precision and
@@ -54,17 +53,6 @@ def report(model, data, out, train, label_names, title, seed, corpus, cache, qui
       xmlgp report models/bibtex data/bibtex -o bibtex.html
     """
     check_standard_input(data, train, label_names)
-    api.report(
-        model,
-        data,
-        out,
-        train=train,
-        label_names=label_names,
-        title=title,
-        seed=seed,
-        corpus=corpus,
-        cache=cache,
-        **reporting(quiet),
-    )
+    api.report(model, data, out, train=train, label_names=label_names, **options)
     if out != "-":
         click.echo(out)

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import click
 
-from xmlgp.cli.options import OutputPath, check_finite, note, quiet_option
+from xmlgp.cli.options import OutputPath, check_finite, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import run_cells
 from xmlgp.experiments.report import write_report
-from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["reproduce"]
 
@@ -35,7 +34,7 @@ __all__ = ["reproduce"]
 )
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option
-def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
+def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, note):
     """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers next to ours.
 
     Writes RESULTS/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. An interrupted experiment continues
@@ -58,10 +57,10 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
     for experiment in experiments:
         if experiment.missing:
             missing = ", ".join(experiment.missing)
-            note(f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them", quiet)
-    run_cells([cell for experiment in experiments for cell in experiment.cells], results, terminal_progress(quiet))
+            note(f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them")
+    run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
     for experiment in experiments:
         report = write_report(experiment, catalogue.entries, results)
         click.echo(report.markdown)
         for file in report.figures:
-            note(f"figure: {file}", quiet)
+            note(f"figure: {file}")

@@ -32,69 +32,64 @@ FLAGS = {
 
 
 def settings_options(preprocess_only=False):
-    """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`; the command gets `recipe` and `chosen`, a mapping.
+    """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`, perhaps only those that preprocessing depends on.
 
-    Parameters
-    ----------
-    preprocess_only : bool
-        Only the options of settings that preprocessing depends on.
+    The command gets `recipe` and `settings`, a mapping.
     """
     specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
     flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
+    others = [f"{model.name} for data in {model.data_format} format" for model in MODELS.values() if model.data_format]
 
     def decorate(command):
-        @functools.wraps(command)
-        def wrapped(model_name, assignments, **values):
-            given = [(name, str(value)) for name in flags if (value := values.pop(name)) is not None]
-            given += [_split(text) for text in assignments]
-            texts = dict(given)
-            if len(texts) < len(given):
-                twice = next(name for name in texts if [other for other, _ in given].count(name) > 1)
-                raise click.UsageError(f"{twice} is set twice.")
-            try:
-                chosen = read_settings(texts, model_name)
-            except SettingsError as error:
-                raise click.UsageError(str(error)) from error
-            return command(chosen=({"model": model_name} if model_name else {}) | chosen, **values)
-
-        wrapped = click.option(
+        @click.option(
+            "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
+        )
+        @click.option(
+            "--model",
+            "model_name",
+            type=click.Choice(list(MODELS)),
+            help="; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
+            + f".  [default: {'; '.join([DEFAULT_MODEL, *others])}]",
+        )
+        @_setting_options(flags)
+        @click.option(
             "--set",
             "assignments",
             multiple=True,
             metavar="NAME=VALUE",
             help="Set any setting, such as calibration=false; `xmlgp settings` lists them. May be given several times.",
-        )(wrapped)
-        for name in reversed(flags):
-            wrapped = _option(name, *FLAGS[name])(wrapped)
-        return _recipe_option(_model_option(wrapped))
+        )
+        @functools.wraps(command)
+        def wrapped(model_name, assignments, **options):
+            given = [(name, str(value)) for name in flags if (value := options.pop(name)) is not None]
+            texts = {}
+            for name, text in given + [_split(assignment) for assignment in assignments]:
+                if name in texts:
+                    raise click.UsageError(f"{name} is set twice.")
+                texts[name] = text
+            try:
+                settings = read_settings(texts, model_name)
+            except SettingsError as error:
+                raise click.UsageError(str(error)) from error
+            return command(settings=({"model": model_name} if model_name else {}) | settings, **options)
+
+        return wrapped
 
     return decorate
 
 
-def _recipe_option(command):
-    return click.option(
-        "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
-    )(command)
+def _setting_options(flags):
+    """Add the options of settings; `read_settings` checks their values."""
 
+    def decorate(command):
+        for name in reversed(flags):
+            (letter, text), flag = FLAGS[name], "--" + name.replace("_", "-")
+            switch = name == "label_weights"
+            names = [*filter(None, [letter]), f"{flag}/--no-{flag[2:]}" if switch else flag, name]
+            command = click.option(*names, default=None, metavar=None if switch else "VALUE", help=text)(command)
+        return command
 
-def _model_option(command):
-    formats = [model for model in MODELS.values() if model.data_format]
-    defaults = [f"{model.name} for data in {model.data_format} format" for model in formats]
-    return click.option(
-        "--model",
-        "model_name",
-        type=click.Choice(list(MODELS)),
-        help="; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
-        + f".  [default: {'; '.join([DEFAULT_MODEL, *defaults])}]",
-    )(command)
-
-
-def _option(name, letter, text):
-    """Return the option of a setting; `read_settings` checks its value."""
-    flag = "--" + name.replace("_", "-")
-    names = f"{flag}/--no-{flag[2:]}" if name == "label_weights" else flag
-    metavar = None if name == "label_weights" else "VALUE"
-    return click.option(*filter(None, [letter]), names, name, default=None, metavar=metavar, help=text)
+    return decorate
 
 
 def _split(assignment):

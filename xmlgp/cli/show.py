@@ -5,7 +5,7 @@ import json
 
 import click
 
-from xmlgp.cli.options import learn_command, train_command
+from xmlgp.cli.options import command_line
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
@@ -33,116 +33,104 @@ def show(model, as_json):
     Example:
       xmlgp show models/bibtex
     """
-    run, damage = _interrupted(model)
+    run, facts, state = _interrupted(model)
     try:
         folder = ModelFolder(model)
     except ModelFolderError:
-        if ModelFolder.exists(model) or not (run or damage):
+        if ModelFolder.exists(model) or not state:
             raise
-        state = _state(model, run, damage)
-        if damage:
+        if not run:
             raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {state}") from None
-        if as_json:
-            click.echo(json.dumps({"interrupted": _facts(model, run, damage)}, indent=1, ensure_ascii=False))
-        else:
-            click.echo(f"{model}: no model yet, but {state}")
-            _settings(run.settings)
-        return
-    description = folder.description
+        folder = None
     if as_json:
-        if run or damage:
-            description = description | {"interrupted": _facts(model, run, damage)}
+        description = (folder.description if folder else {}) | ({"interrupted": facts} if state else {})
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
-        return
-    data, history, record = description["data"], description.get("history"), MODELS[description["model"]]
-    click.echo(f"{model}: {record.name}, {folder.stage}, written by {description['written_by']}")
-    click.echo(f"data      N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}")
-    _names(folder)
+    elif folder:
+        click.echo(f"{model}: {folder.settings.model}, {folder.stage}, written by {folder.description['written_by']}")
+        for title, text in [*_lines(folder), *([("run", state)] if state else [])]:
+            click.echo(f"{title:8}  {text}")
+        _print_settings(folder.settings)
+        arrays = folder.description["arrays"].items()
+        shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
+        _print_table("arrays", [(name, f"{shape or 'scalar':12} {dtype}") for name, shape, dtype in shapes])
+    else:
+        click.echo(f"{model}: no model yet, but {state}")
+        _print_settings(run.settings)
+
+
+def _lines(folder):
+    """Yield titles and texts about a model."""
+    description, record = folder.description, MODELS[folder.settings.model]
+    data, history = description["data"], description.get("history")
+    yield "data", f"N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
+    kinds = [kind.removeprefix("names.") for kind in folder.entries("names.")]
+    if kinds:
+        yield "names", f"of {' and '.join(sorted(kinds, reverse=True))}"
+    yield from _text(folder)
     if history:
-        last = history[-1]
-        workers = description.get("workers")
+        last, workers = history[-1], description.get("workers")
         where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
-        click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}")
+        yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
     batches = description.get("learned", [])
     if len(batches) > BATCHES:
         points = sum(batch["N"] for batch in batches[:-BATCHES])
-        click.echo(f"learned   {len(batches) - BATCHES} batches of {points} points, and then")
+        yield "learned", f"{len(batches) - BATCHES} batches of {points} points, and then"
     for batch in batches[-BATCHES:]:
-        click.echo(f"learned   {record.describe_batch(batch)}")
+        yield "learned", record.describe_batch(batch)
     if folder.stage == "trained":
-        _hyperparameters(folder, record)
+        yield from _hyperparameters(folder, record)
     if folder.tuned:
-        tuned = folder.tuned
-        click.echo(f"tuned     {tuned}: {tuned.metric} {tuned.value:.5f} on {tuned.points} points")
-    if run or damage:
-        click.echo(f"run       {_state(model, run, damage)}")
-    _settings(folder.settings)
-    shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
-    _table(
-        "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
-    )
+        yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
 
 
-def _names(folder):
-    """Print which names the model has, and how it reads text."""
-    kinds = [kind.removeprefix("names.") for kind in folder.entries("names.")]
-    if kinds:
-        click.echo(f"names     of {' and '.join(sorted(kinds, reverse=True))}")
+def _text(folder):
+    """Yield how the model reads text, if it does."""
     try:
         vectorizer = folder.vectorizer
     except ModelFolderError:
         # The description is complete, so the rest can be shown.
-        click.echo("text      damaged")
+        yield "text", "damaged"
         return
     if vectorizer:
         analysis, columns = vectorizer.analysis, vectorizer.columns
-        lengths = f"{analysis.shortest}" + (f"-{analysis.longest}" if analysis.longest > analysis.shortest else "")
+        lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
         named = ", ".join(map(repr, columns.text))
-        click.echo(f"text      {analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}")
+        yield "text", f"{analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}"
 
 
 def _hyperparameters(folder, record):
-    """Print the learned hyperparameters, where the model has some."""
+    """Yield the learned hyperparameters, where the model has some."""
     try:
-        learned = record.hyperparameters(folder.arrays("parameters."))
-        text = ", ".join(f"{symbol} {value:.4g}" for symbol, value in dict(learned).items())
+        learned = dict(record.hyperparameters(folder.arrays("parameters.")))
+        text = ", ".join(f"{symbol} {value:.4g}" for symbol, value in learned.items())
     except (ModelFolderError, LookupError, TypeError, ValueError):
-        # The description is complete, so the rest can be shown.
         text = "damaged"
     if text:
-        click.echo(f"kernel    {text}")
+        yield "kernel", text
 
 
 def _interrupted(model):
-    """Return the interrupted run or None, and why its checkpoint cannot be read or None."""
+    """Return an interrupted run, facts about it for programs, and its state in words; None if there is none."""
     try:
-        return InterruptedRun.read(model), None
+        run = InterruptedRun.read(model)
     except (ModelFolderError, OSError) as error:
-        return None, f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-
-
-def _state(model, run, damage):
-    """Return the state of an interrupted run in words."""
-    if damage:
-        return f"an interrupted run that cannot be resumed: {damage}"
+        damage = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        return None, {"damage": damage}, f"an interrupted run that cannot be resumed: {damage}"
+    if run is None:
+        return None, None, None
     writer = find_writer(model)
-    if writer:
-        return f"a run by {writer}, {run.where} at its last checkpoint"
-    command = train_command("DATA", model, "--resume")
-    if run.learns:
-        command = learn_command(model, "DATA")
-    return f"a run that was interrupted {run.where}; resume with `{command}`"
-
-
-def _facts(model, run, damage):
-    """Return the same for programs."""
-    if damage:
-        return {"damage": damage}
     facts = {name: getattr(run, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
-    return {"writer": find_writer(model)} | facts | {"settings": run.settings.mapping()}
+    facts = {"writer": writer} | facts | {"settings": run.settings.mapping()}
+    if writer:
+        return run, facts, f"a run by {writer}, {run.where} at its last checkpoint"
+    if run.learns:
+        command = command_line("learn", [model, "DATA"])
+    else:
+        command = command_line("train", ["DATA", model], more={"--resume": True})
+    return run, facts, f"a run that was interrupted {run.where}; resume with `{command}`"
 
 
-def _settings(settings):
+def _print_settings(settings):
     """Print settings; for those that are unset, what decides instead, and those that have no effect as such."""
     unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(settings)}
     unused = settings.unused()
@@ -150,10 +138,10 @@ def _settings(settings):
     for name, value in settings.mapping().items():
         text = unset[name] if value is None else in_words(value)
         rows.append((name, f"no effect with {unused[name]}" if name in unused else text))
-    _table("settings", rows)
+    _print_table("settings", rows)
 
 
-def _table(title, rows):
+def _print_table(title, rows):
     click.echo(title)
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:

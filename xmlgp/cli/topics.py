@@ -4,6 +4,7 @@ import json
 
 import click
 
+from xmlgp.cli.options import INPUT
 from xmlgp.data.names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.stored import open_topics
@@ -18,7 +19,7 @@ __all__ = ["topics"]
 @click.option(
     "--label-names",
     metavar="FILE",
-    type=click.Path(allow_dash=True),
+    type=INPUT,
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.  [default: those that MODEL has]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")

@@ -3,18 +3,25 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.checkpoint_options import checkpoint_option
-from xmlgp.cli.cluster_options import cluster_arguments, cluster_options, work_of
-from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import OutputPath, advise, cache_option, quiet_option, reporting, train_command
+from xmlgp.cli.options import (
+    INPUT,
+    OutputPath,
+    advice,
+    cache_option,
+    checkpoint_option,
+    cluster_options,
+    command_line,
+    corpus_options,
+    quiet_option,
+    work_of,
+)
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.runtime.interrupts import Interrupted
 
 __all__ = ["train"]
 
 
 @click.command(short_help="Train a model.")
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("data", type=INPUT)
 @click.argument("model", type=OutputPath(file_okay=False))
 @settings_options()
 @click.option(
@@ -28,9 +35,7 @@ __all__ = ["train"]
 @corpus_options
 @cache_option
 @quiet_option
-def train(
-    data, model, recipe, chosen, resume, minutes, scheduler, workers, corpus, cache, quiet
-):  # fmt: skip
+def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
@@ -47,21 +52,6 @@ def train(
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    try:
-        with work_of(scheduler, workers, quiet) as work:
-            api.train(
-                data,
-                model,
-                settings=chosen,
-                recipe=recipe,
-                resume=resume,
-                checkpoint_seconds=60 * minutes,
-                corpus=corpus,
-                cache=cache,
-                work=work,
-                **reporting(quiet),
-            )
-    except Interrupted as error:
-        options = *corpus_arguments(corpus), *cluster_arguments(scheduler, workers)
-        advise(error, train_command(data, model, *options, "--resume"), data)
-        raise
+    given = {f"--{name}": value for name, value in cluster.items()} | {"--resume": True}
+    with advice(command_line("train", [data, model], corpus, given), data), work_of(cluster, note) as work:
+        api.train(data, model, corpus=corpus, note=note, work=work, **options)

@@ -5,8 +5,7 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.corpus_options import corpus_options
-from xmlgp.cli.options import cache_option, quiet_option, reporting
+from xmlgp.cli.options import INPUT, cache_option, corpus_options, quiet_option
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
@@ -14,7 +13,7 @@ __all__ = ["tune"]
 
 @click.command(short_help="Choose how many labels to assign.")
 @click.argument("model", type=click.Path())
-@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("data", type=INPUT)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
 )
@@ -22,7 +21,7 @@ __all__ = ["tune"]
 @corpus_options
 @cache_option
 @quiet_option
-def tune(model, data, metric, as_json, corpus, cache, quiet):
+def tune(model, data, metric, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
@@ -33,8 +32,8 @@ def tune(model, data, metric, as_json, corpus, cache, quiet):
     (f1-point), as `xmlgp evaluate --assigned` prints them.
 
     DATA is a file of points with labels, also a corpus if MODEL was trained on text, or a folder with validation.txt or
-    validation.svm. Use points that MODEL was
-    not trained on, as probabilities of training points are too good, and other points than those for evaluation.
+    validation.svm. Use points that MODEL was not trained on, as probabilities of training points are too good, and
+    other points than those for evaluation.
 
     \b
     Examples:
@@ -42,7 +41,7 @@ def tune(model, data, metric, as_json, corpus, cache, quiet):
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
       xmlgp evaluate bibtex.labels data/bibtex --assigned
     """
-    tuned = api.tune(model, data, metric=metric, corpus=corpus, cache=cache, **reporting(quiet))
+    tuned = api.tune(model, data, metric=metric, **options)
     if as_json:
         click.echo(json.dumps(tuned._asdict()))
     else:

@@ -1,28 +1,63 @@
 """`xmlgp vectorize`: turn a corpus of text into a data set."""
 
+import re
+
 import click
 
-from xmlgp.cli.corpus_options import analysis_options, corpus_options
-from xmlgp.cli.options import OutputPath, quiet_option, reporting
+from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, corpus_options, quiet_option
+from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.data_folder import vectorize_files
 
 __all__ = ["vectorize"]
 
 
+class _Lengths(click.ParamType):
+    """The lengths of n-grams, `N` or `SHORTEST-LONGEST`."""
+
+    name = "n|n-n"
+
+    def convert(self, value, param, context):
+        """Return the shortest and the longest length."""
+        found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", value)
+        lengths = found and (int(found[1]), int(found[2] or found[1]))
+        if not lengths or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
+            self.fail(f"{value!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2.", param, context)
+        return lengths
+
+
 @click.command(short_help="Turn a corpus of text into a data set.")
-@click.argument("path", metavar="CORPUS", type=click.Path(allow_dash=True))
+@click.argument("path", metavar="CORPUS", type=INPUT)
 @click.argument("data", type=OutputPath(file_okay=False))
 @click.option(
-    "--test",
-    "tests",
-    multiple=True,
-    type=click.Path(allow_dash=True),
-    help="A corpus of test documents; may be given several times.",
+    "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
 )
 @corpus_options
-@analysis_options
+@click.option(
+    "--analyzer",
+    type=click.Choice(ANALYZERS),
+    default="word",
+    show_default=True,
+    help="Features are words of at least two letters or digits, characters, or characters within words (char-wb).",
+)
+@click.option(
+    "--ngrams",
+    type=_Lengths(),
+    default="1",
+    show_default=True,
+    help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
+)
+@click.option(
+    "--min-count",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Leave out features that occur less often in the corpus.",
+)
+@click.option(
+    "--max-features", type=click.IntRange(1), help="Keep at most so many features, the most frequent.  [default: all]"
+)
 @quiet_option
-def vectorize(path, data, tests, corpus, analysis, min_count, max_features, quiet):
+def vectorize(path, data, tests, corpus, analyzer, ngrams, **options):
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
     The format of CORPUS is told by its first line and its ending (also .gz, or - for standard input):
@@ -44,8 +79,6 @@ def vectorize(path, data, tests, corpus, analysis, min_count, max_features, quie
       xmlgp vectorize articles.jsonl data/articles --test new.jsonl
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
-    if [path, *tests].count("-") > 1:
-        raise click.UsageError("Standard input can be read only once.")
-    limits = {"min_count": min_count, "max_features": max_features}
-    for file in vectorize_files(path, tests, data, analysis, corpus, **reporting(quiet), **limits):
+    check_standard_input(path, *tests)
+    for file in vectorize_files(path, tests, data, Analysis(analyzer, *ngrams), corpus, **options):
         click.echo(file)
