@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from xmlgp.gp import inner_products, likelihood
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.posteriors import shared_diagonal
+from xmlgp.gp.posteriors import diagonal
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.inputs import Inputs
@@ -162,7 +162,7 @@ def measure(case, posterior, steps):
         (inner_products, "backward", "kernel gradients"),
         (type(latent.kernel), "forward", "kernel"),
         (type(latent.kernel), "backward", "kernel gradients"),
-        (shared_diagonal, "factorise", "factorisation"),
+        (diagonal, "factorise", "factorisation"),
         (type(latent.posterior), "forward", "moments"),
         (type(latent.posterior), "backward", "posterior gradients"),
         (type(latent.posterior), "precondition", "posterior gradients"),

@@ -9,10 +9,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Wh
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import SampledPairs
-from xmlgp.gp.posteriors import POSTERIORS, Unwhitened
+from xmlgp.gp.posteriors import POSTERIORS
 
 __all__ = [
-    "ALL_POSTERIORS",
     "FACTORS",
     "KERNELS",
     "DETERMINISTIC",
@@ -28,16 +27,12 @@ __all__ = [
     "restrict",
     "scikit_covariances",
     "scikit_kernel",
-    "unwhitened",
 ]
 
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
-#: Those that settings can choose, and that of GPC, by name.
-ALL_POSTERIORS = POSTERIORS | {Unwhitened.name: Unwhitened()}
-
 #: Parameters that are lower triangles with logarithms on the diagonal.
-FACTORS = {"posterior.factor", "posterior.whitened_factor"}
+FACTORS = {"posterior.whitened_factor"}
 
 #: The same examples in every run, so that tolerances do not depend on chance.
 DETERMINISTIC = settings(max_examples=30, deadline=None, derandomize=True, database=None)
@@ -80,7 +75,7 @@ def inducing_posterior(name, parameters, covariance, p):
         factor = lower @ _factor(parameters["posterior.whitened_factor"][p])
         return lower @ parameters["posterior.whitened_mean"][:, p], factor @ factor.T
     mean = parameters["posterior.mean"][:, p]
-    if name == "unwhitened":
+    if name == "gpc":
         factor = _factor(parameters["posterior.factor"][p])
         return mean, factor @ factor.T
     log_diagonal = parameters["posterior.log_diagonal"]
@@ -90,15 +85,6 @@ def inducing_posterior(name, parameters, covariance, p):
 
 def _factor(raw):
     return np.tril(raw, -1) + np.diag(np.exp(np.diagonal(raw)))
-
-
-def unwhitened(parameters, covariance):
-    """Return the parameters of `Unwhitened` for the same q(u) as those of `Cholesky`, by name."""
-    lower = np.linalg.cholesky(covariance)
-    factors = np.stack([lower @ _factor(raw) for raw in parameters["posterior.whitened_factor"]])
-    for factor in factors:
-        np.fill_diagonal(factor, np.log(np.diagonal(factor)))
-    return {"posterior.mean": lower @ parameters["posterior.whitened_mean"], "posterior.factor": factors}
 
 
 def conditional(cross, inducing, points, mean, covariance):
@@ -147,7 +133,7 @@ def random_parameters(random, terms, ard, posterior, inducing, factors, labels, 
     kernel = Kernel(terms, ard)
     count, dimension = inducing.shape
     parameters = kernel.initial(dimension, 1.0, np.float64)
-    parameters |= ALL_POSTERIORS[posterior].initial(count, factors, 0.5, random, np.float64)
+    parameters |= POSTERIORS[posterior].initial(count, factors, 0.5, random, np.float64)
     parameters = {name: value + noise * random.normal(size=value.shape) for name, value in parameters.items()}
     for name in FACTORS.intersection(parameters):
         parameters[name] = np.tril(parameters[name])

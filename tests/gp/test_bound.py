@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.central_differences import central_differences
-from tests.gp.reference import ALL_POSTERIORS, FACTORS
+from tests.gp.reference import FACTORS
 from tests.grids import each_value, grid
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
@@ -12,6 +12,7 @@ from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import IndexedRows, SampledPairs
+from xmlgp.gp.posteriors import POSTERIORS
 
 N, Q, K, M, P = 5, 3, 5, 3, 2
 KERNELS = [("linear",), ("se",), ("se", "linear")]
@@ -23,7 +24,7 @@ def random_problem(terms, ard, posterior, coordinates, negatives, seed=0, dtype=
     kernel = Kernel(terms, ard)
     parameters = {"inducing": random.normal(size=(M, Q))}
     parameters |= kernel.initial(Q, 1.5, np.float64)
-    parameters |= ALL_POSTERIORS[posterior].initial(M, P, 0.5, random, np.float64)
+    parameters |= POSTERIORS[posterior].initial(M, P, 0.5, random, np.float64)
     parameters |= {"loadings": 0.4 * random.normal(size=(K, P)), "bias": random.normal(size=K)}
     for name, value in parameters.items():
         noise = random.normal(0, 0.3, value.shape)
@@ -60,7 +61,7 @@ def dense_gradients(value, gradients):
 COMPONENTS = {
     "terms": KERNELS,
     "ard": [False, True],
-    "posterior": list(ALL_POSTERIORS),
+    "posterior": list(POSTERIORS),
     "coordinates": ["dense", "sparse"],
     "negatives": ["all", "sampled"],
 }
@@ -70,7 +71,7 @@ COMPONENTS = {
 def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, expectations, fixed):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
     # Small variances and many nodes, so that the quadrature of the derivative is the derivative of the quadrature.
-    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), make_expectations(expectations, 40), fixed)
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]), make_expectations(expectations, 40), fixed)
     _, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     assert gradients.keys() == parameters.keys() - set(fixed)
     numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
@@ -80,10 +81,10 @@ def test_gradients_agree_with_central_differences(terms, ard, posterior, coordin
         np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
 
 
-@each_value(posterior=list(ALL_POSTERIORS), negatives=["all", "sampled"])
+@each_value(posterior=list(POSTERIORS), negatives=["all", "sampled"])
 def test_preconditioned_directions_are_ascent_directions(posterior, negatives):
     kernel, parameters, batch = random_problem(("linear",), False, posterior, "dense", negatives)
-    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]))
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]))
     value, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     _, directions = dense_gradients(*bound.value_and_gradients(parameters, batch, for_step=True))
     for name, gradient in gradients.items():
@@ -95,11 +96,11 @@ def test_preconditioned_directions_are_ascent_directions(posterior, negatives):
     assert bound.value_and_gradients(moved, batch)[0] > value
 
 
-@each_value(posterior=list(ALL_POSTERIORS), negatives=["all", "sampled"])
+@each_value(posterior=list(POSTERIORS), negatives=["all", "sampled"])
 def test_jaakkola_jordan_bound_is_slightly_below_that_of_quadrature(posterior, negatives):
     kernel, parameters, batch = random_problem(("se",), False, posterior, "dense", negatives)
     below, above = (
-        Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), make_expectations(name, 40)).value_and_gradients(
+        Bound(Inducing(kernel, POSTERIORS[posterior]), make_expectations(name, 40)).value_and_gradients(
             parameters, batch
         )[0]
         for name in ("jj", "quadrature")

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from tests.gp.reference import (
-    ALL_POSTERIORS,
     DETERMINISTIC,
     KERNELS,
     conditional,
@@ -23,8 +22,9 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.posteriors import POSTERIORS
 
-EVERY_POSTERIOR = pytest.mark.parametrize("name", ALL_POSTERIORS)
+EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
 
 #: Points, latent functions and quadrature nodes per axis of log p(Y), whose grid has N·P axes.
 SIZES = pytest.mark.parametrize(("points", "factors", "grid"), [(3, 1, 32), (2, 2, 12)], ids=["P=1", "P=2"])
@@ -89,7 +89,7 @@ def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
     @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
     def check(seed, inducing, noise):
         kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
-        bound = Bound(Inducing(kernel, ALL_POSTERIORS[name]), make_expectations(expectations, NODES))
+        bound = Bound(Inducing(kernel, POSTERIORS[name]), make_expectations(expectations, NODES))
         assert value_of(bound, parameters, batch) <= evidence_of(parameters, batch, grid) + 1e-5
 
     check()
@@ -98,10 +98,10 @@ def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
 @SIZES
 def test_optimal_bounds_are_ordered_and_close_to_the_evidence(points, factors, grid):
     optimum = {}
-    for name in ALL_POSTERIORS:
+    for name in POSTERIORS:
         kernel, parameters, batch = problem(name, points, factors, None, 0)
         fixed = {"inducing", "loadings", "bias", *HYPERPARAMETERS}
-        bound = Bound(Inducing(kernel, ALL_POSTERIORS[name]), Quadrature(NODES), fixed)
+        bound = Bound(Inducing(kernel, POSTERIORS[name]), Quadrature(NODES), fixed)
         optimum[name] = value_of(bound, maximised(bound, parameters, batch), batch)
     evidence = evidence_of(parameters, batch, grid)
     assert all(value <= evidence + 1e-5 for value in optimum.values())
@@ -128,7 +128,7 @@ def test_bound_agrees_with_its_dense_definition(name, terms, ard, dimension):
     positives = random_labels(random, points, labels)
     residual = (rows[:, coordinates:] ** 2).sum(axis=1)
     batch = Batch(Points(rows[:, :coordinates].copy(), residual), positives, None, scale)
-    value = value_of(Bound(Inducing(kernel, ALL_POSTERIORS[name]), Quadrature(80)), parameters, batch)
+    value = value_of(Bound(Inducing(kernel, POSTERIORS[name]), Quadrature(80)), parameters, batch)
 
     padding = dimension - coordinates
     dense = {key: np.pad(value, (0, padding)) if "relevance" in key else value for key, value in parameters.items()}

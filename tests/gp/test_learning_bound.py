@@ -6,7 +6,7 @@ import pytest
 from tests.central_differences import central_differences
 from tests.gp.reference import FACTORS, gaussian_kl, inducing_posterior, scikit_covariances
 from tests.gp.test_bound import KERNELS, P, dense_gradients, random_problem
-from tests.gp.test_earlier import divergence
+from tests.gp.test_ratio import divergence
 from tests.grids import each_value
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.gp.reference import ALL_POSTERIORS, FACTORS
+from tests.gp.reference import FACTORS
 from tests.gp.test_bound import COMPONENTS, M, dense_gradients, random_problem
 from tests.grids import grid
 from xmlgp.errors import NumericalError
@@ -14,6 +14,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, bounded_exp_derivative, checked_log, is_inside
+from xmlgp.gp.posteriors import POSTERIORS
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 BEYOND = (LIMIT + 1, 100.0, 1e30, 3e38)
@@ -69,7 +70,7 @@ def with_logarithms(parameters, name, value):
 @grid(**COMPONENTS)
 def test_bound_and_gradients_are_finite_at_extreme_logarithms(terms, ard, posterior, coordinates, negatives):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, dtype=np.float32)
-    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), Quadrature(10))
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]), Quadrature(10))
     names = log_parameters(parameters)
     extremes = [{name: sign * x} for name in names for sign in (1, -1) for x in BEYOND[::2]]
     # All at once: large, small, and alternating.
@@ -94,7 +95,7 @@ def test_bound_and_gradients_are_finite_at_extreme_logarithms(terms, ard, poster
 @grid(**COMPONENTS)
 def test_clipped_logarithms_have_no_gradient(terms, ard, posterior, coordinates, negatives):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
-    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), Quadrature(40))
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]), Quadrature(40))
     for name in log_parameters(parameters):
         for value in (LIMIT + 1, -LIMIT - 1):
             moved = with_logarithms(parameters, name, value)
@@ -115,7 +116,7 @@ def test_initial_value_beyond_the_limits_raises_an_error():
     for lengthscale in (5e-324, 1e-30, 1e30, 1.7e308):
         with pytest.raises(NumericalError, match="^the lengthscale is .*, but must be from 2e-09 to 5e"):
             Kernel(["se"], False).initial(3, lengthscale, np.float32)
-    for posterior in ALL_POSTERIORS.values():
+    for posterior in POSTERIORS.values():
         for diagonal in (5e-324, 1e30, 1.7e308):
             with pytest.raises(NumericalError, match="^the diagonal of Σ is .*, but must be from 4e-18 to 2e"):
                 posterior.initial(3, 2, diagonal, np.random.default_rng(0), np.float32)

@@ -5,13 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.gp.reference import ALL_POSTERIORS, pairs_of, random_labels, random_parameters
+from tests.gp.reference import pairs_of, random_labels, random_parameters
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.posteriors import POSTERIORS
 
 N, K, P, M, D = 4, 5, 2, 3, 4
 
@@ -46,9 +47,7 @@ def mean(estimates):
 
 
 @each_value(
-    posterior=list(ALL_POSTERIORS),
-    chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)],
-    expectations=list(EXPECTATIONS),
+    posterior=list(POSTERIORS), chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)], expectations=list(EXPECTATIONS)
 )
 def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, expectations):
     size, negatives = chosen
@@ -61,7 +60,7 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, e
     positives = labels.toarray()
     positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
-    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), make_expectations(expectations))
+    bound = Bound(Inducing(kernel, POSTERIORS[posterior]), make_expectations(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
     assert mean_value == pytest.approx(value, rel=1e-11)

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.gp.reference import ALL_POSTERIORS, KERNELS, pairs_of, random_labels, random_parameters
+from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.likelihood import IndexedRows
-from xmlgp.gp.posteriors import Moments, jitter
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.linear_algebra import cholesky
 
 B, M, D, P, K = 60, 50, 80, 7, 40
 
-every_combination = each_value(posterior=list(ALL_POSTERIORS), terms=KERNELS, ard=[False, True], sampled=[False, True])
+every_combination = each_value(posterior=list(POSTERIORS), terms=KERNELS, ard=[False, True], sampled=[False, True])
 
 
 def problem(terms, ard, posterior, sampled, dtype):
@@ -48,11 +49,11 @@ def double_paths(item, path=""):
 def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, monkeypatch):
     # With the same jitter in both precisions.
     single = np.dtype(np.float32)
-    monkeypatch.setitem(jitter.JITTER, np.dtype(np.float64), jitter.JITTER[single])
+    monkeypatch.setitem(cholesky.JITTER, np.dtype(np.float64), cholesky.JITTER[single])
     results = []
     for dtype in (np.float64, np.float32):
         kernel, parameters, batch = problem(terms, ard, posterior, sampled, dtype)
-        results.append(Bound(Inducing(kernel, ALL_POSTERIORS[posterior])).value_and_gradients(parameters, batch))
+        results.append(Bound(Inducing(kernel, POSTERIORS[posterior])).value_and_gradients(parameters, batch))
     (value, gradients), (single_value, single_gradients) = results
     assert single_value == pytest.approx(value, rel=2e-6)
     for name, gradient in gradients.items():
@@ -67,10 +68,11 @@ def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, mon
 @every_combination
 def test_no_intermediate_result_is_of_double_precision(terms, ard, posterior, sampled):
     kernel, parameters, batch = problem(terms, ard, posterior, sampled, np.float32)
-    chosen = ALL_POSTERIORS[posterior]
+    chosen = POSTERIORS[posterior]
     covariances, kernel_tape = kernel.forward(parameters, batch.points)
-    moments, kl, posterior_tape = chosen.forward(parameters, covariances)
-    d_covariances, d_posterior = chosen.backward(posterior_tape, Moments(*moments), d_kl=-1)
+    prepared = chosen.prepare(parameters, covariances.K_Z)
+    moments, kl, posterior_tape = chosen.forward(prepared, covariances)
+    d_covariances, d_posterior = chosen.backward(posterior_tape, moments)
     d_kernel = kernel.backward(kernel_tape, Covariances(*d_covariances))
     _, gradients = Bound(Inducing(kernel, chosen)).value_and_gradients(parameters, batch)
     everything = {

@@ -15,7 +15,7 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR
+from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
 from xmlgp.gp.weight_space import PRIOR, FeatureShares, WeightSpace
 from xmlgp.training.minibatches import LabelSampler
 

@@ -17,10 +17,10 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.posteriors.jitter import JITTER
 from xmlgp.gpc import collapsed as module
 from xmlgp.gpc.collapsed import PointMoments, optimal_tangent_points, tangent_point_gradient
 from xmlgp.gpc.model import GPC
+from xmlgp.linear_algebra.cholesky import JITTER
 
 #: Of random problems.
 SEED = 1
@@ -38,7 +38,7 @@ def random_tangent_points(problem, seed, kind="jj"):
 
 def mean_and_covariance(posterior):
     """Return mean and covariance of q(u) from its parameters."""
-    return inducing_posterior("unwhitened", posterior, None, 0)
+    return inducing_posterior("gpc", posterior, None, 0)
 
 
 def mlgpf_bound(problem, posterior, expectations):

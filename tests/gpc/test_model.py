@@ -5,10 +5,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
+from tests.central_differences import central_differences
 from tests.gp.reference import conditional, inducing_posterior, scikit_covariances
 from tests.gpc.dense_gpc import THETA, random_problem
 from tests.grids import each_value
 from xmlgp.errors import NumericalError
+from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
 from xmlgp.gpc.model import GPC
@@ -27,7 +29,7 @@ def test_predictive_distribution_agrees_with_dense_formulas(seed, storage):
     problem, other = random_problem(seed), random_problem(seed + 10, N=20)
     parameters = problem.parameters | posterior(seed, 5)
     cross, inducing, points = scikit_covariances(("se", "noise"), parameters, other.points, problem.inducing)
-    mean, covariance = conditional(cross, inducing, points, *inducing_posterior("unwhitened", parameters, None, 0))
+    mean, covariance = conditional(cross, inducing, points, *inducing_posterior("gpc", parameters, None, 0))
     found = GPC().predictive(parameters)(Points(storage(other.points), np.zeros(20)))
     np.testing.assert_allclose(found[0], mean, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(found[1], np.diagonal(covariance), rtol=1e-6)
@@ -39,6 +41,21 @@ def test_predictive_distribution_far_from_inducing_inputs_is_the_prior():
     assert abs(mean) < 1e-300
     np.testing.assert_allclose(variance, np.exp(parameters[THETA[0]]) + np.exp(parameters[THETA[2]]), rtol=1e-12)
     np.testing.assert_allclose(variance, GPC().prior_variance(parameters), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_of_the_uncollapsed_bound_agree_with_central_differences(seed):
+    problem = random_problem(seed)
+    bound, parameters = GPC().uncollapsed(problem.inducing, 40)
+    parameters |= posterior(seed, 5)
+    labels = sp.csr_array(problem.positive[:, None])
+    batch = Batch(Points(problem.points, np.zeros(len(problem.points))), labels, None, 2.5)
+    _, gradients = bound.value_and_gradients(parameters, batch)
+    assert gradients.keys() == {*THETA, "posterior.mean", "posterior.factor"}
+    numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
+    for name, gradient in gradients.items():
+        atol = 1e-6 * np.abs(numeric[name]).max()
+        np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
 
 
 def test_variance_of_a_narrow_posterior_is_not_negative():

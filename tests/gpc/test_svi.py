@@ -32,7 +32,7 @@ def run(running, passes, first=0):
 def bound_of(problem, parameters):
     """Return the bound of SPEC section 1 on all points by dense formulas."""
     problem = problem.with_theta([parameters[name] for name in THETA])
-    mean, covariance = inducing_posterior("unwhitened", parameters, None, 0)
+    mean, covariance = inducing_posterior("gpc", parameters, None, 0)
     m, s = moments(problem, mean, covariance)
     exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
     return exact - gaussian_kl(mean, covariance, problem.covariances[1])
@@ -59,7 +59,7 @@ def test_initial_posterior_is_the_prior():
     problem = problem_of()
     running = started(problem, batch_size=N)
     parameters = running.parameters(0)
-    mean, covariance = inducing_posterior("unwhitened", parameters, None, 0)
+    mean, covariance = inducing_posterior("gpc", parameters, None, 0)
     here = problem.with_theta([parameters[name] for name in THETA])
     np.testing.assert_array_equal(mean, 0)
     np.testing.assert_allclose(covariance, here.covariances[1], rtol=1e-9, atol=1e-12)

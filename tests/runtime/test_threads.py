@@ -50,9 +50,14 @@ def test_blas_has_one_thread_within_the_block():
 
 
 @pytest.mark.parametrize("count", [0, 1, 30])
-def test_every_task_runs_once(cores, count):
+def test_every_task_runs_once_and_results_are_in_the_order_of_the_tasks(cores, count):
     done = []
-    run_parallel(functools.partial(done.append, number) for number in range(count))
+
+    def task(number):
+        done.append(number)
+        return -number
+
+    assert run_parallel(functools.partial(task, number) for number in range(count)) == [-n for n in range(count)]
     assert sorted(done) == list(range(count))
 
 

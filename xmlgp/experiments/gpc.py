@@ -150,7 +150,8 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
 
     run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
     prior, _ = model.kernel.forward_inducing(parameters)
-    _, kl, _ = model.posterior.forward(parameters, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
+    prepared = model.posterior.prepare(parameters, prior)
+    _, kl, _ = model.posterior.forward(prepared, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
     return float(expected.sum() - kl)
 
 

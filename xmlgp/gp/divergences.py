@@ -5,7 +5,7 @@ The functions take the matrix products that the gradients use as well, so nothin
 
 import numpy as np
 
-__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "shared_diagonal_kl", "whitened_kl"]
+__all__ = ["diagonal_kl", "gauss_kl", "shared_diagonal_kl", "whitened_kl"]
 
 
 def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
@@ -14,20 +14,6 @@ def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
     Each term may be a sum over several divergences.
     """
     return 0.5 * (mahalanobis + trace + logdet_ratio - dimension)
-
-
-def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
-    """Return Σ_p KL[N(m_p, L_p L_pᵀ) ‖ N(0, K)] ([L] (13)) from m, L, K⁻¹ m, K⁻¹ L and log|K|.
-
-    The means are M×P, the factors P lower triangular matrices, M×M, with a positive diagonal.
-    """
-    M, P = mean.shape
-    mahalanobis = np.vdot(mean, solved_mean)
-    trace, logdet_S = 0.0, 0.0
-    for factor, solved in zip(factors, solved_factors, strict=True):
-        trace += np.vdot(factor, solved)
-        logdet_S += 2 * np.log(np.diagonal(factor)).sum()
-    return gauss_kl(mahalanobis, trace, P * logdet_K - logdet_S, P * M)
 
 
 def whitened_kl(mean, factors):
@@ -47,8 +33,7 @@ def diagonal_kl(mean, K_mean, diagonals, factorised):
     With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
     are M×P, the diagonals P×M.
     """
-    mahalanobis = np.vdot(mean, K_mean)
-    kl = 0.5 * mahalanobis
+    kl = 0.5 * np.vdot(mean, K_mean)
     for diagonal, C in zip(diagonals, factorised, strict=True):
         kl += 0.5 * _trace_and_logdets(diagonal, C)
     return kl

@@ -1,10 +1,12 @@
 """Latent functions with inducing inputs: h_p ~ GP(0, k), and q(u_p) of their values at Z."""
 
+from functools import partial
+
 import numpy as np
 
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.posteriors import Moments
-from xmlgp.gp.posteriors.earlier import EARLIER
+from xmlgp.gp.posteriors.ratio import expected_log_ratio
 from xmlgp.linear_algebra import dense
 from xmlgp.runtime.threads import run_parallel, start_task
 
@@ -17,18 +19,7 @@ POINT_BLOCK = 128
 class Inducing:
     """Latent functions h_p ~ GP(0, k) with inducing inputs Z; the posterior q(u_p) is one of `posteriors`.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    posterior : SharedDiagonal, Diagonal, Cholesky or Unwhitened
-    inputs_fixed : bool
-        Whether Z stays as it is.
-
-    Attributes
-    ----------
-    kernel, posterior : object
-    fixed : frozenset of str
-        Parameters without gradients.
+    Parameters named `fixed` have no gradients: Z, if `inputs_fixed`.
     """
 
     def __init__(self, kernel, posterior, inputs_fixed=False):
@@ -41,53 +32,32 @@ class Inducing:
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
 
     def forward(self, parameters, points, kl_needed=True):
-        """Return the moments at the points of a minibatch, the sum of the KL divergences, and the tape.
+        """Return the moments at the `Points` of a minibatch, the sum of the KL divergences, and the tape.
 
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        points : Points
-        kl_needed : bool
-            Has no effect here: the divergences cost nothing beside the gradients.
-
-        Returns
-        -------
-        moments : Moments
-        kl : float
-        tape : tuple
-
-        Raises
-        ------
-        NumericalError
-            If a covariance matrix cannot be factorised.
+        The divergences cost nothing beside the gradients, needed or not. A covariance matrix that cannot be factorised
+        raises NumericalError.
         """
         K_Z, between = self.kernel.forward_inducing(parameters)
         prepared = self._start_preparing(parameters, K_Z)
         K_BZ, K_diag, kernel_tape = self.kernel.forward_points(points, between)
-        moments, kl, tape = self.posterior.forward(parameters, Covariances(K_BZ, K_Z, K_diag), prepared())
+        moments, kl, tape = self.posterior.forward(prepared(), Covariances(K_BZ, K_Z, K_diag))
         return moments, kl, (kernel_tape, tape)
 
     def _start_preparing(self, parameters, K_Z):
-        """Return a function that returns the prepared posterior, or None if `forward` is to prepare it.
+        """Return a function that returns the prepared posterior.
 
         The factorisation of K_Z uses one core; meanwhile the others multiply points and inducing inputs.
         """
-        if self.posterior.prepare_is_parallel:
-            return lambda: None
-        return start_task(lambda: self.posterior.prepare(parameters, K_Z))
+        prepare = partial(self.posterior.prepare, parameters, K_Z)
+        return prepare if self.posterior.prepare_is_parallel else start_task(prepare)
 
     def backward(self, tape, d_moments, for_step=False):
         """Return the gradients of the bound by parameter name, given those by the moments.
 
-        Parameters
-        ----------
-        tape : tuple
-        d_moments : Moments
-        for_step : bool
-            Return ascent directions in place of the gradients by the parameters of q(u_p).
+        With `for_step` they are ascent directions in place of the gradients by the parameters of q(u_p).
         """
         kernel_tape, tape = tape
-        d_covariances, gradients = self.posterior.backward(tape, d_moments, d_kl=-1)
+        d_covariances, gradients = self.posterior.backward(tape, d_moments)
         if for_step:
             gradients = self.posterior.precondition(tape, gradients)
         inducing_needed = "inducing" not in self.fixed
@@ -103,33 +73,27 @@ class Inducing:
 
 
 class LearnedInducing(Inducing):
-    """Latent functions with an earlier posterior q₀(u_p) as the prior; only q(u_p) moves.
-
-    Parameters
-    ----------
-    kernel, posterior : object
-    parameters : mapping of str to ndarray
-        `inducing`, `kernel.*` and `posterior.*` of q₀.
-    """
+    """Latent functions with an earlier posterior q₀(u_p), that of the given parameters, as prior; only q(u_p) moves."""
 
     def __init__(self, kernel, posterior, parameters):
         super().__init__(kernel, posterior)
         self.fixed = frozenset(self.parameter_names) - set(posterior.parameter_names)
         self._K_Z, self._between = kernel.forward_inducing(parameters)
-        self._earlier = EARLIER[type(posterior)](posterior, parameters, self._K_Z)
+        self._log_ratio = expected_log_ratio(posterior, parameters, self._K_Z)
 
     def forward(self, parameters, points, kl_needed=True):
         """Return the moments, the sum of KL[q(u_p) ‖ q₀(u_p)], and the tape; see `Inducing.forward`."""
         K_BZ, K_diag, _ = self.kernel.forward_points(points, self._between)
-        moments, kl, tape = self.posterior.forward(parameters, Covariances(K_BZ, self._K_Z, K_diag))
-        value, gradients = self._earlier.expectation(tape)
+        prepared = self.posterior.prepare(parameters, self._K_Z)
+        moments, kl, tape = self.posterior.forward(prepared, Covariances(K_BZ, self._K_Z, K_diag))
+        value, gradients = self._log_ratio(tape)
         return moments, kl - value, (tape, gradients)
 
     def backward(self, tape, d_moments, for_step=False):
         """Return the gradients by the parameters of q(u_p); see `Inducing.backward`."""
-        tape, earlier = tape
-        _, gradients = self.posterior.backward(tape, d_moments, d_kl=-1)
-        gradients = {name: gradient + earlier[name] for name, gradient in gradients.items()}
+        tape, of_ratio = tape
+        _, gradients = self.posterior.backward(tape, d_moments)
+        gradients = {name: gradient + of_ratio[name] for name, gradient in gradients.items()}
         return self.posterior.precondition(tape, gradients) if for_step else gradients
 
 
@@ -171,10 +135,5 @@ def _by_blocks(function, points):
     BLAS sums in another order if a matrix has another number of rows. So blocks do not depend on the number of cores.
     """
     starts = range(0, len(points.residual), POINT_BLOCK) or range(1)
-    found = [None] * len(starts)
-
-    def block(number, start):
-        found[number] = function(Points(*(array[start : start + POINT_BLOCK] for array in points)))
-
-    run_parallel((lambda pair=pair: block(*pair)) for pair in enumerate(starts))
-    return found
+    blocks = (Points(*(array[start : start + POINT_BLOCK] for array in points)) for start in starts)
+    return run_parallel(partial(function, block) for block in blocks)

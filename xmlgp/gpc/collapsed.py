@@ -18,8 +18,7 @@ from scipy.linalg import get_lapack_funcs
 from xmlgp.errors import NumericalError
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.posteriors.jitter import add_jitter, jitter_backward
-from xmlgp.linear_algebra.cholesky import factorise
+from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
 from xmlgp.runtime.threads import core_count, run_parallel
 
@@ -243,7 +242,7 @@ class Optimum:
         return float(expected - gauss_kl(mahalanobis, trace, self._precision.log_determinant, len(self._mean)))
 
     def posterior(self):
-        """Return the parameters of q(u), named and shaped as those of `Unwhitened`."""
+        """Return the parameters of q(u), named and shaped as those of `FullPosterior`."""
         # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A. Forming the product would lose half of the digits.
         lower = self._covariances.lower
         solve = get_lapack_funcs("trtrs", (lower,))

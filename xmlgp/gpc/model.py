@@ -7,7 +7,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.posteriors import Unwhitened
+from xmlgp.gpc.posterior import FullPosterior
 
 __all__ = ["GPC", "Predictive"]
 
@@ -21,7 +21,7 @@ class GPC:
 
     def __init__(self):
         self.kernel = Kernel(("se", "noise"), ard=False)
-        self.posterior = Unwhitened()
+        self.posterior = FullPosterior()
 
     def parameter_names(self):
         """Return the names of the parameters."""
@@ -49,7 +49,7 @@ class GPC:
         """
         parameters = self.initial(inducing)
         prior, _ = self.kernel.forward_inducing(parameters)
-        parameters |= self.posterior.parameters_of_prior(prior, 1)
+        parameters |= self.posterior.parameters_of_prior(prior)
         parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
         latent = Inducing(self.kernel, self.posterior, inputs_fixed=True)
         return Bound(latent, Quadrature(nodes), ("loadings", "bias")), parameters

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def run_parallel(tasks):
-    """Call every task, on all cores at once, and return when all are done.
+    """Call every task, on all cores at once, and return their results, in the order of the tasks.
 
     The cores take the tasks in order, each taking the next one when it is free. A task that itself calls `run_parallel`
     or `parallel_for` runs that part on its own core alone.
@@ -41,7 +41,14 @@ def run_parallel(tasks):
         Independent of each other: none may rely on another being done.
     """
     with uninterruptible:
-        _run(list(tasks))
+        tasks = list(tasks)
+        results = [None] * len(tasks)
+
+        def run(number):
+            results[number] = tasks[number]()
+
+        _run([functools.partial(run, number) for number in range(len(tasks))])
+    return results
 
 
 def _run(tasks):
@@ -102,8 +109,11 @@ def split_range(function, total, grain, rounds=1):
 
 
 def parallel_for(function, total, grain):
-    """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`."""
-    run_parallel(split_range(function, total, grain))
+    """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`.
+
+    Return the results in the order of the parts.
+    """
+    return run_parallel(split_range(function, total, grain))
 
 
 _inside = threading.local()

@@ -1,18 +1,16 @@
 """The full posterior of [L] section 4.1, with a mean and a Cholesky factor for each latent function, whitened."""
 
 from functools import partial
-from operator import itemgetter
 
 import numpy as np
 
 from xmlgp.gp.divergences import whitened_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
-from xmlgp.gp.posteriors.jitter import add_jitter, jitter_backward
+from xmlgp.gp.posteriors.diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
 from xmlgp.linear_algebra import lapack
-from xmlgp.linear_algebra.cholesky import factorise
+from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
@@ -33,50 +31,41 @@ class Cholesky:
 
     Parameters in the flat mapping: `posterior.whitened_mean`, v, M×P; `posterior.whitened_factor`, P×M×M, the lower
     triangles of L_p with the logarithms of their diagonals. Source: [L] (9), (10), (13); whitening: Murray and Adams,
-    Slice sampling covariance hyperparameters of latent Gaussian models, 2010. The methods are those of
-    `SharedDiagonal`.
+    Slice sampling covariance hyperparameters of latent Gaussian models, 2010.
     """
 
     name = "cholesky"
     parameter_names = ("posterior.whitened_mean", "posterior.whitened_factor")
-    #: Whether `prepare` uses all cores.
     prepare_is_parallel = False
 
-    def initial(self, inducing_count, factor_count, diagonal, random, dtype):
-        """Return initial parameters by name, with L_p = √diagonal I; see `SharedDiagonal.initial`."""
-        factor = np.zeros((factor_count, inducing_count, inducing_count), dtype)
-        factor[:, range(inducing_count), range(inducing_count)] = 0.5 * checked_log(diagonal, DIAGONAL_NAME)
-        return {
-            "posterior.whitened_mean": initial_mean(inducing_count, factor_count, random, dtype),
-            "posterior.whitened_factor": factor,
-        }
+    def initial(self, M, P, diagonal, random, dtype):
+        """Return initial parameters by name, with L_p = √diagonal I."""
+        factor = np.zeros((P, M, M), dtype)
+        factor[:, range(M), range(M)] = 0.5 * checked_log(diagonal, DIAGONAL_NAME)
+        return {"posterior.whitened_mean": initial_mean(M, P, random, dtype), "posterior.whitened_factor": factor}
 
     def prepare(self, parameters, K_Z):
-        """Return the quantities that moments at any points need: v, each L_p, and L_Z⁻¹.
-
-        Raises
-        ------
-        ValueError
-            If the shapes of the parameters do not agree.
-        """
+        """Return v, each L_p, and L_Z⁻¹; ValueError if the shapes of the parameters do not agree."""
         mean, raw = (parameters[name] for name in self.parameter_names)
         M, P = mean.shape
         # Compiled functions do not check shapes.
         if raw.shape != (P, M, M):
             raise ValueError(f"posterior.whitened_factor has the shape {raw.shape}, not {(P, M, M)}")
-        return mean, _lower_factors(raw), _invert_lower(_factor(K_Z))
+        inverse = _factor(K_Z)
+        lapack.invert_lower(inverse)
+        return mean, _lower_factors(raw), inverse
 
     def alpha(self, prepared):
-        """Return α, M×P, with which the mean at points is K_BZ α: L_Z⁻ᵀ v."""
+        """Return α: L_Z⁻ᵀ v."""
         mean, _, inverse = prepared
         return inverse.T @ mean
 
     def mean_from_alpha(self, alpha, K_Z):
-        """Return the `posterior.whitened_mean`, M×P, that has the given α: v = L_Zᵀ α."""
+        """Return `posterior.whitened_mean`: L_Zᵀ α."""
         return _factor(K_Z).T @ alpha
 
     def moments(self, prepared, K_BZ, K_diag):
-        """Return the moments at points, and A and each A L_p, P×B×M; see `SharedDiagonal.moments`."""
+        """Return the moments at points, and A and each A L_p, P×B×M."""
         mean, factors, inverse = prepared
         whitened = K_BZ @ inverse.T
         conditional = K_diag - np.einsum("bm,bm->b", whitened, whitened)
@@ -90,21 +79,19 @@ class Cholesky:
         run_parallel(partial(project, p) for p in range(len(factors)))
         return Moments(whitened @ mean, variance), (whitened, projected)
 
-    def forward(self, parameters, covariances, prepared=None):
-        """Return the moments, the sum of the KL divergences, and the tape; see `SharedDiagonal.forward`."""
-        prepared = prepared or self.prepare(parameters, covariances.K_Z)
+    def forward(self, prepared, covariances):
+        """Return the moments, the sum of the divergences, and the tape."""
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
         mean, factors, _ = prepared
         return moments, whitened_kl(mean, factors), (*prepared, *projections)
 
-    def backward(self, tape, d_moments, d_kl):
-        """Return the gradients with respect to the covariances and the parameters; see `SharedDiagonal.backward`."""
+    def backward(self, tape, d_moments):
+        """Return the gradients by covariances and parameters."""
         mean, factors, inverse, whitened, projected = tape
         d_K_diag = d_moments.variance.sum(axis=1)
         d_whitened = d_moments.mean @ mean.T - 2 * d_K_diag[:, None] * whitened
         d_factors = np.empty_like(factors)
-        diagonals, d_kl = np.einsum("pmm->pm", factors), mean.dtype.type(d_kl)
-        sums = []
+        diagonals, minus_one = np.einsum("pmm->pm", factors), mean.dtype.type(-1)
 
         def add_factors(first, last):
             total, product, d_projected = np.zeros_like(d_whitened), *np.empty((2, *d_whitened.shape), d_whitened.dtype)
@@ -113,15 +100,13 @@ class Cholesky:
                 _product_transposed(d_projected, factors[p], product)
                 total += product
                 _lower_of_product(whitened, d_projected, d_factors[p])
-                _add_divergence(d_factors[p], factors[p], d_kl, is_inside(diagonals[p]))
-            sums.append((first, total))
+                _add_divergence(d_factors[p], factors[p], minus_one, is_inside(diagonals[p]))
+            return total
 
-        parallel_for(add_factors, len(factors), 1)
-        # Sorted, so that the result does not depend on which thread was faster.
-        for _, total in sorted(sums, key=itemgetter(0)):
+        for total in parallel_for(add_factors, len(factors), 1):
             d_whitened += total
         gradients = {
-            "posterior.whitened_mean": whitened.T @ d_moments.mean + d_kl * mean,
+            "posterior.whitened_mean": whitened.T @ d_moments.mean - mean,
             "posterior.whitened_factor": d_factors,
         }
         # With A = K_BZ L_Z⁻ᵀ and T = dAᵀ A: dK_Z = −½ L_Z⁻ᵀ (Φ(T) + Φ(T)ᵀ) L_Z⁻¹, where Φ takes the lower triangle and
@@ -137,14 +122,7 @@ class Cholesky:
         return gradients
 
     def parameters_of_diagonal(self, parameters, K_Z):
-        """Return the parameters for which each q(u_p) is that of a diagonal posterior, by name.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-            `posterior.mean` and `posterior.log_diagonal` of `Diagonal` or `SharedDiagonal`.
-        K_Z : ndarray, M×M
-        """
+        """Return the parameters for which each q(u_p) is that of given ones of `Diagonal` or `SharedDiagonal`."""
         lower, mean = _factor(K_Z), parameters["posterior.mean"]
         diagonals = np.broadcast_to(sigma_diagonal(parameters), mean.T.shape)
         factors = np.empty((mean.shape[1], *K_Z.shape), mean.dtype)
@@ -163,14 +141,8 @@ class Cholesky:
 
 
 def _factor(K_Z):
-    """Return L_Z, lower triangular, of K_Z with jitter."""
+    """Return L_Z of K_Z with jitter."""
     return factorise(add_jitter(K_Z), "K_Z").factor
-
-
-def _invert_lower(lower):
-    inverse = lower.copy()
-    lapack.invert_lower(inverse)
-    return inverse
 
 
 def _lower_factors(raw):
@@ -191,14 +163,14 @@ def _copy_lower(source, target):
 
 
 def _product(left, lower, out):
-    """Write X L to `out`, B×M, for X, B×M, and a lower triangular L."""
+    """Write X L to `out`, for X, B×M, and a lower triangular L, M×M."""
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
         np.matmul(left[:, start:], lower[start:, start:stop], out=out[:, start:stop])
 
 
 def _product_transposed(left, lower, out):
-    """Write X Lᵀ to `out`, B×M, for X, B×M, and a lower triangular L."""
+    """Write X Lᵀ to `out`, for X, B×M, and a lower triangular L, M×M."""
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
         np.matmul(left[:, :stop], lower[start:stop, :stop].T, out=out[:, start:stop])
@@ -212,14 +184,15 @@ def _lower_of_product(left, right, out):
 
 
 @compiled
-def _add_divergence(gradient, factor, d_kl, is_inside):
-    """Add the gradient of the divergence to that of L_p, M×M, in place, and clear the upper triangle.
+def _add_divergence(gradient, factor, weight, is_inside):
+    """Add the weighted gradient of the divergence to that of L_p, M×M, in place, and clear the upper triangle.
 
-    The diagonal is parametrised by logarithms: d log L = L dL, and −log L is a term of the divergence.
+    The diagonal is parametrised by logarithms: d log L = L dL, and −log L is a term of the divergence. The weight is
+    −1; if the compiler knew it, it would round in another order.
     """
     for i in range(len(factor)):
         for j in range(i):
-            gradient[i, j] += d_kl * factor[i, j]
-        change = gradient[i, i] * factor[i, i] + d_kl * (factor[i, i] * factor[i, i] - factor.dtype.type(1))
+            gradient[i, j] += weight * factor[i, j]
+        change = gradient[i, i] * factor[i, i] + weight * (factor[i, i] * factor[i, i] - factor.dtype.type(1))
         gradient[i, i] = change if is_inside[i] else factor.dtype.type(0)
         gradient[i, i + 1 :] = 0

@@ -1,24 +1,134 @@
-"""The posterior of [S] section 2.3, with two vectors of M parameters for each latent function."""
+"""The posteriors of [S] section 2.3: a mean for each latent function, and a diagonal Σ for each or one for all."""
 
 from functools import partial
-from operator import itemgetter
 
 import numpy as np
 
-from xmlgp.gp.divergences import diagonal_kl
+from xmlgp.gp.divergences import diagonal_kl, shared_diagonal_kl
 from xmlgp.gp.inner_products import Covariances
-from xmlgp.gp.log_parameters import bounded_exp_derivative, checked_log
+from xmlgp.gp.log_parameters import bounded_exp, bounded_exp_derivative, checked_log
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.posteriors.shared_diagonal import (
-    DIAGONAL_FLOOR,
-    DIAGONAL_NAME,
-    factorise_sum,
-    initial_mean,
-    sigma_diagonal,
-)
-from xmlgp.runtime.threads import parallel_for, run_parallel
+from xmlgp.linear_algebra import dense
+from xmlgp.linear_algebra.cholesky import factorise
+from xmlgp.linear_algebra.dense import GRAIN
+from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 
-__all__ = ["Diagonal"]
+__all__ = ["DIAGONAL_FLOOR", "DIAGONAL_NAME", "Diagonal", "SharedDiagonal", "initial_mean", "sigma_diagonal"]
+
+#: Least value of the diagonal of Σ, for numerical stability ([S] section 2.3).
+DIAGONAL_FLOOR = 1e-6
+
+#: Name of the initial diagonal in error messages.
+DIAGONAL_NAME = "the diagonal of Σ"
+
+#: Standard deviation of the initial means. At zero the loadings would have no gradient.
+INITIAL_MEAN_STD = 0.01
+
+
+class SharedDiagonal:
+    """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ⁻¹)⁻¹) with a diagonal Σ that all p share: one factorisation per step.
+
+    With C = K_Z + Σ: m_ip = k(x_i, Z) μ_p; s_i = k(x_i, x_i) − k(x_i, Z) C⁻¹ k(Z, x_i); the divergence is that of
+    `shared_diagonal_kl`.
+
+    Parameters in the flat mapping: `posterior.mean`, μ, M×P; `posterior.log_diagonal`, the logarithm of the diagonal of
+    Σ less `DIAGONAL_FLOOR`, M. Source: [S] (8), (10), (22), with a shared Σ.
+    """
+
+    name = "shared-diagonal"
+    parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    prepare_is_parallel = False
+
+    def initial(self, M, P, diagonal, random, dtype):
+        """Return initial parameters by name."""
+        return {
+            "posterior.mean": initial_mean(M, P, random, dtype),
+            "posterior.log_diagonal": np.full(M, checked_log(diagonal, DIAGONAL_NAME), dtype),
+        }
+
+    def prepare(self, parameters, K_Z):
+        """Return μ, diag Σ and the factorised C."""
+        diagonal = sigma_diagonal(parameters)
+        return parameters["posterior.mean"], diagonal, _factorise_sum(K_Z, diagonal, "K_Z + Σ")
+
+    def alpha(self, prepared):
+        """Return α: μ."""
+        return prepared[0]
+
+    def mean_from_alpha(self, alpha, K_Z):
+        """Return `posterior.mean`: α."""
+        return alpha
+
+    def moments(self, prepared, K_BZ, K_diag):
+        """Return the moments at points, and K_BZ C⁻¹, B×M."""
+        mean, _, C = prepared
+        moments = Moments(np.empty((len(K_diag), mean.shape[1]), mean.dtype), np.empty((len(K_diag), 1), mean.dtype))
+        projected = np.empty_like(K_BZ)
+
+        def fill(i, j):
+            np.matmul(K_BZ[i:j], mean, out=moments.mean[i:j])
+            np.matmul(K_BZ[i:j], C.inverse, out=projected[i:j])
+            explained = np.einsum("bm,bm->b", projected[i:j], K_BZ[i:j])
+            np.subtract(K_diag[i:j], explained, out=moments.variance[i:j, 0])
+
+        parallel_for(fill, len(K_diag), GRAIN // C.inverse.size)
+        return moments, projected
+
+    def forward(self, prepared, covariances):
+        """Return the moments, the sum of the divergences, and the tape."""
+        mean, diagonal, C = prepared
+        moments, projected = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
+        K_mean = dense.product(covariances.K_Z, mean)
+        kl = shared_diagonal_kl(mean, K_mean, diagonal, C)
+        return moments, kl, (mean, diagonal, covariances, C.inverse, projected, K_mean)
+
+    def backward(self, tape, d_moments):
+        """Return the gradients by covariances and parameters; those by variances are not positive.
+
+        The gradients of a log-concave likelihood are so.
+        """
+        mean, diagonal, covariances, inverse, projected, K_mean = tape
+        d_variance = d_moments.variance[:, 0]
+        root = np.sqrt(-np.minimum(d_variance, 0))
+        d_K_BZ, scaled = np.empty_like(projected), np.empty_like(projected)
+        d_mean = np.empty_like(mean)
+
+        def by_points(i, j):
+            np.matmul(d_moments.mean[i:j], mean.T, out=d_K_BZ[i:j])
+            np.multiply(projected[i:j], -2 * d_variance[i:j, None], out=scaled[i:j])
+            d_K_BZ[i:j] += scaled[i:j]
+            np.multiply(projected[i:j], root[i:j, None], out=scaled[i:j])
+
+        def by_mean(i, j):
+            np.matmul(covariances.K_BZ[:, i:j].T, d_moments.mean, out=d_mean[i:j])
+
+        grain = GRAIN // max(1, mean.size)
+        run_parallel([*split_range(by_points, len(projected), grain), *split_range(by_mean, len(mean), grain)])
+        d_mean -= K_mean
+        # The gradient with respect to C is Σ_i ds_i v_i v_iᵀ from the variances, and −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the
+        # divergences.
+        half = 0.5 * mean.shape[1]
+        d_C, from_kl = dense.gram(scaled, np.sqrt(diagonal)[:, None] * inverse)
+        from_kl -= inverse
+        from_kl *= half
+        np.subtract(from_kl, d_C, out=d_C)
+        d_diagonal = np.diagonal(d_C) + half / diagonal - half * np.diagonal(inverse)
+        d_K_Z = dense.product(-0.5 * mean, mean.T)
+        d_K_Z += d_C
+        gradients = {
+            "posterior.mean": d_mean,
+            "posterior.log_diagonal": d_diagonal * bounded_exp_derivative(diagonal - DIAGONAL_FLOOR),
+        }
+        return Covariances(d_K_BZ, d_K_Z, d_variance), gradients
+
+    def precondition(self, tape, gradients):
+        """Multiply the gradient with respect to μ by C⁻¹, so that the largest eigenvalues of K_Z do not dominate it.
+
+        The natural gradient is (K_Z⁻¹ − C⁻¹) times the gradient. C⁻¹ has the same effect on large eigenvalues, is
+        already computed, and exists for singular K_Z.
+        """
+        inverse = tape[3]
+        return gradients | {"posterior.mean": dense.product(inverse, gradients["posterior.mean"])}
 
 
 class Diagonal:
@@ -28,58 +138,53 @@ class Diagonal:
     of `diagonal_kl`.
 
     Parameters in the flat mapping: `posterior.mean`, μ, M×P; `posterior.log_diagonal`, the logarithm of the diagonals
-    of Σ_p less `DIAGONAL_FLOOR`, P×M. Source: [S] (8), (10), (18), (19), (22). The methods are those of
-    `SharedDiagonal`.
+    of Σ_p less `DIAGONAL_FLOOR`, P×M. Source: [S] (8), (10), (18), (19), (22).
     """
 
     name = "diagonal"
     parameter_names = ("posterior.mean", "posterior.log_diagonal")
-    #: Whether `prepare` uses all cores.
     prepare_is_parallel = True
 
-    def initial(self, inducing_count, factor_count, diagonal, random, dtype):
-        """Return initial parameters by name; see `SharedDiagonal.initial`."""
+    def initial(self, M, P, diagonal, random, dtype):
+        """Return initial parameters by name."""
         log_diagonal = checked_log(diagonal, DIAGONAL_NAME)
         return {
-            "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
-            "posterior.log_diagonal": np.full((factor_count, inducing_count), log_diagonal, dtype),
+            "posterior.mean": initial_mean(M, P, random, dtype),
+            "posterior.log_diagonal": np.full((P, M), log_diagonal, dtype),
         }
 
     def prepare(self, parameters, K_Z):
-        """Return the quantities that moments at any points need: μ, each diag Σ_p and each factorised C_p."""
+        """Return μ, each diag Σ_p and each factorised C_p."""
         diagonals = sigma_diagonal(parameters)
-        factorised = [None] * len(diagonals)
-
-        def factorise(p):
-            factorised[p] = factorise_sum(K_Z, diagonals[p], f"K_Z + Σ of latent function {p}")
-
-        run_parallel(partial(factorise, p) for p in range(len(diagonals)))
+        factorised = run_parallel(
+            partial(_factorise_sum, K_Z, diagonal, f"K_Z + Σ of latent function {p}")
+            for p, diagonal in enumerate(diagonals)
+        )
         return parameters["posterior.mean"], diagonals, factorised
 
     def alpha(self, prepared):
-        """Return α, M×P, with which the mean at points is K_BZ α: μ."""
+        """Return α: μ."""
         return prepared[0]
 
     def mean_from_alpha(self, alpha, K_Z):
-        """Return the `posterior.mean`, M×P, that has the given α: μ = α."""
+        """Return `posterior.mean`: α."""
         return alpha
 
     def moments(self, prepared, K_BZ, K_diag):
-        """Return the moments at points and each K_BZ C_p⁻¹; see `SharedDiagonal.moments`."""
-        mean, diagonals, factorised = prepared
-        variance = np.empty((len(K_diag), len(diagonals)), mean.dtype)
-        projections = [None] * len(diagonals)
+        """Return the moments at points, and each K_BZ C_p⁻¹."""
+        mean, _, factorised = prepared
+        variance = np.empty((len(K_diag), len(factorised)), mean.dtype)
 
         def project(p):
-            projections[p] = projected = K_BZ @ factorised[p].inverse
+            projected = K_BZ @ factorised[p].inverse
             variance[:, p] = K_diag - np.einsum("bm,bm->b", projected, K_BZ)
+            return projected
 
-        run_parallel(partial(project, p) for p in range(len(diagonals)))
+        projections = run_parallel(partial(project, p) for p in range(len(factorised)))
         return Moments(K_BZ @ mean, variance), projections
 
-    def forward(self, parameters, covariances, prepared=None):
-        """Return the moments, the sum of the KL divergences, and the tape; see `SharedDiagonal.forward`."""
-        prepared = prepared or self.prepare(parameters, covariances.K_Z)
+    def forward(self, prepared, covariances):
+        """Return the moments, the sum of the divergences, and the tape."""
         mean, diagonals, factorised = prepared
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
         K_mean = covariances.K_Z @ mean
@@ -87,36 +192,33 @@ class Diagonal:
         inverses = [C.inverse for C in factorised]
         return moments, kl, (mean, diagonals, covariances, inverses, projections, K_mean)
 
-    def backward(self, tape, d_moments, d_kl):
-        """Return the gradients with respect to the covariances and the parameters; see `SharedDiagonal.backward`."""
+    def backward(self, tape, d_moments):
+        """Return the gradients by covariances and parameters."""
         mean, diagonals, covariances, inverses, projections, K_mean = tape
         d_K_BZ = d_moments.mean @ mean.T
-        d_K_Z = (0.5 * d_kl * mean) @ mean.T
+        d_K_Z = (-0.5 * mean) @ mean.T
         d_diagonals = np.empty_like(diagonals)
-        sums = []
 
-        def add_factors(first, last):
+        def sums(first, last):
             K_BZ_sum, K_Z_sum = np.zeros_like(d_K_BZ), np.zeros_like(d_K_Z)
             for p in range(first, last):
                 diagonal, inverse, projected = diagonals[p], inverses[p], projections[p]
                 weighted = d_moments.variance[:, p, None] * projected
                 K_BZ_sum += weighted
                 # The gradient with respect to C_p is Σ_i ds_i v_i v_iᵀ from the variances, and
-                # ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹) from the divergence.
+                # −½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹) from the divergence.
                 d_C = projected.T @ weighted
                 scaled = inverse * np.sqrt(diagonal)
-                d_C += 0.5 * d_kl * (inverse - scaled @ scaled.T)
-                d_diagonals[p] = np.diagonal(d_C) + 0.5 * d_kl * (np.diagonal(inverse) - 1 / diagonal)
+                d_C -= 0.5 * (inverse - scaled @ scaled.T)
+                d_diagonals[p] = np.diagonal(d_C) - 0.5 * (np.diagonal(inverse) - 1 / diagonal)
                 K_Z_sum += d_C
-            sums.append((first, K_BZ_sum, K_Z_sum))
+            return K_BZ_sum, K_Z_sum
 
-        parallel_for(add_factors, len(diagonals), 1)
-        # Sorted, so that the result does not depend on which thread was faster.
-        for _, K_BZ_sum, K_Z_sum in sorted(sums, key=itemgetter(0)):
+        for K_BZ_sum, K_Z_sum in parallel_for(sums, len(diagonals), 1):
             d_K_BZ -= 2 * K_BZ_sum
             d_K_Z += K_Z_sum
         gradients = {
-            "posterior.mean": covariances.K_BZ.T @ d_moments.mean + d_kl * K_mean,
+            "posterior.mean": covariances.K_BZ.T @ d_moments.mean - K_mean,
             "posterior.log_diagonal": d_diagonals * bounded_exp_derivative(diagonals - DIAGONAL_FLOOR),
         }
         return Covariances(d_K_BZ, d_K_Z, d_moments.variance.sum(axis=1)), gradients
@@ -126,3 +228,22 @@ class Diagonal:
         inverses = tape[3]
         columns = [inverse @ column for inverse, column in zip(inverses, gradients["posterior.mean"].T, strict=True)]
         return gradients | {"posterior.mean": np.stack(columns, axis=1)}
+
+
+def initial_mean(M, P, random, dtype):
+    """Return small random means, M×P."""
+    return random.normal(0, INITIAL_MEAN_STD, (M, P)).astype(dtype)
+
+
+def sigma_diagonal(parameters):
+    """Return the diagonal of Σ, M, or of each Σ_p, P×M: exp(log_diagonal) + `DIAGONAL_FLOOR`."""
+    diagonal = bounded_exp(parameters["posterior.log_diagonal"])
+    diagonal += DIAGONAL_FLOOR
+    return diagonal
+
+
+def _factorise_sum(K_Z, diagonal, name):
+    """Return C = K_Z + diag(diagonal), factorised; `name` is that of C in the error message."""
+    total = K_Z.copy()
+    total[np.diag_indices_from(total)] += diagonal
+    return factorise(total, name)

@@ -8,15 +8,7 @@ __all__ = ["Moments"]
 
 
 class Moments(NamedTuple):
-    """Moments of q(h_p(x_i)), or the gradients with respect to them.
-
-    Attributes
-    ----------
-    mean : ndarray, B×P
-        m_ip.
-    variance : ndarray, B×P or B×1
-        s_ip; one column if all latent functions share it.
-    """
+    """Means m_ip, B×P, and variances s_ip, B×P, or B×1 if shared, of q(h_p(x_i)), or the gradients by them."""
 
     mean: np.ndarray
     variance: np.ndarray
