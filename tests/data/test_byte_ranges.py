@@ -98,7 +98,7 @@ def test_many_points_are_read_in_many_tasks(in_files, outcome):
 
 
 def test_a_long_line_is_read_here(monkeypatch, in_files, outcome):
-    monkeypatch.setattr(byte_ranges, "LONG_LINE", 20)
+    monkeypatch.setattr(byte_ranges, "MAX_LINE_BYTES", byte_ranges.RANGE + 20)
     assert_same(outcome(SMALL, in_files), outcome(SMALL, None))
 
 

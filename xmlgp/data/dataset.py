@@ -100,15 +100,7 @@ def consecutive_rows(matrix, rows):
 
 
 def check_sizes(dataset, D, K, path=None):
-    """Raise SettingsError if points that a model is to learn have fewer features or labels than its D and K.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    D, K : int
-    path : str, optional
-        The file of the points, for the message.
-    """
+    """Raise SettingsError, with the file, if points that a model is to learn have fewer features or labels than it."""
     for count, known, noun in (dataset.D, D, "feature"), (dataset.K, K, "label"):
         if count < known:
             where = f"{path}: " if path else ""

@@ -49,31 +49,15 @@ def read_rows(reader, cache=False, progress=silent, work=None):
 
 
 def read_blocks(reader, D, warn=lambda text: None):
-    """Read points for a model of D features from an open file, by blocks if it is in the repository's format.
+    """Return the `Header` of an open file for a model of D features, and the line and points of each block.
 
-    A file in libsvm format does not declare the number of features: its points get D, and features beyond them, which
-    no training point had, are ignored with a warning.
-
-    Returns
-    -------
-    header : Header
-        The first line of a file in the repository's format; the actual sizes otherwise.
-    blocks : iterator of (int, Dataset)
-        The line where each block starts, and its points.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line. The iterator may also raise it.
+    A file in libsvm format, one block, does not declare its sizes: its points get D features, and features beyond them,
+    which no training point had, are ignored with a warning. DataFormatError, which iteration may also raise, names the
+    line of an error.
     """
-    items = _header_and_blocks(reader, D, warn)
-    return next(items), items
-
-
-def _header_and_blocks(reader, D, warn):
     if not is_libsvm(reader.peek_line()):
-        yield from repository_format.read_header_and_blocks(reader)
-        return
+        items = repository_format.read_header_and_blocks(reader)
+        return next(items), items
     dataset = libsvm_format.read_points(reader)
     if dataset.D > D:
         warn(
@@ -81,5 +65,4 @@ def _header_and_blocks(reader, D, warn):
             "them"
         )
     dataset = libsvm_format.resize_features(dataset, D)
-    yield Header(dataset.N, dataset.D, dataset.K)
-    yield 1, dataset
+    return Header(*dataset.shape), iter([(1, dataset)])

@@ -15,21 +15,11 @@ MAX_LINE_BYTES = 1 << 26
 
 
 class LineReader:
-    """Reads complete lines from a stream, and no more of the stream than they need.
+    """Reads complete lines from a stream with a `read1` method, and no more of the stream than they need.
 
-    Parameters
-    ----------
-    stream : binary file
-        A stream with a `read1` method.
-    path : str
-        Its name, for messages.
-
-    Attributes
-    ----------
-    line_number : int
-        Number of the next line, from 1.
-    newline_needed : bool
-        Whether the last line must end with a newline.
+    `path` is its name, for messages, `line_number` the number of the next line, from 1. If `newline_needed`, the last
+    line must end with a newline: a truncated number is still a number, so only the newline shows that a file is
+    complete.
     """
 
     newline_needed = True
@@ -39,25 +29,19 @@ class LineReader:
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self._finished = False
-        self._truncated = False
+        self._finished = self._truncated = False
 
     def read_lines(self, max_lines):
         """Return the next lines, each with a newline at its end, even if the last line of the file has none.
 
-        Parameters
-        ----------
-        max_lines : int
-            Maximum number of lines. Fewer are returned if their text is longer than a block, none at the end.
-
-        Raises
-        ------
-        DataFormatError
-            If a line is longer than `MAX_LINE_BYTES`, if gzip data are damaged, or, unless `newline_needed` is False,
-            after the last line if it has no newline: a truncated number is still a number, so only the newline shows
-            that the file is complete.
+        Fewer than `max_lines` are returned if their text is longer than a block, none at the end. DataFormatError is
+        raised if a line is longer than `MAX_LINE_BYTES`, if gzip data are damaged, or after the last line if its
+        newline is needed and missing.
         """
-        while len(self._ends) < max_lines and not (self._finished or self._has_block()):
+        # Half a block of complete lines is enough: a slow pipe may take long to complete the next line.
+        while len(self._ends) < max_lines and not self._finished:
+            if len(self._ends) and self._ends[-1] - self._start >= BLOCK_BYTES // 2:
+                break
             self._read()
         if not len(self._ends):
             if self._truncated and self.newline_needed:
@@ -76,10 +60,6 @@ class LineReader:
         while not (len(self._ends) or self._finished):
             self._read()
         return bytes(memoryview(self._text)[self._start : self._ends[0]]) if len(self._ends) else b""
-
-    def _has_block(self):
-        """Whether half a block of complete lines has been read: a slow pipe may take long to complete the next line."""
-        return len(self._ends) > 0 and self._ends[-1] - self._start >= BLOCK_BYTES // 2
 
     def _read(self):
         """Append the available bytes of the stream to _text."""

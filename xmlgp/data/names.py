@@ -20,31 +20,15 @@ CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 
 
 def read_label_names(path, K):
-    """Read the names of all labels.
+    """Return the names of K labels, without surrounding whitespace, from a text file, a gzip file or `-`.
 
-    Parameters
-    ----------
-    path : str or Path
-        A text file, a gzip file named `.gz`, or `-` for standard input.
-    K : int
-        The number of labels.
-
-    Returns
-    -------
-    list of str
-        K names, without surrounding whitespace.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed or has more or fewer than K names. It names the line, and is a `NamesFormatError`
-        unless gzip data are damaged.
+    NamesFormatError, or DataFormatError if gzip data are damaged, names the line of a mistake.
     """
     return [name.strip() for name in _read(path, K, "label")]
 
 
 def read_feature_names(path, D):
-    """Read the names of all D features, such as words, as `read_label_names` reads those of labels.
+    """Return the names of D features, such as words, as `read_label_names` does those of labels.
 
     N-grams of characters may begin or end with a space, which stays.
     """
@@ -75,32 +59,25 @@ def check_name(name, path, number):
 
 
 def _read(path, count, kind):
-    path = os.fspath(path)
-    names = []
+    path, names = os.fspath(path), []
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         while len(names) < count:
-            line_number = reader.line_number
+            number = reader.line_number
             text = reader.read_lines(count - len(names))
             if not text:
-                reason = f"the file ends after {len(names)} of {count} {kind} names"
-                raise NamesFormatError(path, line_number, reason)
-            if line_number == 1:
+                raise NamesFormatError(path, number, f"the file ends after {len(names)} of {count} {kind} names")
+            if number == 1:
                 text = text.removeprefix(codecs.BOM_UTF8)
-            rows = text.split(b"\n")[:-1]
-            names += [_name(row.removesuffix(b"\r"), path, number) for number, row in enumerate(rows, line_number)]
-        line_number = reader.line_number
+            for line, row in enumerate(text.split(b"\n")[:-1], number):
+                try:
+                    name = row.removesuffix(b"\r").decode()
+                except UnicodeDecodeError as error:
+                    reason = f"byte 0x{row[error.start]:02x} at byte {error.start + 1} of the line is not UTF-8"
+                    raise NamesFormatError(path, line, reason) from None
+                check_name(name, path, line)
+                names.append(name)
+        number = reader.line_number
         if reader.read_lines(1):
-            raise NamesFormatError(path, line_number, f"the file has more names than the {count} {kind}s")
+            raise NamesFormatError(path, number, f"the file has more names than the {count} {kind}s")
     return names
-
-
-def _name(row, path, number):
-    """Return the name in a line, or raise NamesFormatError."""
-    try:
-        name = row.decode()
-    except UnicodeDecodeError as error:
-        reason = f"byte 0x{row[error.start]:02x} at byte {error.start + 1} of the line is not UTF-8"
-        raise NamesFormatError(path, number, reason) from None
-    check_name(name, path, number)
-    return name

@@ -88,7 +88,7 @@ def read_dataset(path, cache=True, progress=silent, work=None):
 
 
 def read_points(reader, cache=False, progress=silent, work=None):
-    """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does, without the cache."""
+    """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
     path, start = reader.path, len(reader.peek_line())
     items = read_header_and_blocks(reader)
     header = next(items)

@@ -44,20 +44,10 @@ def create_file(file, shown_as=None):
 
 @contextlib.contextmanager
 def atomic_write(path, shown_as=None):
-    """Write a temporary file beside `path` and rename it: a reader sees the old content or the new.
+    """Yield a temporary binary file beside `path` and rename it: a reader sees the old content or the new.
 
-    A symbolic link is replaced, not followed. If the file cannot be written, OSError is raised and the old file
-    remains.
-
-    Parameters
-    ----------
-    path : path
-    shown_as : path, optional
-        The name in errors, by default `path`.
-
-    Yields
-    ------
-    binary file
+    A symbolic link is replaced, not followed. If the file cannot be written, OSError is raised, with the name
+    `shown_as`, and the old file remains.
     """
     target = Path(path)
     temporary = _unused(target.parent)

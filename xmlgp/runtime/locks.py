@@ -48,21 +48,9 @@ class NotALockError(OSError):
 def hold_lock(file, waiting=None):
     """Hold a lock within the block; create its folder before and remove it afterwards if it was created and is empty.
 
-    Parameters
-    ----------
-    file : path
-        The lock file, which is removed afterwards.
-    waiting : callable, optional
-        Returns a context manager to wait in while another process holds the lock.
-
-    Raises
-    ------
-    LockedError
-        If another process holds the lock and `waiting` is not given.
-    NotALockError
-        If `file` is not a regular file.
-    OSError
-        If the folder or the file cannot be created.
+    The lock file is removed afterwards. While another process holds it, this one waits in the context manager that
+    `waiting` returns, or raises LockedError without one. NotALockError is raised if it is not a regular file, OSError if
+    it or its folder cannot be created.
     """
     file, created, descriptor = Path(file), [], None
     try:

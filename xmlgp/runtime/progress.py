@@ -47,11 +47,8 @@ class _TerminalBar:
 def terminal_progress(quiet=False):
     """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
 
-    Returns
-    -------
-    callable
-        `progress(label, total=None, unit="it")`, a context manager whose value has the method
-        `update(count=1, **facts)`. With the unit None, counts stand for time and are not shown themselves.
+    `progress(label, total=None, unit="it")` is a context manager whose value has `update(count=1, **facts)`. With the
+    unit None, counts stand for time and are not shown themselves.
     """
     if quiet or not sys.stderr.isatty():
         return silent

@@ -32,54 +32,40 @@ __all__ = [
 def run_parallel(tasks):
     """Call every task, on all cores at once, and return their results, in the order of the tasks.
 
-    The cores take the tasks in order, each taking the next one when it is free. A task that itself calls `run_parallel`
-    or `parallel_for` runs that part on its own core alone.
-
-    Parameters
-    ----------
-    tasks : iterable of callable
-        Independent of each other: none may rely on another being done.
+    The cores take the tasks in order, each taking the next one when it is free; none may rely on another being done. A
+    task that itself calls `run_parallel` or `parallel_for` runs that part on its own core alone.
     """
     with uninterruptible:
         tasks = list(tasks)
         results = [None] * len(tasks)
-
-        def run(number):
-            results[number] = tasks[number]()
-
-        _run([functools.partial(run, number) for number in range(len(tasks))])
-    return results
-
-
-def _run(tasks):
-    helpers = min(core_count(), len(tasks)) - 1
-    # Taking the next element of a list iterator is atomic.
-    remaining = iter(tasks)
-    others = [_submit(_work, remaining) for _ in range(helpers)]
-    try:
-        _work(remaining)
-    finally:
-        # Do not wait for a thread that is still busy with an earlier task.
-        others = [other for other in others if other is not None and not other.cancel()]
+        # Taking the next element of a list iterator is atomic.
+        remaining = iter(list(enumerate(tasks)))
+        others = [_submit(_work, remaining, results) for _ in range(min(core_count(), len(tasks)) - 1)]
         try:
-            wait(others)
-        except BaseException:
-            # Interrupted: running tasks still write into the caller's arrays.
-            wait(others)
-            raise
-        failures = [other.exception() for other in others]
-    for failure in failures:
-        if failure is not None:
-            raise failure
+            _work(remaining, results)
+        finally:
+            # Do not wait for a thread that is still busy with an earlier task.
+            others = [other for other in others if other is not None and not other.cancel()]
+            try:
+                wait(others)
+            except BaseException:
+                # Interrupted: running tasks still write into the caller's arrays.
+                wait(others)
+                raise
+            failures = [other.exception() for other in others]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+    return results
 
 
 def start_task(task):
     """Run a task in the background; return a function that waits for it and returns its result."""
-    outcome = []
 
     def work():
-        _work(iter([lambda: outcome.append(task())]))
-        return outcome[0]
+        result = [None]
+        _work(iter([(0, task)]), result)
+        return result[0]
 
     with uninterruptible:
         future = None if core_count() == 1 else _submit(work)
@@ -93,15 +79,8 @@ def split_range(function, total, grain, rounds=1):
     """Return tasks for `run_parallel` that call `function(start, stop)` for parts which together make up range(total).
 
     The parts depend only on the arguments and the number of cores, so results do not depend on which thread is faster.
-
-    Parameters
-    ----------
-    function : callable
-    total : int
-    grain : int
-        Smallest part that is worth a thread.
-    rounds : int
-        Parts per core; more than one balances the load if the cores have other tasks as well.
+    `grain` is the smallest part that is worth a thread; `rounds`, the parts per core, is more than one to balance the
+    load if the cores have other tasks as well.
     """
     count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
@@ -119,11 +98,12 @@ def parallel_for(function, total, grain):
 _inside = threading.local()
 
 
-def _work(tasks):
+def _work(tasks, results):
+    """Call the tasks of an iterator of (place of the result, task)."""
     try:
         with single_thread():
-            for task in tasks:
-                task()
+            for place, task in tasks:
+                results[place] = task()
     except BaseException:
         # Drop the remaining tasks; the caller waits for those that are running.
         for _ in tasks:
@@ -194,8 +174,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def one_blas_thread():
-    """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require."""
-    # The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
+    """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require.
+
+    The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
+    """
     with _limit.lock:
         if not _limit.users:
             _limit.lifted = [(library, library.get_num_threads()) for library in _blas_libraries()]
