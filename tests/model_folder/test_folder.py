@@ -225,27 +225,6 @@ def test_failed_write_leaves_the_folder_unchanged(tmp_path, monkeypatch, error, 
         assert not (tmp_path / "models").exists()
 
 
-@pytest.mark.parametrize("path", ["model", "deep/er/model", "."])
-def test_check_writable_leaves_no_files(tmp_path, path):
-    (tmp_path / "mine").write_text("mine")
-    ModelFolder.check_writable(tmp_path / path)
-    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
-
-
-def test_check_writable_fails_if_writing_would_fail(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError):
-        ModelFolder.check_writable(tmp_path / "file" / "model")
-
-    def read_only(file, *arguments):
-        raise OSError(errno.EROFS, "Read-only file system", str(file))
-
-    monkeypatch.setattr("os.open", read_only)
-    with pytest.raises(OSError, match="Read-only"):
-        ModelFolder.check_writable(tmp_path / "model")
-    assert [file.name for file in tmp_path.iterdir()] == ["file"]
-
-
 def test_fingerprints_are_those_of_the_content():
     dataset = small_dataset()
     features, labels = dataset.features.toarray(), dataset.labels.toarray()

@@ -1,5 +1,6 @@
 """The lock of a model folder: one writer at a time."""
 
+import errno
 import os
 
 import pytest
@@ -58,6 +59,17 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     with lock_model_folder(tmp_path / "new" / "model"):
         (tmp_path / "new" / "model" / "something").write_text("")
     assert content(tmp_path / "new") == ["model", "model/something"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
+    def read_only(*arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.fsync", read_only)
+    with pytest.raises(OSError, match="Read-only") as caught, lock_model_folder(tmp_path / "model"):
+        pass
+    assert caught.value.filename == str(tmp_path / "model")
+    assert content(tmp_path) == []
 
 
 def test_a_file_in_place_of_the_folder_is_rejected(tmp_path):

@@ -40,11 +40,8 @@ def is_entry(path, entry):
 def make_folders(path):
     """Make a model folder and its folder of arrays; return the folders that were missing, the innermost first.
 
-    Raises
-    ------
-    ModelFolderError
-        If the folder of arrays is a symbolic link, through which an untrusted folder could have files written
-        elsewhere.
+    ModelFolderError is raised if the folder of arrays is a symbolic link, through which an untrusted folder could have
+    files written elsewhere.
     """
     folder = Path(path) / FOLDER
     if folder.is_symlink():
@@ -87,12 +84,8 @@ def write_arrays(path, arrays, entries):
 def read_array(path, name, entry, described_by):
     """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
-    The entry is one of `write_arrays`, which is in the file `described_by`.
-
-    Raises
-    ------
-    ModelFolderError
-        If the file is missing, damaged, or not as the entry describes it.
+    The entry is one of `write_arrays`, which is in the file `described_by`; ModelFolderError is raised if the array is
+    missing, damaged, or not as described.
     """
     file = path / entry["file"]
     if not file.is_file():

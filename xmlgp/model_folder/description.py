@@ -71,22 +71,21 @@ def read_description(path):
 
 
 def _check_description(file, description):
-    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
+    model, data, arrays, history = (description.get(key) for key in ("model", "data", "arrays", "history"))
+    learned = description.get("learned", [])
     valid = (
         _is_plain(description)
         # A list, because JSON has values that cannot be hashed.
-        and description.get("model") in list(MODELS)
+        and model in list(MODELS)
         and isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
-        and isinstance(data, dict)
-        and all(type(data.get(name)) is int and data[name] >= 0 for name in "NDK")
-        and isinstance(data.get("fingerprint"), str)
+        and _is_data(data)
         and isinstance(arrays, dict)
         and all(is_entry(file.parent, entry) for entry in arrays.values())
-        and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
-        and all(_is_epoch(epoch, description["model"]) for epoch in history or [])
-        and _are_batches(description.get("learned", []), description["model"])
+        and (_is_history(history, model) and bool(history) if description["stage"] == "trained" else history is None)
+        and isinstance(learned, list)
+        and all(_is_data(batch) and _is_history(batch.get("history"), model) for batch in learned)
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
         and ("classes" not in description or _are_classes(description["classes"]))
@@ -95,22 +94,20 @@ def _check_description(file, description):
         raise ModelFolderError(f"{file}: the description of the model is damaged")
 
 
-def _are_batches(batches, model):
-    """Return whether untrusted entries are those of batches that the model has learned."""
-    return isinstance(batches, list) and all(
-        isinstance(batch, dict)
-        and all(type(batch.get(name)) is int and batch[name] >= 0 for name in "NDK")
-        and isinstance(batch.get("fingerprint"), str)
-        and isinstance(batch.get("history"), list)
-        and all(_is_epoch(epoch, model) for epoch in batch["history"])
-        for batch in batches
+def _is_data(entry):
+    """Return whether an untrusted entry has the sizes and the fingerprint of data."""
+    return (
+        isinstance(entry, dict)
+        and all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
+        and isinstance(entry.get("fingerprint"), str)
     )
 
 
-def _is_epoch(entry, model):
-    """Return whether an entry of an untrusted history has the numbers of an epoch."""
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), int | float) for key in ("epoch", MODELS[model].objective, "seconds")
+def _is_history(entries, model):
+    """Return whether each of the untrusted entries has the numbers of an epoch."""
+    keys = ("epoch", MODELS[model].objective, "seconds")
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict) and all(isinstance(entry.get(key), int | float) for key in keys) for entry in entries
     )
 
 
@@ -138,13 +135,7 @@ def _are_classes(names):
 
 
 def plain_classes(classes):
-    """Return the names of two classes, in ascending order, in types of JSON (list).
-
-    Raises
-    ------
-    SettingsError
-        If a model folder cannot hold them.
-    """
+    """Return the names of two classes, in ascending order, as JSON; SettingsError if that cannot hold them."""
     names = classes.tolist()
     if not _are_classes(names):
         shown = " and ".join(map(excerpt, names))

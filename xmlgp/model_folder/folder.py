@@ -11,11 +11,10 @@ import numpy as np
 
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import FOLDER, make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import make_folders, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
@@ -25,7 +24,7 @@ __all__ = ["ModelFolder"]
 
 
 class ModelFolder:
-    """A model on disk.
+    """A model on disk; ModelFolderError is raised for a folder without one, or with a damaged one.
 
     Attributes
     ----------
@@ -35,11 +34,6 @@ class ModelFolder:
     settings : Settings
     stage : str
         One of `STAGES`.
-
-    Raises
-    ------
-    ModelFolderError
-        If the folder holds no model, a damaged one, or one of another format.
     """
 
     def __init__(self, path):
@@ -54,19 +48,7 @@ class ModelFolder:
 
     @classmethod
     def read(cls, path, use):
-        """Return `use(folder)`; call it again if another model replaces this one while it reads arrays.
-
-        Parameters
-        ----------
-        path : path
-        use : callable
-            Takes a `ModelFolder` and reads the arrays that it needs.
-
-        Raises
-        ------
-        ModelFolderError
-            If `use` raises it and the model was not replaced.
-        """
+        """Return `use(folder)`, a function that reads arrays; call it again if another model replaces this one then."""
         folder = cls(path)
         while True:
             try:
@@ -85,17 +67,11 @@ class ModelFolder:
     def array(self, name):
         """Return an array, memory-mapped and read-only, or None if the model has none of that name.
 
-        An array whose byte order is not this machine's is copied.
-
-        Raises
-        ------
-        ModelFolderError
-            If its file is missing, damaged, or not as described.
+        An array whose byte order is not this machine's is copied. ModelFolderError is raised if its file is missing,
+        damaged, or not as described.
         """
         entry = self.description["arrays"].get(name)
-        if entry is None:
-            return None
-        return read_array(self.path, name, entry, DESCRIPTION)
+        return None if entry is None else read_array(self.path, name, entry, DESCRIPTION)
 
     def arrays(self, prefix):
         """Return all arrays whose names start with a prefix, by their names without it."""
@@ -104,15 +80,6 @@ class ModelFolder:
     def entries(self, prefix):
         """Return the entries in the description of all arrays whose names start with a prefix."""
         return {name: entry for name, entry in self.description["arrays"].items() if name.startswith(prefix)}
-
-    @staticmethod
-    def check_writable(path):
-        """Raise OSError if a model cannot be written, so that training fails before it starts."""
-        made = make_folders(path)
-        try:
-            check_writable(Path(path) / FOLDER, path)
-        finally:
-            remove([], made)
 
     @classmethod
     def write(cls, path, *, settings, stage, data, arrays, keep=(), protected=(), names=None, **facts):
@@ -129,9 +96,9 @@ class ModelFolder:
             Facts of the training data: N, D, K, fingerprint.
         arrays : mapping of str to ndarray
         keep : mapping
-            Entries of arrays that the folder already holds and that also belong to the new model (`entries`).
+            Entries of arrays in the folder that also belong to the new model (`entries`).
         protected : iterable of dict
-            Entries of arrays that the folder holds for another purpose and that must not be removed.
+            Entries of other arrays in the folder that must not be removed.
         names : Names, optional
             Of the labels and features.
         **facts
@@ -212,10 +179,7 @@ class ModelFolder:
         return Tuned.from_untrusted(self.description.get("tuned"))
 
     def write_tuned(self, tuned):
-        """Store a tuned threshold and limit (`Tuned`) with the model, in place of earlier ones.
-
-        The caller has locked the folder since it opened it. On failure the folder is unchanged.
-        """
+        """Store a tuned threshold and limit (`Tuned`) with the model; lock the folder before."""
         description = self.description | {"tuned": tuned._asdict()}
         # The arrays, a long list, stay at the end.
         description["arrays"] = description.pop("arrays")

@@ -4,7 +4,8 @@ import contextlib
 from pathlib import Path
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.model_folder.arrays import make_folders, remove
+from xmlgp.model_folder.arrays import FOLDER, make_folders, remove
+from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
 
 __all__ = ["find_writer", "lock_model_folder"]
@@ -14,17 +15,11 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def lock_model_folder(path):
-    """Keep other writers out of a model folder within the block. Readers need no lock.
+    """Keep other writers out of a model folder within the block; readers need no lock.
 
-    The folder is created if it does not exist, and removed afterwards if it is still empty.
-
-    Raises
-    ------
-    ModelFolderError
-        If another process is writing the folder, which can take hours, the lock is not a regular file, or the path is
-        one of a file.
-    OSError
-        If the folder cannot be written.
+    The folder is created if it does not exist, and removed afterwards if it is still empty. OSError is raised if it
+    cannot be written, so that training fails before it starts; ModelFolderError if another process is writing it, which
+    can take hours, the lock is not a regular file, or the path is one of a file.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -38,11 +33,9 @@ def lock_model_folder(path):
             ) from None
         except NotALockError:
             raise ModelFolderError(f"{path / LOCK}: this is not the lock of a model folder; remove it") from None
-        made = make_folders(path)
-        try:
-            yield
-        finally:
-            remove([], made)
+        stack.callback(remove, [], make_folders(path))
+        check_writable(path / FOLDER, path)
+        yield
 
 
 def find_writer(path):

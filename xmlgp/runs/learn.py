@@ -163,7 +163,6 @@ def learn_model(
         note(f"{path}: {text}")
 
     with lock_model_folder(path):
-        ModelFolder.check_writable(path)
         folder = ModelFolder(path)
         can_learn(folder.settings)
         names = names or folder.names

@@ -42,7 +42,6 @@ def preprocess_model(dataset, path, settings, progress=silent, work=THIS_MACHINE
         If the folder cannot be written; its earlier content stays.
     """
     with lock_model_folder(path):
-        ModelFolder.check_writable(path)
         check_data(dataset, settings, work)
         arrays = named_arrays(preprocess_data(dataset, settings, progress, work))
         interrupted = readable_run(path)

@@ -42,7 +42,6 @@ def save_model(path, settings, data, preprocessed, trained, tuned=None, names=No
         facts["tuned"] = tuned._asdict()
     arrays = {f"parameters.{name}": value for name, value in trained.parameters.items()}
     with lock_model_folder(path):
-        ModelFolder.check_writable(path)
         interrupted = readable_run(path)
         return ModelFolder.write(
             path,

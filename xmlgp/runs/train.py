@@ -90,7 +90,6 @@ def train_model(
         note(f"{path}: {text}")
 
     with lock_model_folder(path):
-        ModelFolder.check_writable(path)
         notes = []
         plan = plan_run(path, dataset, request, resume, notes.append)
         if plan:

@@ -50,6 +50,5 @@ def tune_model(dataset, path, metric, progress=silent):
         predictor = open_predictor(folder)
         if predictor.label_count == 1:
             raise ModelFolderError(f"{path}: the model has one label, so there is no number of labels to tune")
-        ModelFolder.check_writable(path)
         folder.write_tuned(tune(predictor, dataset.features, dataset.labels, metric, progress=progress))
     return folder

@@ -49,8 +49,8 @@ def hold_lock(file, waiting=None):
     """Hold a lock within the block; create its folder before and remove it afterwards if it was created and is empty.
 
     The lock file is removed afterwards. While another process holds it, this one waits in the context manager that
-    `waiting` returns, or raises LockedError without one. NotALockError is raised if it is not a regular file, OSError if
-    it or its folder cannot be created.
+    `waiting` returns, or raises LockedError without one. NotALockError is raised if it is not a regular file, OSError
+    if it or its folder cannot be created.
     """
     file, created, descriptor = Path(file), [], None
     try:
