@@ -88,7 +88,7 @@ def test_points_without_features_or_labels():
 
 def test_scores_of_other_points_or_another_model_raise():
     scores = ragged_scores()
-    with pytest.raises(SettingsError, match=r"^the points have 3 features, but the model was trained on 4$"):
+    with pytest.raises(SettingsError, match="the points have 3 features"):
         Explained().explain(POINTS[:, :3], scores)
     expected = f"^the scores are of {N} points and {K} labels, but there are 7 points, and the model has {K} labels$"
     with pytest.raises(SettingsError, match=expected):

@@ -8,7 +8,7 @@ from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY
 from xmlgp.prediction.scores_file import Scores
 
-__all__ = ["ABOVE_HALF", "AssignmentRule", "assign"]
+__all__ = ["ABOVE_HALF", "AssignmentRule", "RestrictedPredictor", "assign"]
 
 #: Labels that are listed of a point to find those above a threshold: the second number if all of the first are, all
 #: labels if all of the second are.
@@ -34,17 +34,10 @@ class AssignmentRule(NamedTuple):
     expected_f1: bool = False
 
     def sizes(self, scores: Scores) -> np.ndarray:
-        """Return how many labels are assigned to each point, an ndarray of int: the first ones of its list.
+        """Return how many labels are assigned to each point, N: the first ones of its list, which is best first.
 
-        Parameters
-        ----------
-        scores : Scores, N points
-            The best labels of each point, best first. Labels that are not listed count as false.
-
-        Raises
-        ------
-        SettingsError
-            If the rule is about the expected F1 and a score is not in [0, 1].
+        Labels that are not listed count as false. SettingsError is raised if the rule is about the expected F1 and a
+        score is not in [0, 1].
         """
         lengths = np.diff(scores.indptr)
         if self.expected_f1:
@@ -60,27 +53,35 @@ class AssignmentRule(NamedTuple):
 ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
 
 
+class RestrictedPredictor:
+    """A predictor that lists allowed labels only (ndarray of bool, K); their scores are those among all labels.
+
+    At least one label is allowed. Of a `Predictor` it has what `assign` needs.
+    """
+
+    def __init__(self, predictor, allowed):
+        self._predictor, self._allowed = predictor, allowed
+        self.label_count = int(np.count_nonzero(allowed))
+
+    def top(self, features, k, output=None, with_std=False, memory=MEMORY):
+        """Yield the allowed labels of highest score (`Scores`), a chunk of points at a time; see `Predictor.top`."""
+        k = min(k or self.label_count, self.label_count)
+        # So many labels contain the k best that are allowed.
+        listed = k + len(self._allowed) - self.label_count
+        for ranked in self._predictor.top(features, listed, output, with_std, memory):
+            places = np.argsort(~self._allowed[ranked.labels.reshape(-1, listed)], axis=1, kind="stable")[:, :k]
+            labels, scores, std = (
+                None if array is None else np.take_along_axis(array.reshape(-1, listed), places, axis=1)
+                for array in (ranked.labels, ranked.scores, ranked.std)
+            )
+            yield Scores.from_top(labels, scores, ranked.K, std)
+
+
 def assign(predictor, features, rule, output=None, with_std=False, memory=MEMORY):
     """Yield the assigned labels of points with their scores (`Scores`), a chunk of points at a time.
 
-    Parameters
-    ----------
-    predictor : Predictor
-    features : csr_array, N×D
-        As read, without weighting.
-    rule : AssignmentRule
-    output : str, optional
-        The scores, see `Predictor.top`; probabilities if the rule is about the expected F1.
-    with_std : bool
-    memory : int
-        Megabytes that a chunk may take, not including the model.
-
-    Raises
-    ------
-    SettingsError
-        If the points do not have the model's number of features.
-    NumericalError
-        If a score is not finite.
+    The arguments are those of `Predictor.top`, with an `AssignmentRule` in place of k; a rule about the expected F1 is
+    one of probabilities, whatever the output. NumericalError is raised if a score is not finite.
     """
     if rule.expected_f1:
         yield from _with_highest_expected_f1(predictor, features, rule, with_std, memory)

@@ -48,12 +48,9 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 class Calibration:
-    """The map from probabilities and ranks to calibrated probabilities.
+    """The map from probabilities and ranks to calibrated probabilities, by its coefficients a, b, c, d and e.
 
-    Parameters
-    ----------
-    coefficients : ndarray of float64, 5
-        a, b, c, d and e; in the first models there was no e, which is then 0.
+    The first models had no e, which is then 0.
     """
 
     def __init__(self, coefficients):
@@ -106,15 +103,9 @@ class Calibration:
 def fit_calibration(probabilities, correct):
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
-    The coefficients maximise Σ w log p′(y) over the given pairs plus the logarithm of a normal prior around `IDENTITY`;
-    w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
-
-    Parameters
-    ----------
-    probabilities : ndarray, N×k
-        Of the labels of highest probability of each point, in descending order; k is at most R.
-    correct : ndarray of bool, N×k
-        Whether the point has the label.
+    Given are the k ≤ R highest probabilities of each point, N×k, in descending order, and whether the point has these
+    labels, N×k. The coefficients maximise Σ w log p′(y) over all pairs plus the logarithm of a normal prior around
+    `IDENTITY`; w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
     """
     p = _inside(probabilities, CLOSEST)
     ranks = np.arange(1, p.shape[1] + 1)

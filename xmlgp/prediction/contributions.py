@@ -46,19 +46,9 @@ class Contributions:
         return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(len(counts), dtype))
 
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-        """Return the features that speak most for the label of a pair, and those that speak most against it.
+        """Return the features that speak most for the label of pair j, and those that speak most against it.
 
-        Parameters
-        ----------
-        pair : int
-            j, the index of the pair in the scores.
-        count : int
-            How many features of each kind at most.
-
-        Returns
-        -------
-        positive, negative : list of (int, float)
-            Features with their contributions above and below zero, the strongest first, equal ones by feature.
+        Each list has at most `count` features with their contributions, the strongest first, equal ones by feature.
         """
         part = slice(self.indptr[pair], self.indptr[pair + 1])
         features, values = self.features[part], self.values[part]

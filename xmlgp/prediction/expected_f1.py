@@ -27,27 +27,10 @@ def highest_expected_f1(probabilities, limit=None):
     count too little, with k + Y ≤ 800 by less than 2·10⁻⁸ of their F1. The time is linear in K, while the sums over
     outcomes of [3] take quadratic time.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float, N×K
-        Of all labels, in descending order for each point.
-    limit : int, optional
-        The largest number of labels to assign.
+    The probabilities, N×K, are those of all labels, in descending order for each point; at most `limit` labels are
+    assigned. Returned are the number of labels of each point, N, of equally good ones the smallest (0 only if all
+    probabilities are 0), and their expected F1, N. SettingsError is raised if a probability is not in [0, 1].
 
-    Returns
-    -------
-    sizes : ndarray of int, N
-        The number of labels; of equally good ones the smallest. It is 0 only if all probabilities are 0.
-    values : ndarray of float, N
-        Their expected F1.
-
-    Raises
-    ------
-    SettingsError
-        If a probability is not in [0, 1].
-
-    References
-    ----------
     [1] Lewis: Evaluating and optimizing autonomous text classification systems, SIGIR 1995.
     [2] Chao, Strawderman: Negative moments of positive random variables, JASA 67, 1972.
     [3] Ye, Chai, Lee, Chieu: Optimizing F-measure: a tale of two approaches, ICML 2012.

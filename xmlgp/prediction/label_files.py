@@ -9,7 +9,7 @@ from itertools import islice
 
 from xmlgp.data.names import CONTROL
 
-__all__ = ["FORMATS", "Explanation", "format_of", "label_records", "write_labels"]
+__all__ = ["FORMATS", "explain_labels", "format_of", "label_records", "write_labels"]
 
 #: Formats of `write_labels`.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -30,50 +30,30 @@ def format_of(path):
     return ending if ending in FORMATS else None
 
 
-class Explanation:
-    """What speaks for and against the listed labels (`Scores`) of points with these features, B×D as read.
+def explain_labels(predictor, names, count, features, scores):
+    """Yield what speaks for and against each listed label (`Scores`) of points with these features, B×D as read.
 
-    It lists at most `count` features of each kind, by their D names or, without names, by their numbers.
+    It is two lists of (name, contribution), the strongest first, of at most `count` features each, by their D names or,
+    without names, by their numbers.
     """
-
-    def __init__(self, predictor, names, count, features, scores):
-        self._names, self._count = names, count
-        self._contributions = predictor.explain(features, scores)
-
-    def __call__(self, pair):
-        """Return two lists of (name, contribution): for the label of a pair, and against it, the strongest first."""
-        return [
-            [(feature if self._names is None else self._names[feature], _rounded(value)) for feature, value in side]
-            for side in self._contributions.strongest(pair, self._count)
+    contributions = predictor.explain(features, scores)
+    for pair in range(len(scores.labels)):
+        yield [
+            [(feature if names is None else names[feature], _rounded(value)) for feature, value in side]
+            for side in contributions.strongest(pair, count)
         ]
 
 
 def write_labels(stream, name, blocks, names, output, with_std=False, explain=None):
-    """Write the labels of points, a block at a time.
+    """Write the labels of points into a binary file, in the format called `name`, a block at a time.
 
     JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`. Tables have
     a header and a row for each label of a point. With an explanation, a label also has `for` and `against`.
 
-    Parameters
-    ----------
-    stream : binary file
-    name : str
-        One of `FORMATS`.
-    blocks : iterable of (sequence, csr_array, Scores)
-        Identifiers, features and scores of consecutive points.
-    names : list of str or None
-        Of the K labels; their numbers without names.
-    output : str
-        What the scores are: "probability" or "utility".
-    with_std : bool
-        Whether the scores have standard deviations.
-    explain : callable, optional
-        Returns the `Explanation` of the scores of points, given their features and these.
-
-    Raises
-    ------
-    NumericalError
-        If a score is not finite.
+    `blocks` has identifiers, features (csr_array) and `Scores` of consecutive points. `names` are those of the K
+    labels, or None for their numbers. `output` says what the scores are, and `with_std` whether they have standard
+    deviations. `explain`, given features and scores of points, does what `explain_labels` does. NumericalError is
+    raised if a score is not finite.
     """
     fields = _fields(output, with_std, explain)
     # The header is written with the first points: an error in these leaves no output.
@@ -111,12 +91,11 @@ def _points(blocks, names, explain):
         for start in range(0, scores.N, POINTS):
             rows = slice(start, start + POINTS)
             part = scores.rows(start, min(start + POINTS, scores.N))
-            explanation = explain(features[rows], part) if explain else None
             columns = [part.labels.tolist() if names is None else [names[label] for label in part.labels.tolist()]]
             numbers = part.scores, part.std
             columns += [list(map(_rounded, values.tolist())) for values in numbers if values is not None]
-            if explanation:
-                columns += zip(*map(explanation, range(len(part.labels))), strict=True)
+            if explain:
+                columns += zip(*explain(features[rows], part), strict=True)
             pairs, indptr = list(zip(*columns, strict=True)), part.indptr.tolist()
             for identifier, first, last in zip(identifiers[rows], indptr, indptr[1:], strict=False):
                 yield identifier, pairs[first:last]

@@ -8,10 +8,7 @@ __all__ = ["logistic_scores", "logistic_std"]
 
 
 def logistic_scores(mean, variance, output, nodes):
-    """Return the mean of f (utilities) or E σ(f) (probabilities) by quadrature, elementwise.
-
-    Utilities do not need the variance.
-    """
+    """Return the mean of f (utilities, without need of a variance) or E σ(f) (probabilities), elementwise."""
     return mean if output == "utility" else expected_sigmoid(mean, variance, nodes)
 
 

@@ -49,19 +49,14 @@ class Predictor(ABC):
     warnings of overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once,
     each with its own points.
 
-    Parameters
+    Attributes
     ----------
     feature_count, label_count : int
         D and K.
     dtype : dtype
         Of scores.
-
-    Attributes
-    ----------
-    feature_count, label_count, dtype
-        As passed to the constructor.
     default_output : str
-        The default output of the model, one of `OUTPUTS`.
+        The default output of the model, "utility" or "probability".
     approximated : tuple of str
         The outputs for which there are `approximate_scores`, `highest_scores` and `scores_of`.
     calibration : Calibration or None
@@ -79,33 +74,28 @@ class Predictor(ABC):
 
     @classmethod
     def from_arrays(cls, settings, preprocessed, parameters, D, K):
-        """Return a predictor with untrusted parameters, name → array, or None if they are not those of such a model.
+        """Return a predictor with untrusted parameters, name → array, or None if a model of D and K cannot have them.
 
-        Names, types, shapes and values are checked. D and K are the numbers of features and labels that it should have.
+        Names, types, shapes and values are checked.
         """
         try:
-            with ignore_overflow():
+            with ignore_overflow(), one_blas_thread():
                 if not cls.parameters_fit(settings, parameters, D, K):
                     return None
                 predictor = cls(settings, preprocessed, parameters, D)
-                fits = predictor.label_count == K and predictor._scores_no_points()
+                if predictor.label_count != K:
+                    return None
+                # Scoring no points succeeds only if the shapes of all arrays agree.
+                points = predictor.prepare(sp.csr_array((0, D), dtype=np.float32), "probability", True)
+                shapes = [predictor.scores(points, block, "probability").shape for block in _blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None
-        return predictor if fits else None
-
-    def _scores_no_points(self):
-        """Return whether scoring no points succeeds, which it does only if the shapes of all arrays agree."""
-        with one_blas_thread():
-            points = self.prepare(sp.csr_array((0, self.feature_count), dtype=np.float32), "probability", True)
-            return all(
-                self.scores(points, labels, "probability").shape == (0, labels.stop - labels.start)
-                for labels in _blocks(self.label_count)
-            )
+        return predictor if shapes == [(0, block.stop - block.start) for block in _blocks(K)] else None
 
     @classmethod
     @abstractmethod
     def parameters_fit(cls, settings, parameters, D, K):
-        """Return whether untrusted arrays, by name, can be the parameters of a trained model with these settings.
+        """Return whether untrusted arrays, by name, can be the parameters of a model with these settings, D and K.
 
         The check need not cover what scoring no points covers (`from_arrays`). A LookupError, TypeError or ValueError
         counts as False.
@@ -147,10 +137,10 @@ class Predictor(ABC):
         )
 
     def contributions(self, features, scores, values, rest):
-        """Write the contributions of features to the utilities of the labels that `scores` lists.
+        """Write the contributions of the features of some points, B×D as read, to the utilities of their listed labels.
 
-        There are a few hundred points, with features B×D as read, and n pairs; the scores themselves are not used. The
-        output arrays are `values`, in the order of `Contributions`, and `rest`, n.
+        `scores` lists n labels; the scores themselves are not used. `values`, in the order of `Contributions`, and
+        `rest`, n, are written.
         """
         raise NotImplementedError
 
@@ -171,7 +161,7 @@ class Predictor(ABC):
         features : csr_array, N×D
             As read, without weighting.
         output : str, optional
-            One of `OUTPUTS`. Default: `default_output`.
+            "utility" or "probability". Default: `default_output`.
         with_std : bool
 
         Raises
@@ -210,7 +200,7 @@ class Predictor(ABC):
         k : int or None
             Labels per point; None for all.
         output : str, optional
-            One of `OUTPUTS`. Default: `default_output`.
+            "utility" or "probability". Default: `default_output`.
         with_std : bool
         memory : int
             Megabytes that a chunk may take, not including the model.
@@ -223,17 +213,12 @@ class Predictor(ABC):
         self.check(features.shape[1])
         output = output or self.default_output
         k = min(k or self.label_count, self.label_count)
-        needed = self._bytes_for_labels(k) + self.bytes_per_point(output, with_std)
+        # Numbers of a point until its scores and standard deviations are written.
+        numbers = 4 * k + 2 * min(LABELS, self.label_count) + (4 * self.label_count if k > MAX_STREAMED else 0)
+        needed = 8 * numbers + self.bytes_per_point(output, with_std)
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.shape[0], chunk):
             yield self._top(features[start : start + chunk], k, output, with_std)
-
-    def _bytes_for_labels(self, k):
-        """Return the memory of a point's scores and standard deviations until they are written."""
-        numbers = 4 * k + 2 * min(LABELS, self.label_count)
-        if k > MAX_STREAMED:
-            numbers += 4 * self.label_count
-        return numbers * 8
 
     def _top(self, features, k, output, with_std):
         shape = features.shape[0], k
@@ -251,7 +236,7 @@ class Predictor(ABC):
         return Scores.from_top(labels, scores, self.label_count, std)
 
     def explain(self, features, scores):
-        """Return which features speak for and against labels of points: their contributions to the mean utilities.
+        """Return which features speak for and against labels of points: `Contributions` to the mean utilities.
 
         Calibration, a map of probabilities, changes nothing. The result has a number and an index for each feature of
         the point of each pair: for many points, call this method for some of them at a time.
@@ -262,11 +247,6 @@ class Predictor(ABC):
             As read, without weighting.
         scores : Scores
             The labels of each point that are explained. The scores are not used.
-
-        Returns
-        -------
-        Contributions
-            For each pair of a point and a label, in the order of the scores.
 
         Raises
         ------
@@ -285,11 +265,11 @@ class Predictor(ABC):
             )
         found = Contributions.unset(features, scores, self.dtype)
 
-        def part(start, stop):
-            pairs = slice(scores.indptr[start], scores.indptr[stop])
+        def part(rows):
+            pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
             elements = slice(found.indptr[pairs.start], found.indptr[pairs.stop])
-            rows = features[start:stop], scores.rows(start, stop)
-            self.contributions(*rows, found.values[elements], found.rest[pairs])
+            listed = scores.rows(rows.start, rows.stop)
+            self.contributions(features[rows], listed, found.values[elements], found.rest[pairs])
 
         _for_parts(part, features.shape[0])
         _check_finite(found, scores)
@@ -315,31 +295,22 @@ class Predictor(ABC):
 
     def _for_points(self, function, features, output, with_std):
         """Call `function(rows, points)` for a few hundred prepared points at a time, on all cores."""
+        _for_parts(lambda rows: function(rows, self.prepare(features[rows], output, with_std)), features.shape[0])
 
-        def part(start, stop):
-            rows = slice(start, stop)
-            function(rows, self.prepare(features[rows], output, with_std))
+    def _select(self, points, features, output, labels, scores, counts=None):
+        """Write the k labels of highest score of each point and their scores: best first, equal scores by label.
 
-        _for_parts(part, features.shape[0])
-
-    def _select(self, points, features, output, labels, scores):
-        """Write the labels of highest score and their scores: best first, equal scores by label.
-
-        Points are given as prepared and as read.
+        Points are given as prepared and as read. `counts` has the numbers of candidates to try, in multiples of k + 4;
+        default: `CANDIDATES`.
         """
-        count, k = labels.shape
+        counts, k = CANDIDATES if counts is None else counts, labels.shape[1]
         if k > MAX_STREAMED:
-            values = np.empty((count, self.label_count), self.dtype)
+            values = np.empty((len(labels), self.label_count), self.dtype)
             for block in _blocks(self.label_count):
                 values[:, block] = self.scores(points, block, output)
             order = _descending(values)[:, :k]
             labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
-        else:
-            self._select_among(CANDIDATES, points, features, output, labels, scores)
-
-    def _select_among(self, counts, points, features, output, labels, scores):
-        """Do what `_select` does, with candidates that have the highest approximate scores; see `CANDIDATES`."""
-        k = labels.shape[1]
+            return
         count = counts[0] * (k + 4) if counts and output in self.approximated else self.label_count
         if count >= self.label_count:
             self._stream(self.scores, points, output, labels, scores)
@@ -355,7 +326,7 @@ class Predictor(ABC):
         unsure = np.flatnonzero(~(scores[:, -1] >= self.highest_scores(approximate[:, -1])))
         if len(unsure):
             features, found = features[unsure], [array[unsure] for array in (labels, scores)]
-            self._select_among(counts[1:], self.prepare(features, output, False), features, output, *found)
+            self._select(self.prepare(features, output, False), features, output, *found, counts[1:])
             labels[unsure], scores[unsure] = found
 
     def _stream(self, function, points, output, labels, best):
@@ -365,7 +336,7 @@ class Predictor(ABC):
 
 
 def _for_parts(function, count):
-    """Call `function(start, stop)` on all cores for parts of range(count), a few hundred points each.
+    """Call a function on all cores with slices of range(count), a few hundred points each.
 
     The parts do not depend on the number of cores: BLAS adds up in an order that depends on the shapes of matrices, so
     the last digits of scores would depend on it too.
@@ -373,7 +344,7 @@ def _for_parts(function, count):
     parts = max(1, min(-(-count // (ROWS * PARTS)) * PARTS, count // LEAST_ROWS), -(-count // ROWS))
     bounds = [count * part // parts for part in range(parts + 1)]
     with one_blas_thread(), ignore_overflow():
-        run_parallel(functools.partial(function, *part) for part in itertools.pairwise(bounds))
+        run_parallel(functools.partial(function, slice(*part)) for part in itertools.pairwise(bounds))
 
 
 def _descending(scores):
@@ -382,12 +353,10 @@ def _descending(scores):
 
 
 def _check_finite(contributions, scores):
-    """Raise NumericalError if a contribution to the utilities of the pairs of scores is not finite."""
-    pairs = np.flatnonzero(~np.isfinite(contributions.rest))
-    elements = np.flatnonzero(~np.isfinite(contributions.values))
+    pairs = np.flatnonzero(~np.isfinite(contributions.rest))[:1]
+    elements = np.flatnonzero(~np.isfinite(contributions.values))[:1]
     if len(pairs) or len(elements):
-        pairs = [*pairs[:1], *np.searchsorted(contributions.indptr, elements[:1], side="right") - 1]
-        pair = min(pairs)
+        pair = min([*pairs, *np.searchsorted(contributions.indptr, elements, side="right") - 1])
         point = np.searchsorted(scores.indptr, pair, side="right") - 1
         raise NumericalError(
             f"the contributions to the score of label {scores.labels[pair]} for point {point} are not finite"

@@ -140,21 +140,10 @@ class Scores:
 
 
 def write_scores(stream, N, K, blocks):
-    """Write a scores file, a block of points at a time.
+    """Write a scores file of N points and K labels into a binary file, a block of points (`Scores`) at a time.
 
-    Parameters
-    ----------
-    stream : binary file
-        See `xmlgp.data.streams.open_output`.
-    N, K : int
-        The numbers of points and labels.
-    blocks : iterable of Scores
-        Consecutive points; all blocks have standard deviations or none has. The labels of a point can be in any order.
-
-    Raises
-    ------
-    NumericalError
-        If a score is not finite.
+    All blocks have standard deviations or none has. The labels of a point can be in any order. NumericalError is raised
+    if a score is not finite.
     """
     stream.write(b"%d %d\n" % (N, K))
     written = 0
@@ -171,24 +160,9 @@ def write_scores(stream, N, K, blocks):
 
 
 def read_scores(path, progress=silent):
-    """Read a whole scores file.
+    """Read a scores file, a gzip file named `.gz`, or `-` for standard input (`Scores`), in the order of the file.
 
-    Parameters
-    ----------
-    path : str or Path
-        A text file, a gzip file named `.gz`, or `-` for standard input.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Scores
-        In the order of the file, not of the scores; labels are int32, scores float64.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed, with the line: a `ScoresFormatError`, except for damage of the compression.
+    If it is malformed, DataFormatError names the line: a `ScoresFormatError`, except for damage of the compression.
     """
     path = os.fspath(path)
     with open_input(path) as stream:

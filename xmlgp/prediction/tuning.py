@@ -59,12 +59,7 @@ class Tuned(NamedTuple):
 
     @classmethod
     def from_untrusted(cls, entry):
-        """Return the same from an object as JSON has it, or None if it is not one.
-
-        Parameters
-        ----------
-        entry : object
-        """
+        """Return the same from an object as JSON has it, or None if it is not one."""
         if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
             return None
         found = cls(**entry)
@@ -82,34 +77,12 @@ class Tuned(NamedTuple):
 
 
 def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent):
-    """Choose the threshold and the limit of highest F1 for a model.
+    """Choose the threshold and the limit of highest F1 for a model of two labels or more (`Tuned`).
 
-    Parameters
-    ----------
-    predictor : Predictor
-        Of two labels or more.
-    features : csr_array, N×D
-        Points that the model was not trained on, as read.
-    labels : csr_array of bool, N×K
-        Their true labels.
-    metric : str
-        One of `METRICS`.
-    output : str, optional
-        One of `OUTPUTS`: the scores that get a threshold. Default: those of the model.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Tuned
-
-    Raises
-    ------
-    SettingsError
-        For another metric, for points that do not have the model's numbers of features and labels, or if the model has
-        one label or no point has a true one.
-    NumericalError
-        If a score is not finite.
+    The points, with features as read, N×D, and true labels, a csr_array of bool, N×K, are some that the model was not
+    trained on. `metric` is one of `METRICS`, and `output` the scores that get a threshold, by default those of the
+    model. SettingsError is raised for another metric, for points that do not have the model's numbers of features and
+    labels, or if the model has one label or no point has a true one; NumericalError if a score is not finite.
     """
     N, K = features.shape[0], predictor.label_count
     if metric not in METRICS:
@@ -117,12 +90,10 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
     if K == 1:
         raise SettingsError("the model has one label, so there is no number of labels to tune")
     predictor.check(features.shape[1])
-    if labels.shape != (N, K):
-        points, count = labels.shape
-        if points != N:
-            raise SettingsError(f"there are {N} points, but labels of {points}")
-        raise SettingsError(f"the points have {count} labels, but the model was trained on {K}")
-    _check_labels(labels)
+    if labels.shape[1] != K:
+        raise SettingsError(f"the points have {labels.shape[1]} labels, but the model was trained on {K}")
+    if not labels.nnz:
+        raise SettingsError("no point has a true label, so there is nothing to tune for")
     output, blocks = output or predictor.default_output, []
     with progress("tune", N, " points") as bar:
         for block in predictor.top(features, min(LONGEST, K), output):
@@ -132,42 +103,15 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
     return Tuned(metric, output, rule.threshold, rule.limit, value, N)
 
 
-def _check_labels(labels):
-    if not labels.nnz:
-        raise SettingsError("no point has a true label, so there is nothing to tune for")
-
-
 def best_rule(scores, labels, metric):
-    """Find the threshold and the limit of highest F1 for listed labels.
+    """Return the `AssignmentRule` of highest F1 for the best labels of each point (`Scores`), best first, and this F1.
 
     All pairs of a limit up to the longest list and a threshold between two scores are compared. Of equally good
     pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
-    listed scores, and n for each limit.
-
-    Parameters
-    ----------
-    scores : Scores
-        The best labels of each point, best first, as `Predictor.top` yields them.
-    labels : csr_array of bool, N×K
-        The true labels.
-    metric : str
-        One of `METRICS`.
-
-    Returns
-    -------
-    rule : AssignmentRule
-    value : float
-        Its F1.
-
-    Raises
-    ------
-    SettingsError
-        If no point has a true label.
-    NumericalError
-        If a score is not finite.
+    listed scores, and n for each limit. Some of the true labels, a csr_array of bool, N×K, is stored. NumericalError is
+    raised if a score is not finite.
     """
     scores.check_finite()
-    _check_labels(labels)
     K = labels.shape[1]
     points = scores.points.astype(np.int32)
     ranks = np.arange(len(points), dtype=np.int32) - scores.indptr[points].astype(np.int32)

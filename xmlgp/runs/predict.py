@@ -20,10 +20,9 @@ from scipy.sparse import csr_array, vstack
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, UsageError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule, assign
-from xmlgp.prediction.label_files import Explanation, format_of, label_records, write_labels
+from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
+from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
-from xmlgp.prediction.restricted import RestrictedPredictor
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import ignore, silent
@@ -276,7 +275,7 @@ class Predictions:
         """Return what the functions of `label_files` need besides the scores."""
         explain = None
         if self.explain:
-            explain = functools.partial(Explanation, self.stored.predictor, self.names.features, self.explain)
+            explain = functools.partial(explain_labels, self.stored.predictor, self.names.features, self.explain)
         return self.names.labels, self.output, self.options["with_std"], explain
 
     def _scored(self, points, N):
