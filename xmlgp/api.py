@@ -630,8 +630,7 @@ def report(
     XmlgpError
         If Jinja2 is not installed.
     """
-    from xmlgp.reporting.page import check_available
-    from xmlgp.reporting.report import make_report
+    from xmlgp.reporting.report import check_available, make_report
 
     check_available()
     model = _opened(model)

@@ -11,7 +11,7 @@ from xmlgp.metrics.probabilities import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.reporting.content import Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
+from xmlgp.reporting.content import FrequencyGroup, LabelRow, make_content
 from xmlgp.reporting.evidence import Evidence
 
 NAMES = ["red", "green", "blue", ""]
@@ -44,7 +44,7 @@ def test_labels_without_training_points_are_not_among_the_worst():
 
 
 def test_confusions():
-    assert small(names=NAMES).confusions == [Confusion("red", "blue", 1, 1), Confusion("green", "red", 1, 1)]
+    assert small(names=NAMES).confusions == [("red", "blue", 1, 1), ("green", "red", 1, 1)]
 
 
 def test_labels_by_frequency_in_training():
@@ -86,13 +86,13 @@ def test_measures_are_those_of_the_other_commands():
     evidence.add(scores, labels)
     content = make_content(evidence, title="t", propensities=weights)
     expected = evaluate_ranking(scores.matrix, labels, (1, 3, 5), weights)
-    assert {row.name: row.value for row in content.ranking} == pytest.approx(
+    assert {name: value for name, value, _ in content.ranking} == pytest.approx(
         {name: expected[name] / 100 for name in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")}
     )
     expected = evaluate_assignment(
         scores.first(np.minimum((scores.matrix.toarray() >= 0.3).sum(axis=1), 4)).matrix, labels
     )
-    assert {row.name: row.value for row in content.given} == {
+    assert {name: value for name, value, _ in content.given} == {
         "Precision, micro": expected["precision_micro"],
         "Recall, micro": expected["recall_micro"],
         "F1, micro": expected["F1_micro"],
@@ -100,16 +100,16 @@ def test_measures_are_those_of_the_other_commands():
         "F1, per document": expected["F1_point"],
     }
     (row,) = content.probabilities
-    assert {row.name: row.value} == pytest.approx(top_calibration_errors(scores.matrix, labels, (5,)))
-    assert all(row.meaning.endswith(".") for row in (*content.ranking, *content.given, *content.probabilities))
+    assert {row[0]: row[1]} == pytest.approx(top_calibration_errors(scores.matrix, labels, (5,)))
+    assert all(row[2].endswith(".") for row in (*content.ranking, *content.given, *content.probabilities))
 
 
 def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
     evidence = Evidence(3)
     evidence.add(ranked([[0.9, 0.2, 0.1]]), labels_of([{0}], 3))
     content = make_content(evidence, title="t")
-    assert [row.name for row in content.ranking] == ["P@1", "P@3", "nDCG@3"]
-    assert [row.name for row in content.probabilities] == ["ECE@3"]
+    assert [row[0] for row in content.ranking] == ["P@1", "P@3", "nDCG@3"]
+    assert [row[0] for row in content.probabilities] == ["ECE@3"]
     assert content.summary[0] == "For 100 % of the documents, the first label that the model suggests is right."
 
 
@@ -131,16 +131,16 @@ def test_true_labels_that_are_not_shown():
     evidence.add(ranked(p, 7), labels_of([{0, 6, 8}], 9))
     (document,) = make_content(evidence, title="t").documents
     assert document.true == ["label 0", "label 6", "label 8"]
-    assert document.missed == [Missed("label 6", 7, pytest.approx(0.3)), Missed("label 8", None, None)]
+    assert document.missed == [("label 6", 7, pytest.approx(0.3)), ("label 8", None, None)]
 
 
 def test_documents_without_text_have_features():
     features = csr_array(np.array([[0, 2.0, 0.5], [1, 1, 1], [0, 0, 0], [-3, 0, 1]]))
     content = small(features=features, feature_names=["tea", "", "rum"])
-    assert content.documents[0].features == [Word("feature 1", 2.0), Word("rum", 0.5)]
+    assert content.documents[0].features == [("feature 1", 2.0), ("rum", 0.5)]
     assert [document.valued for document in content.documents] == [True, False, False, True]
     assert content.documents[2].features == []
-    assert content.documents[3].features[0] == Word("tea", -3.0)
+    assert content.documents[3].features[0] == ("tea", -3.0)
 
 
 def test_words_for_and_against_each_label():
@@ -152,8 +152,8 @@ def test_words_for_and_against_each_label():
         contributions = explain(point.features, point.shown).values.reshape(4, 14)
         for label, values in zip(document.suggestions, contributions, strict=True):
             order = np.argsort(-values)
-            assert label.words_for == [Word(f"w{i}", values[i]) for i in order[:5]]
-            assert label.words_against == [Word(f"w{i}", values[i]) for i in order[::-1][:5]]
+            assert label.words_for == [(f"w{i}", values[i]) for i in order[:5]]
+            assert label.words_against == [(f"w{i}", values[i]) for i in order[::-1][:5]]
 
 
 def test_many_labels_give_fifteen_best_and_fifteen_worst():

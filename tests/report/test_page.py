@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from tests.report.problems import explain, random_problem, ranked
 from xmlgp.reporting.content import make_content
 from xmlgp.reporting.evidence import Evidence
-from xmlgp.reporting.page import render
+from xmlgp.reporting.report import render
 
 HOSTILE = (
     "</td></script><script>alert(1)</script><img src=http://example.org/x onerror=alert(1)>\"'&amp;{{ 7*7 }}\ud800\0"

@@ -1,82 +1,40 @@
 """Find which wrong labels points get where they lack a true one."""
 
-from typing import NamedTuple
-
 import numpy as np
+from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr
 from xmlgp.metrics.ranking import are_true
 
-__all__ = ["Confusions", "most_frequent_confusions"]
+__all__ = ["most_frequent_confusions"]
 
 #: Pairs that are counted at a time. The pairs of one missed label are counted together even if they are more; they are
 #: at most as many as the assigned labels.
 PAIRS = 1 << 22
 
 
-class Confusions(NamedTuple):
-    """Pairs of a true label that points lack and a wrong one that they got, the most frequent first.
-
-    Attributes
-    ----------
-    missed, given : ndarray of int, n
-    count : ndarray of int, n
-        The points that have the first label, were not given it, and were given the second wrongly.
-    misses : ndarray of int, n
-        The points that have the first label and were not given it.
-    """
-
-    missed: np.ndarray
-    given: np.ndarray
-    count: np.ndarray
-    misses: np.ndarray
-
-
 def most_frequent_confusions(assigned, labels, most=20):
-    """Count pairs of a missed and a wrongly assigned label of the same point; return the `most` most frequent.
+    """Count pairs of a missed and a wrongly assigned label of the same point, given as csr_arrays of bool, N×K.
 
-    The counts are exact. Pairs are counted for a few missed labels at a time, so that memory does not depend on their
-    number. Of equally frequent pairs those of the lowest labels come first.
-
-    Parameters
-    ----------
-    assigned, labels : csr_array, N×K
-        Every stored element is an assigned or a true label, at most one per point and label.
-    most : int
+    Return the `most` most frequent ones, an ndarray of int, 4×n: the missed label, the wrong one, the points that lack
+    the first and got the second, and all points that lack the first. Of equally frequent pairs those of the lowest
+    labels come first. The counts are exact; pairs are counted for a few missed labels at a time, so that memory does
+    not depend on their number.
     """
-    K = labels.shape[1]
-    wrong, given_to = _others(assigned, labels)
-    missed, points = _others(labels, assigned)
-    starts = np.searchsorted(given_to, np.arange(labels.shape[0] + 1))
-    order = np.argsort(missed, kind="stable")
-    missed, points = missed[order], points[order]
-    misses = np.bincount(missed, minlength=K)
-
-    sizes = np.diff(starts)[points]
-    ends_of_labels = np.cumsum(misses)
-    pairs_until = np.concatenate([[0], np.cumsum(sizes)])
-    pairs_of_labels = pairs_until[ends_of_labels]
-    best = np.empty((2, 0), np.int64)
-    label, first = 0, 0
-    while label < K:
+    missed, wrong = csr_array(_others(labels, assigned).T), _others(assigned, labels)
+    pairs_until = np.concatenate([[0], np.cumsum(missed @ np.diff(wrong.indptr))])
+    best, first, K = np.empty((3, 0), np.int64), 0, labels.shape[1]
+    while first < K:
         # As many labels as have at most so many pairs together, but at least one.
-        reached = np.searchsorted(pairs_of_labels, pairs_until[first] + PAIRS, side="right")
-        label = max(label + 1, int(reached))
-        last = int(ends_of_labels[label - 1])
-        n = sizes[first:last]
-        places = np.arange(n.sum()) + np.repeat(starts[points[first:last]] - (np.cumsum(n) - n), n)
-        keys = np.repeat(missed[first:last].astype(np.int64), n) * K + wrong[places]
-        best = np.concatenate([best, np.unique(keys, return_counts=True)], axis=1)
-        best = best[:, np.lexsort((best[0], -best[1]))[:most]]
+        last = max(first + 1, int(np.searchsorted(pairs_until, pairs_until[first] + PAIRS, side="right")) - 1)
+        found = (missed[first:last] @ wrong).tocoo()
+        best = np.concatenate([best, [found.coords[0] + first, found.coords[1], found.data]], axis=1)
+        best = best[:, np.lexsort((best[1], best[0], -best[2]))[:most]]
         first = last
-    keys, count = best
-    return Confusions(keys // K, keys % K, count, misses[keys // K])
+    return np.concatenate([best, [np.diff(missed.indptr)[best[0]]]])
 
 
 def _others(entries, excluded):
-    """Return the labels and points of the entries of a sparse array that another one does not have, by point."""
-    # The product of entries must not round small scores to 0.
-    excluded = as_csr(None, excluded.indices, excluded.indptr, excluded.shape[1])
+    """Return a one for each entry of a csr_array that another one does not have, a csr_array of int."""
     kept = ~are_true(entries, excluded)
     points = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
-    return entries.indices[kept], points[kept]
+    return csr_array((np.ones(np.count_nonzero(kept), np.int64), (points[kept], entries.indices[kept])), entries.shape)

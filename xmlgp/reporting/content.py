@@ -12,7 +12,7 @@ from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.reporting.confusions import most_frequent_confusions
 
-__all__ = ["Confusion", "FrequencyGroup", "LabelRow", "Missed", "Word", "make_content"]
+__all__ = ["FrequencyGroup", "LabelRow", "make_content"]
 
 #: Test documents that a label must have to be among the best and the worst labels.
 FEWEST = 5
@@ -71,14 +71,6 @@ CALIBRATION = (
 _CONTROL = {code: "�" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
-class Measure(NamedTuple):
-    """A measure: its name, its value as a share of one, and what it means."""
-
-    name: str
-    value: float
-    meaning: str
-
-
 class FrequencyGroup(NamedTuple):
     """Labels of similar frequency: how many there are, and the pairs of document and label among them."""
 
@@ -111,60 +103,6 @@ class LabelRow(NamedTuple):
     F1: float
 
 
-class Confusion(NamedTuple):
-    """A true label that documents lack, the wrong one that they got, how often, and the misses of the true label."""
-
-    missed: str
-    given: str
-    count: int
-    misses: int
-
-
-class Word(NamedTuple):
-    """A word, or a feature, and its value or what it contributes to the utility of a label."""
-
-    name: str
-    value: float
-
-
-class Suggestion(NamedTuple):
-    """A predicted label of a document; `words_for` and `words_against` are empty without explanations."""
-
-    name: str
-    probability: float
-    true: bool
-    given: bool
-    words_for: list
-    words_against: list
-
-
-class Missed(NamedTuple):
-    """A true label that is not among the predicted ones that are shown; rank and probability are None if unlisted."""
-
-    name: str
-    rank: int | None
-    probability: float | None
-
-
-class Document(NamedTuple):
-    """A document of the sample: its number from 1, its text or the features it has, and its labels.
-
-    `valued` tells whether the features' values say anything: whether one is not 1.
-    """
-
-    number: int
-    id: str | None
-    right: bool
-    text: str | None
-    shortened: bool
-    features: list
-    n_features: int
-    valued: bool
-    true: list
-    suggestions: list
-    missed: list
-
-
 def make_content(
     evidence,
     *,
@@ -177,12 +115,16 @@ def make_content(
     explain=None,
     rule=None,
 ):
-    """Return everything that a report shows as attributes; see `xmlgp.reporting.report.make_report` for the arguments.
+    """Return everything that a report shows as attributes, of `Evidence` and what else is known.
 
-    `explain` returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
-    `rule` says how labels are assigned, as the end of a sentence that starts with "A label counts as given if it is
-    among". A SettingsError is raised if no point has a true label, or names, counts or propensities are of another
-    number of labels.
+    `title` is such as the name of the model, and `facts` are pairs of a term and its value, shown at the top. `counts`,
+    K, are the numbers of training points of the labels; without them, labels are grouped by their test points.
+    `propensities`, K, are those of PSP@k. `names` and `feature_names` are sequences of K and D names. `explain` returns
+    the `Contributions` to the utilities of labels, given the features and the `Scores` of points. `rule` says how
+    labels are assigned, as the end of a sentence that starts with "A label counts as given if it is among".
+
+    SettingsError is raised if no point has a true label, or names, counts or propensities are of another number of
+    labels.
     """
     K = evidence.label_count
     for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
@@ -207,8 +149,8 @@ def make_content(
         facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
         rule=_plain(rule or _default_rule(evidence)),
         ranking=_ranking_measures(ranked, ks, np.diff(labels.indptr)),
-        given=[Measure(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
-        probabilities=[Measure(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
+        given=[(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
+        probabilities=[(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
         frequency_of="training" if known else "test",
         frequencies=_by_frequency(by_label, counts if known else by_label[2]),
         bins=evidence.reliability.filled,
@@ -276,7 +218,7 @@ def _summary(ranked, error, labels):
 
 
 def _ranking_measures(ranked, ks, counts):
-    """Return the measures of rankings; `counts` has how many true labels each document has."""
+    """Return measures of rankings: their names, values and meaning. `counts` has the true labels of each document."""
     found, counts = [], counts[counts > 0]
     for k in ks:
         most = np.minimum(counts, k).mean() / k if len(counts) else 1.0
@@ -284,13 +226,13 @@ def _ranking_measures(ranked, ks, counts):
         if k == 1:
             text = "Share of documents whose first suggested label is true"
         text += "." if most == 1 else f"; at most {100 * most:.1f} % here, because documents have few true labels."
-        found.append(Measure(f"P@{k}", ranked[f"P@{k}"], text))
+        found.append((f"P@{k}", ranked[f"P@{k}"], text))
     last = ks[-1]
     text = f"True labels among the first {last}, where earlier places count more; 100 % is the best possible order."
-    found.append(Measure(f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
+    found.append((f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
     for k in ks if f"PSP@{last}" in ranked else ():
         text = f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice."
-        found.append(Measure(f"PSP@{k}", ranked[f"PSP@{k}"], text))
+        found.append((f"PSP@{k}", ranked[f"PSP@{k}"], text))
     return found
 
 
@@ -340,45 +282,48 @@ def _best_and_worst(by_label, counts, label_name):
 
 
 def _confusions(assigned, labels, label_name):
+    """Return labels that documents lack, the wrong ones that they got, how often, and all misses of the former."""
     found = most_frequent_confusions(assigned, labels)
-    return [
-        Confusion(label_name(missed), label_name(given), count, misses)
-        for missed, given, count, misses in zip(*(values.tolist() for values in found), strict=True)
-    ]
+    return [(label_name(missed), label_name(given), count, misses) for missed, given, count, misses in found.T.tolist()]
 
 
 def _document(point, label_name, feature_name, explain):
-    listed_labels, listed_scores = point.listed.labels.tolist(), point.listed.scores.tolist()
-    shown = point.shown
-    contributions = explain(point.features, shown) if explain else None
+    """Return a document of the sample: its text or features, its true labels, those suggested and those missed."""
+    listed, row = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True)), point.features
+    shown = listed[: len(point.shown.labels)]
+    contributions = explain(row, point.shown) if explain else None
     suggestions = []
-    for rank, label in enumerate(shown.labels.tolist()):
+    for rank, (label, probability) in enumerate(shown):
         sides = contributions.strongest(rank, WORDS) if explain else ([], [])
-        words = [[Word(feature_name(feature), value) for feature, value in side] for side in sides]
-        given = rank < point.assigned
-        suggestions.append(Suggestion(label_name(label), listed_scores[rank], label in point.labels, given, *words))
-    missed = []
-    for label in point.labels:
-        rank = listed_labels.index(label) if label in listed_labels else None
-        if rank is None:
-            missed.append(Missed(label_name(label), None, None))
-        elif rank >= len(suggestions):
-            missed.append(Missed(label_name(label), rank + 1, listed_scores[rank]))
-    missed.sort(key=lambda label: (label.rank is None, label.rank or 0))
+        words = [[(feature_name(feature), value) for feature, value in side] for side in sides]
+        suggestions.append(
+            SimpleNamespace(
+                name=label_name(label),
+                probability=probability,
+                true=label in point.labels,
+                given=rank < point.assigned,
+                words_for=words[0],
+                words_against=words[1],
+            )
+        )
+    # True labels further down the list, with their place and probability, and those that are not listed.
+    lower = list(enumerate(listed, 1))[len(shown) :]
+    missed = [(label_name(label), place, p) for place, (label, p) in lower if label in point.labels]
+    missed += [(label_name(label), None, None) for label in point.labels if label not in dict(listed)]
     features = []
-    if point.text is None and point.features is not None:
-        row = point.features
+    if point.text is None and row is not None:
         order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
-        features = [Word(feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
-    return Document(
+        features = [(feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
+    return SimpleNamespace(
         number=point.number + 1,
         id=None if point.id is None else _plain(point.id),
         right=point.right,
         text=None if point.text is None else _plain(point.text[:CHARACTERS]),
         shortened=point.text is not None and len(point.text) > CHARACTERS,
         features=features,
-        n_features=point.features.nnz if features else 0,
-        valued=any(word.value != 1 for word in features),
+        n_features=row.nnz if features else 0,
+        # Whether the values of features say anything.
+        valued=any(value != 1 for _, value in features),
         true=[label_name(label) for label in point.labels],
         suggestions=suggestions,
         missed=missed,

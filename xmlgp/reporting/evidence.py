@@ -36,24 +36,10 @@ PAIRS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class SampledPoint:
-    """A point that a report shows.
+    """A point that a report shows; of more points, those of the lowest random keys are in the sample.
 
-    Attributes
-    ----------
-    key : float
-        Random; of more points than a report shows, those of the lowest keys are in the sample.
-    number : int
-        Its position in the data, from 0.
-    right : bool
-        Whether its first label is true.
-    listed : Scores, 1 point
-        All labels that were listed, best first.
-    assigned : int
-        How many of the first labels are assigned.
-    labels : list of int
-        The true labels.
-    features : csr_array, 1×D, or None
-    text, id : str or None
+    `number` is its position in the data, from 0, `right` whether its first label is true, `listed` has all labels that
+    were listed, best first, `assigned` says how many of these are assigned, and `labels` are the true ones.
     """
 
     key: float
@@ -73,29 +59,14 @@ class SampledPoint:
 
 
 class Evidence:
-    """Probabilities of the best labels beside the true labels.
+    """Probabilities of the best of K labels beside the true labels.
 
-    Parameters
-    ----------
-    label_count : int
-        K.
-    rule : AssignmentRule, optional
-        The labels that count as given, of those that are listed. Default: those of the highest expected F1.
-    sampled : int
-        Points in the sample: half of them with a true first label and half with a wrong one, if there are enough of
-        both. Points without a true label are left out.
-    seed : int
-        Of the sample. The sample depends neither on the division into blocks nor on what is not listed.
+    `rule` (`AssignmentRule`) says which of the listed labels count as given; default: those of the highest expected F1.
+    Of the points in the sample, half have a true first label and half a wrong one, if there are enough of both; points
+    without a true label are left out. The sample depends neither on the division into blocks nor on what is not listed.
 
-    Attributes
-    ----------
-    label_count : int
-    point_count : int
-        The points added so far.
-    longest : int
-        The labels listed of a point, at most.
-    reliability, reliability_by_rank : ReliabilityCurve
-        Of the probabilities of all listed labels, and of those of each rank up to the tenth.
+    Attributes are `point_count`, of the points added so far, `longest`, the labels listed of a point, at most, and two
+    `ReliabilityCurve`s: `reliability`, of all listed labels, and `reliability_by_rank`, up to the tenth.
     """
 
     def __init__(self, label_count, rule=None, sampled=20, seed=0):
@@ -109,22 +80,10 @@ class Evidence:
         self._candidates = {True: [], False: []}
 
     def add(self, scores, labels, features=None, texts=None, ids=None):
-        """Add a block of points.
+        """Add a block of points: `Scores` of their best labels, and the true labels, a csr_array of bool, B×K.
 
-        Parameters
-        ----------
-        scores : Scores, B points
-            The probabilities of some labels of each point, best first, as `Predictor.top` yields them.
-        labels : csr_array of bool, B×K
-            The true labels.
-        features : csr_array, B×D, optional
-        texts, ids : sequence of str, B, optional
-            Only those of the sample are kept.
-
-        Raises
-        ------
-        SettingsError
-            If the shapes disagree or a score is not in [0, 1].
+        Of features, B×D, texts and identifiers only those of the sample are kept. SettingsError is raised if the shapes
+        disagree or a score is not in [0, 1].
         """
         if labels.shape != (scores.N, self.label_count) or self.label_count != scores.K:
             raise SettingsError(
@@ -138,7 +97,7 @@ class Evidence:
             about = [None if part is None else part[rows] for part in (features, texts, ids)]
             self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
 
-    def _add(self, scores, labels, features, texts, ids):
+    def _add(self, scores, labels, *about):
         matrix, lengths = scores.matrix, np.diff(scores.indptr)
         sizes = self._rule.sizes(scores)
         if len(scores.labels):
@@ -148,17 +107,14 @@ class Evidence:
         self._top.append(scores.first(np.minimum(lengths, FIRST)))
         self._assigned.append(scores.first(sizes))
 
-        true = np.append(are_true(matrix, labels), False)
-        # A point without scores starts where the next one does.
-        right = true[scores.indptr[:-1]] & (lengths > 0)
+        # A point without scores starts where the next one does, or at the end.
+        right = np.append(are_true(matrix, labels), False)[scores.indptr[:-1]] & (lengths > 0)
         keys = self._random.random(scores.N)
         labelled = np.diff(labels.indptr) > 0
         for side, kept in self._candidates.items():
             found = np.flatnonzero(labelled & (right == side))
             for i in found[np.argsort(keys[found], kind="stable")[: self._sampled]].tolist():
-                if len(kept) == self._sampled and keys[i] >= kept[-1].key:
-                    break
-                row = slice(i, i + 1)
+                features, text, identifier = (part if part is None else part[i : i + 1] for part in about)
                 kept.append(
                     SampledPoint(
                         key=keys[i],
@@ -166,14 +122,14 @@ class Evidence:
                         right=side,
                         listed=scores.rows(i, i + 1),
                         assigned=int(sizes[i]),
-                        labels=labels[row].indices.tolist(),
-                        features=None if features is None else features[row],
-                        text=None if texts is None else texts[i],
-                        id=None if ids is None else ids[i],
+                        labels=labels[i : i + 1].indices.tolist(),
+                        features=features,
+                        text=text and text[0],
+                        id=identifier and identifier[0],
                     )
                 )
-                kept.sort(key=lambda point: point.key)
-                del kept[self._sampled :]
+            kept.sort(key=lambda point: point.key)
+            del kept[self._sampled :]
         self.point_count += scores.N
 
     @property

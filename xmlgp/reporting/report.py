@@ -1,82 +1,44 @@
-"""A report of a model on points whose labels are known, from the predictor to the page."""
+"""A report of a model on points whose labels are known: one HTML page that needs nothing else."""
 
-from xmlgp.errors import SettingsError
+import base64
+import hashlib
+from importlib.resources import files
+
+from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.prediction.predictor import MEMORY
+from xmlgp.reporting.charts import draw_bars, draw_ranks, draw_reliability
 from xmlgp.reporting.content import make_content
 from xmlgp.reporting.evidence import LISTED, Evidence
-from xmlgp.reporting.page import check_available, render
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 
-__all__ = ["make_report"]
+__all__ = ["check_available", "make_report", "render"]
 
 
-def make_report(
-    predictor,
-    blocks,
-    *,
-    title,
-    facts=(),
-    names=None,
-    feature_names=None,
-    tuned=None,
-    counts=None,
-    propensities=None,
-    seed=0,
-    progress=silent,
-    note=lambda text: None,
-):
-    """Return an HTML page that evaluates a model.
+def check_available():
+    """Raise XmlgpError if Jinja2 is not installed, so that a long computation need not end with that."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise XmlgpError("reports need Jinja2: pip install 'xmlgp[report]'") from None
 
-    Parameters
-    ----------
-    predictor : Predictor
-        Of two labels or more.
-    blocks : iterable of (Dataset, sequence of str or None, sequence of str or None)
-        Test points, in blocks, with their texts and their identifiers.
-    title : str
-        Such as the name of the model.
-    facts : sequence of (str, str)
-        What else is known, such as the data's name: terms and their values, shown at the top.
-    names, feature_names : sequence of str, optional
-        K and D names.
-    tuned : Tuned, optional
-        Labels are given by its threshold and limit if these are for probabilities. Default: those of the highest
-        expected F1 by the probabilities of the 50 best labels.
-    counts : ndarray of int, K, optional
-        The number of training points of each label. Without it, labels are grouped by their number of test points.
-    propensities : ndarray of float, K, optional
-        For PSP@k (`xmlgp.metrics.propensity`).
-    seed : int
-        Of the sample of documents.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    note : callable
-        Receives messages about what the report lacks.
 
-    Returns
-    -------
-    str
+def make_report(predictor, blocks, *, tuned=None, seed=0, progress=silent, note=ignore, **about):
+    """Return an HTML page that evaluates a model of two labels or more.
 
-    Raises
-    ------
-    SettingsError
-        If the model has one label, no point has a true label, or points, names, counts or propensities are of another
-        number of labels or features.
-    NumericalError
-        If a score is not finite.
-    XmlgpError
-        If Jinja2 is not installed.
+    `blocks` has the test points: a `Dataset`, and its texts and identifiers or None. Labels are given by the threshold
+    and the limit of `tuned` if these are for probabilities; otherwise they are those of the highest expected F1 by the
+    probabilities of the 50 best labels. `seed` is that of the sample of documents, `note` receives messages about what
+    the report lacks, and the other arguments are those of `make_content`.
+
+    SettingsError is raised if no point has a true label, or points, names, counts or propensities are of another number
+    of labels or features; NumericalError if a score is not finite.
     """
-    check_available()
-    K = predictor.label_count
-    if K < 2:
-        raise SettingsError("a report needs a model of two labels or more, but this one has 1 label")
     rule = None
     if tuned is not None and tuned.output != "probability":
         note(f"The model is tuned for --output {tuned.output}, which this report does not use")
     elif tuned is not None:
         rule = f"the labels of {tuned} of a document, as xmlgp tune chose"
-    evidence = Evidence(K, tuned.rule if rule else None, seed=seed)
+    evidence = Evidence(predictor.label_count, tuned.rule if rule else None, seed=seed)
     k = max(LISTED, tuned.limit if rule else 0)
     with progress("report", unit=" points") as bar:
         for block, texts, ids in blocks:
@@ -94,15 +56,87 @@ def make_report(
     except SettingsError as error:
         note(f"The report has no words for and against labels: {error}")
         explain = None
-    content = make_content(
-        evidence,
-        title=title,
-        facts=facts,
-        counts=counts,
-        propensities=propensities,
-        names=names,
-        feature_names=feature_names,
-        explain=explain,
-        rule=rule,
+    return render(make_content(evidence, explain=explain, rule=rule, **about))
+
+
+def render(content):
+    """Return the page of a report, given what `make_content` returns.
+
+    The page loads nothing, and a Content-Security-Policy forbids it to: only the style and the script that belong to it
+    are allowed, by their hashes. All text of the content is escaped. Equal content gives equal pages.
+    """
+    import jinja2
+
+    def load(name):
+        return (files(__package__) / name).read_text(encoding="utf-8")
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(load),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    return render(content)
+    environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
+    style, script = load("style.css"), load("sort.js")
+    # Parts of the program, which are not escaped.
+    verbatim = {"style": style, "script": script, **_charts(content)}
+    return environment.get_template("template.html").render(
+        c=content,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        **{name: jinja2.utils.markupsafe.Markup(text) for name, text in verbatim.items()},  # noqa: S704
+    )
+
+
+def _charts(content):
+    return {
+        "frequency_chart": draw_bars(
+            "frequency-chart",
+            f"Precision and recall by frequency of labels in {content.frequency_of}",
+            "Two bars for each group of labels; the table after the chart has the same figures.",
+            [(group.name, group.precision, group.recall) for group in content.frequencies],
+        ),
+        "reliability_chart": draw_reliability(
+            "reliability-chart",
+            "Share of true labels against their probability",
+            "A curve on the diagonal means that probabilities come true as often as they say; the table after the "
+            "chart has the same figures.",
+            content.bins,
+        ),
+        "rank_chart": draw_ranks(
+            "rank-chart",
+            "Mean probability and share of true labels by the place of the suggestion",
+            "Two marks for each place; the table after the chart has the same figures.",
+            content.ranks,
+        ),
+    }
+
+
+def _hash(text):
+    """Return the source expression that allows an inline style or script of this content."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
+
+
+def _percent(share, digits=1):
+    return "–" if share is None else _kept(f"{100 * share:.{digits}f} %")
+
+
+def _kept(text):
+    """Return text whose percent signs stay in the line of their numbers."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _number(value):
+    return "–" if value is None else f"{value:,}"
+
+
+def _short(value):
+    return f"{value:.4g}"
+
+
+def _signed(value):
+    """Return a contribution with its sign; a true minus sign is as wide as a plus."""
+    return f"{value:+.2f}".replace("-", "−")

@@ -7,35 +7,24 @@ import numpy as np
 
 from xmlgp.runtime.threads import core_count
 
-__all__ = ["THIS_MACHINE", "opened"]
+__all__ = ["THIS_MACHINE", "ThisMachine", "opened"]
 
 
 class ThisMachine:
     """Computes one block after another, each with all threads of this machine (`xmlgp.runtime.threads`).
 
-    `xmlgp.work.cluster.DaskCluster` has the same attributes and methods.
-
-    Attributes
-    ----------
-    is_cluster : bool
-    cores : int
-        Threads with which a block is computed.
+    `xmlgp.work.cluster.DaskCluster` has the same attributes and methods. `cores` is the number of threads with which a
+    block is computed.
     """
 
     is_cluster = False
     cores = property(lambda self: core_count())
 
     def map(self, function, blocks, shared=None):
-        """Yield `function(shared, *block)` for every block, in order.
+        """Yield `function(shared, *block)` for every block, a tuple, in order; blocks are taken as there is room.
 
-        Parameters
-        ----------
-        function : callable
-            Of a module of xmlgp. It depends on its arguments alone, and changes none of them.
-        blocks : iterable of tuple
-            Taken as there is room for them.
-        shared : object
-            What all blocks need. One with a method `opened` is replaced by the result, once on each machine.
+        The function is one of a module of xmlgp; it depends on its arguments alone, and changes none of them. `shared`
+        is what all blocks need; one with a method `opened` is replaced by the result, once on each machine.
         """
         shared = opened(shared)
         for block in blocks:

@@ -5,15 +5,18 @@ import contextlib
 import itertools
 import secrets
 import shutil
+import threading
 import time
+from pathlib import Path
 
 import distributed
 
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.version import __version__
+from xmlgp.work import opened
 from xmlgp.work.files import array_in_file, pack, unpack
-from xmlgp.work.worker import StorageError, run
 
 __all__ = ["DaskCluster"]
 
@@ -33,12 +36,7 @@ class DaskCluster:
 
     It has the attributes and methods of `ThisMachine`. Dask chooses the worker of a block, and runs it again elsewhere
     if the worker is lost before the result is here. `folder` (Path) is on storage that all workers see; `workers` is
-    the largest number of them that has been seen.
-
-    Raises
-    ------
-    ClusterError
-        If there is no worker, or one that cannot be used.
+    the largest number of them that has been seen. ClusterError is raised if there is none, or one that cannot be used.
     """
 
     is_cluster, cores = True, 1
@@ -72,12 +70,8 @@ class DaskCluster:
     def map(self, function, blocks, shared=None):
         """Yield `function(shared, *block)` for every block, in order; see `ThisMachine.map`.
 
-        Raises
-        ------
-        ClusterError
-            If the scheduler or all workers are lost, or a worker does not answer or cannot use the files.
-        XmlgpError
-            If the function raises one.
+        ClusterError is raised if the scheduler or all workers are lost, or a worker does not answer or cannot use the
+        files; an error of the function is raised as it is.
         """
         blocks, window, folder = iter(blocks), collections.deque(), self.new_folder()
         try:
@@ -101,7 +95,7 @@ class DaskCluster:
         key = f"{function.__name__.strip('_')}-{secrets.token_hex(8)}"
         try:
             with uninterruptible:
-                return self._client.submit(run, *arguments, key=key, pure=False, retries=RETRIES)
+                return self._client.submit(_run, *arguments, key=key, pure=False, retries=RETRIES)
         except Exception as error:
             if self._client.status == "running":
                 raise
@@ -130,7 +124,7 @@ class DaskCluster:
             except distributed.KilledWorker as killed:
                 reason = "were lost while they ran the same block; they may need more memory"
                 raise ClusterError(f"several workers of the Dask cluster {reason}") from killed
-            except StorageError as failed:
+            except _StorageError as failed:
                 raise ClusterError(str(failed)) from None
             except (ImportError, AttributeError) as missing:  # on a worker that joined late
                 self._check_workers()
@@ -183,3 +177,38 @@ class DaskCluster:
 
     def _scheduler_lost(self):
         return ClusterError(f"the Dask scheduler at {self._address} is lost")
+
+
+# ---- On the workers
+
+
+class _StorageError(Exception):
+    """A file that a worker cannot read or write; Dask runs the block again, perhaps elsewhere."""
+
+
+class _shared:
+    #: What the blocks of one `map` share, by the token of that.
+    lock, values = threading.Lock(), {}
+
+
+def _run(version, token, shared, function, block, folder):
+    """Return the packed result of `function(shared, *block)` and None, or None and its error.
+
+    Other errors are returned because Dask would log those of a user with their tracebacks.
+    """
+    worker = f"worker {distributed.get_worker().address} of the Dask cluster"
+    if version != __version__:
+        return None, ClusterError(f"{worker} has xmlgp {__version__}, but this is xmlgp {version}")
+    try:
+        with single_thread(), one_blas_thread():
+            with _shared.lock:
+                if token not in _shared.values:
+                    _shared.values.clear()
+                    _shared.values[token] = opened(unpack(shared))
+                value = _shared.values[token]
+            return pack(function(value, *unpack(block)), Path(folder), passing=True), None
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise _StorageError(f"{worker} cannot use the shared storage: {reason}") from None
+    except Exception as error:
+        return None, error

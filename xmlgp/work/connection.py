@@ -28,21 +28,9 @@ MALLOC = {"MALLOC_TRIM_THRESHOLD_": 1 << 27, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 def open_work(scheduler=None, workers=None, client=None):
     """Yield a `DaskCluster`, or `THIS_MACHINE` if no argument asks for one. Only then is Dask imported.
 
-    Parameters
-    ----------
-    scheduler : str, optional
-        Address of a running scheduler, such as `tcp://HOST:8786`.
-    workers : int, optional
-        Processes of a cluster on this machine, which share its cores.
-    client : distributed.Client, optional
-        Of a running cluster; it stays open.
-
-    Raises
-    ------
-    ClusterError
-        If Dask is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
-    OSError
-        If the folder of the run cannot be written.
+    A cluster is one whose scheduler has an address such as `tcp://HOST:8786`, a number of worker processes on this
+    machine, which share its cores, or that of a `distributed.Client`, which stays open. ClusterError is raised if Dask
+    is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
     """
     if scheduler is None and workers is None and client is None:
         yield THIS_MACHINE
