@@ -130,7 +130,7 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
     np.testing.assert_allclose(found["shapes"], shapes, rtol=1e-3)
     # A feature that no further point has keeps its weights.
     np.testing.assert_array_equal(found["weights"][2], earlier.parameters["weights"][2])
-    assert are_valid_parameters(found, (12, 6, 3))
+    assert are_valid_parameters(found, 12, 6, 3)
 
 
 def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
@@ -181,7 +181,7 @@ def test_a_new_label_and_a_new_feature_are_learned():
     labels[:, 1] = (kind == 1) & (chance < 0.5)
     earlier = trained_on(features[:400, :4], labels[:400, :-1], topics=6)
     parameters = learned(earlier, features[400:], labels[400:]).parameters
-    assert are_valid_parameters(parameters, (5, 13, 6))
+    assert are_valid_parameters(parameters, 5, 13, 6)
     scores = probabilities(parameters, features[:400])
     assert roc_auc_score(labels[:400, -1], scores[:, -1]) > 0.9
     before = probabilities(earlier.parameters, features[:400, :4])[:, 1]
@@ -209,7 +209,7 @@ def test_points_without_labels_or_features_are_learned(change, count, dtype):
     X, Y = features.toarray()[:count], labels.toarray()[:count]
     change(X, Y)
     parameters, history = learn(earlier, *arrays_of(X, Y), preprocessed)
-    assert are_valid_parameters(parameters, (12, 6, 4))
+    assert are_valid_parameters(parameters, 12, 6, 4)
     assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
     assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * module.ITERATIONS
 

@@ -30,6 +30,6 @@ def test_hidden_labels_are_treated_as_negatives(inference):
     before = labels.copy()
     found = run_inference(coordinates, labels, settings)
     assert (before != labels).nnz == 0
-    assert are_valid_parameters(found[0], (D, K, T))
+    assert are_valid_parameters(found[0], D, K, T)
     assert {value.dtype for value in found[0].values()} == {np.dtype(np.float32)}
     assert_same_result(found, run_inference(coordinates, seen, prepared(inference=inference)[2]))

@@ -14,11 +14,8 @@ from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_row", "softplus_sums"]
 
-#: Points per partial sum, so that results do not depend on the number of cores.
-ROWS = 128
-
-#: Least number of elements per thread.
-GRAIN = 1 << 15
+#: Points per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
+ROWS, GRAIN = 128, 1 << 15
 
 #: |ψ| up to which tanh(ψ/2)/ψ is computed by its series, and the coefficients of that in ψ².
 SERIES_LIMIT, TANH = 0.5, (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
@@ -54,17 +51,7 @@ def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
 
 
 class ActivationSums(NamedTuple):
-    """Sums over points that a pass over all activations computes; Ψ is the digamma function.
-
-    Attributes
-    ----------
-    softplus : ndarray, T
-        Σ_n log(1 + e^ψ_nt).
-    digamma : ndarray, T
-        Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)].
-    log_prior : float
-        Σ_nt log p(log u_nt | r_t, ψ_nt).
-    """
+    """Σ_n log(1 + e^ψ_nt), T; Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)], T; and Σ_nt log p(log u_nt | r_t, ψ_nt)."""
 
     softplus: np.ndarray
     digamma: np.ndarray
@@ -97,12 +84,8 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
     """Fill in the activations, and sum log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) over points."""
     real = counts.dtype.type
     tiny = real(1e-37)
-    c0, c1, c2, c3 = (
-        real(1) / shapes,
-        real(1) / (shapes + real(1)),
-        real(1) / (shapes + real(2)),
-        real(1) / (shapes + real(3)),
-    )
+    c0, c1 = real(1) / shapes, real(1) / (shapes + real(1))
+    c2, c3 = real(1) / (shapes + real(2)), real(1) / (shapes + real(3))
     for n in range(len(counts)):
         count_row, psi_row, activation_row = counts[n], log_odds[n], activations[n]
         for t in range(len(count_row)):

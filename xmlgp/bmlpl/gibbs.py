@@ -49,18 +49,12 @@ class Gibbs(BMLPLInference):
     def __init__(self, coordinates, labels, settings, random):
         self.topics = self._start(coordinates, labels, settings, random)
         T = len(self.shapes)
-        self._shares = np.full(T, 1 / T, self.weights.dtype)
+        self.shares = np.full(T, 1 / T, self.weights.dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
 
     def _sample(self):
         """Return the parameters as last sampled, by name."""
-        return {
-            "topics": self.topics,
-            "weights": self.weights,
-            "shapes": self.shapes,
-            "precisions": self.precisions,
-            "shares": self._shares,
-        }
+        return {name: getattr(self, name) for name in ("topics", "weights", "shapes", "precisions", "shares")}
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -72,7 +66,7 @@ class Gibbs(BMLPLInference):
         """Make one sweep; return the log posterior after it."""
         settings, random = self._settings, self.random
         m, label_counts = sample_counts(self._positives, self.topics, self.activations, random)
-        self._shares[:] = topic_shares(label_counts, self._positives.frequencies())
+        self.shares[:] = topic_shares(label_counts, self._positives.frequencies())
         self.topics[:] = sample_topics(label_counts, settings.concentration, random)
         system = self._system
         system.set_log_odds(self.weights)
@@ -146,9 +140,9 @@ def sample_counts(positives, topics, activations, random):
         _choose_topics(*pattern, topics, activations, rates, ends, uniform, chosen, by_point, start, stop)
 
     parallel_for(choose, len(activations), 256)
-    by_label = np.zeros_like(topics)
-    _sum_by_label(positives.indices, ends, chosen, by_label)
-    return by_point, by_label
+    places = np.repeat(positives.indices.astype(np.int64) * topics.shape[1], totals) + chosen
+    by_label = np.bincount(places, minlength=topics.size).reshape(topics.shape)
+    return by_point, by_label.astype(topics.dtype)
 
 
 def sample_topics(counts, concentration, random):
@@ -252,10 +246,3 @@ def _choose_topics(indptr, indices, topics, activations, rates, ends, uniform, c
                     t += 1
                 chosen[i] = t
                 by_point[n, t] += 1
-
-
-@compiled
-def _sum_by_label(indices, ends, chosen, by_label):
-    for e in range(len(indices)):
-        for i in range(ends[e], ends[e + 1]):
-            by_label[indices[e], chosen[i]] += 1

@@ -4,7 +4,7 @@ For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] 
 """
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from xmlgp.bmlpl.activations import polya_gamma_row
 from xmlgp.errors import NumericalError
@@ -28,11 +28,8 @@ __all__ = [
 #: τ of the intercepts: a weak prior with a standard deviation of 30.
 INTERCEPT_PRECISION = 1e-3
 
-#: Least number of elements per thread.
-GRAIN = 1 << 16
-
-#: Rows per partial sum; partial sums are added in double precision.
-BLOCK = 256
+#: Least number of elements per thread; rows per partial sum, which are added in double precision.
+GRAIN, BLOCK = 1 << 16, 256
 
 #: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
 #: for all topics, up to an hour.
@@ -43,15 +40,7 @@ TOLERANCE = 1e-4
 
 
 class Design:
-    """The features of points with an intercept, by point and by feature.
-
-    Attributes
-    ----------
-    rows : csr_array, N×(D+1)
-        X with a last column of ones; indices are sorted within a row.
-    columns, squares : csr_array, (D+1)×N
-        Its transpose, and the elementwise square of that.
-    """
+    """Features with a last column of ones, `rows`, N×(D+1), `columns`, the transpose, and `squares`, its squares."""
 
     def __init__(self, features):
         self.rows = with_intercept(features)
@@ -63,36 +52,17 @@ class Design:
 
 def with_intercept(features):
     """Return features with a last column of ones, N×(D+1)."""
-    N, D = features.shape
-    # With the column of ones the number of elements may exceed 32 bits.
-    wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
-    indptr = features.indptr.astype(wide) + np.arange(N + 1, dtype=wide)
-    last = indptr[1:] - 1
-    indices, data = (np.empty(features.nnz + N, array.dtype) for array in (features.indices, features.data))
-    others = np.ones(len(data), bool)
-    others[last] = False
-    indices[others], data[others] = features.indices, features.data
-    indices[last], data[last] = D, 1
-    return csr_array((data, indices, indptr), shape=(N, D + 1))
+    ones = csr_array(np.ones((features.shape[0], 1), features.dtype))
+    return hstack([features, ones], format="csr")
 
 
 class LeastSquares:
     """The quadratic function that an M-step maximises: Σ_n [κ_nt w_tᵀx_n − ½ ω_nt (w_tᵀx_n)²] − ½ Σ_d τ_d w_dt².
 
-    Its N×T arrays are allocated once, because allocating them in every step takes longer than filling them.
-
-    Attributes
-    ----------
-    log_odds : ndarray, N×T
-        ψ = X W at the current weights.
-    omega : ndarray, N×T
-        ω.
-    residuals : ndarray, N×T
-        κ − ω ψ, the gradient with respect to ψ at the current weights.
-    precisions : ndarray, D+1 or (D+1)×T
-        τ, the intercept's last; the same for all topics, or those of each topic.
-    center : ndarray, (D+1)×T, or None
-        The prior mean of W, which replaces w by w − center in the last sum; None for zero.
+    At the current weights it has `log_odds` ψ = X W, `omega` ω and `residuals` κ − ω ψ, the gradient by ψ, all N×T.
+    They are allocated once, because allocating them in every step takes longer than filling them. `precisions` are τ,
+    the intercept's last, D+1, or those of each topic, (D+1)×T. With `center`, the prior mean of W, w − center replaces
+    w in the last sum.
     """
 
     def __init__(self, design, topic_count, dtype):
@@ -115,10 +85,7 @@ class LeastSquares:
         sparse.product(self.design.rows, weights, self.log_odds)
 
     def multiply(self, direction):
-        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T.
-
-        They overwrite the results of earlier calls, and the residuals.
-        """
+        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T; they overwrite earlier ones, and residuals."""
         rows = self.design.rows
         matrix = rows.indptr, rows.indices, rows.data
 
@@ -222,11 +189,11 @@ def _multiply(indptr, indices, data, direction, omega, image, weighted, start, s
 
 def _add_multiples(values, direction, lengths):
     """Add lengths[t] times column t of direction to column t of values, in place."""
-    parallel_for(
-        lambda start, stop: _add_multiples_to_rows(values, direction, lengths, start, stop),
-        len(values),
-        GRAIN // len(lengths),
-    )
+
+    def add(start, stop):
+        _add_multiples_to_rows(values, direction, lengths, start, stop)
+
+    parallel_for(add, len(values), GRAIN // len(lengths))
 
 
 @compiled
@@ -256,9 +223,13 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
     if system.center is not None:
         right += precisions * system.center
     noise = None if random is None else random.standard_normal(right.shape[::-1])
+    pattern = [
+        array for matrix in (design.rows, design.columns) for array in (matrix.indptr, matrix.indices, matrix.data)
+    ]
 
     def solve_topic(t):
-        matrix = _normal_matrix(design, system.omega[:, t], precisions[:, t])
+        matrix = np.zeros((len(weights), len(weights)))
+        _fill_normal_matrix(*pattern, system.omega[:, t], precisions[:, t], matrix)
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
@@ -269,19 +240,9 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
         run_parallel([lambda t=t: solve_topic(t) for t in range(start, min(start + batch, T))])
 
 
-def _normal_matrix(design, omega, precisions):
-    """Return the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision."""
-    size = len(precisions)
-    matrix = np.zeros((size, size))
-    rows, columns = design.rows, design.columns
-    _fill_normal_matrix(
-        rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data, omega, precisions, matrix
-    )
-    return matrix
-
-
 @compiled
 def _fill_normal_matrix(row_ptr, features, values, column_ptr, points, column_values, omega, precisions, matrix):
+    """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), to zeros in double precision."""
     for d in range(len(matrix)):
         # One row of the matrix at a time, which stays in the cache.
         row = matrix[d]

@@ -14,11 +14,9 @@ DEFAULT_TOPICS = 200
 #: Initial shape r of the prior of activations, and the rate of the prior of r, Gamma(1, 1).
 INITIAL_SHAPE, SHAPE_RATE = 0.1, 1.0
 
-#: Bounds of r and τ, so that their powers are finite.
-LEAST_SHAPE, LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e-6, 1e6
-
-#: Largest shape: beyond, a gamma distribution is nearly constant.
-LARGEST_SHAPE = 1e4
+#: Bounds of r and τ, so that their powers are finite; a gamma distribution of a larger shape is nearly constant.
+LEAST_SHAPE, LARGEST_SHAPE = 1e-6, 1e4
+LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e6
 
 #: Largest rounding error of sums that should be one.
 SUM_TOLERANCE = 1e-2
@@ -65,17 +63,10 @@ def update_precisions(second_moments, dtype):
     return np.clip(precisions, LEAST_PRECISION, LARGEST_PRECISION).astype(dtype)
 
 
-def are_valid_parameters(parameters, sizes):
-    """Return whether the names, shapes and values of arrays are those of a model of (D, K, T) `sizes`."""
-    D, K, T = sizes
-    shapes = {
-        "topics": (K, T),
-        "weights": (D, T),
-        "intercepts": (T,),
-        "shapes": (T,),
-        "precisions": (D,),
-        "shares": (T,),
-    }
+def are_valid_parameters(parameters, D, K, T):
+    """Return whether the names, shapes and values of arrays, perhaps of an untrusted file, are those of a model."""
+    shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
+    shapes["shares"] = (T,)
     return bool(
         parameters.keys() == shapes.keys()
         and all(parameters[name].shape == shape for name, shape in shapes.items())

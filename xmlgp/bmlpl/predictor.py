@@ -34,11 +34,10 @@ class BMLPLPredictor(Predictor):
     def __init__(self, settings, preprocessed, parameters, feature_count):
         super().__init__(feature_count, len(parameters["topics"]), settings.dtype)
         self._preprocessed = preprocessed
-        names = "weights", "intercepts", "shapes"
-        self._weights, self._intercepts, self._shapes = (
-            np.ascontiguousarray(parameters[name], self.dtype) for name in names
+        arrays = (*(parameters[name] for name in ("weights", "intercepts", "shapes")), parameters["topics"].T)
+        self._weights, self._intercepts, self._shapes, self._topics = (
+            np.ascontiguousarray(array, self.dtype) for array in arrays
         )
-        self._topics = np.ascontiguousarray(parameters["topics"].T, self.dtype)
         small_weights = self._topics <= LARGE_WEIGHT
         large_weights = csr_array(np.where(small_weights, 0, self._topics).T)
         self._large_weights = large_weights.indptr, large_weights.indices, large_weights.data
@@ -54,7 +53,7 @@ class BMLPLPredictor(Predictor):
         return (
             T > 0
             and (topics is None or min(topics, K) >= T)
-            and are_valid_parameters(own, (D, K, T))
+            and are_valid_parameters(own, D, K, T)
             and statistics_are_valid(parameters, D, K)
         )
 
