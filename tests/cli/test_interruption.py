@@ -150,7 +150,7 @@ OTHERS = {
 OTHER_PHASES = [
     ("bmlpl", "online-em", "xmlgp.bmlpl.online_em.OnlineEM.step", 3, "after 3 of 8 steps"),
     ("gpc", "svi-adadelta", WRITE, 5, "after 8 of 8 steps"),
-    ("gpc", "vi-taylor", "xmlgp.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
+    ("gpc", "vi-taylor", "xmlgp.gpc.inference.TaylorExpansion.step", 2, "after 2 of 4 steps"),
 ]
 
 

@@ -10,8 +10,8 @@ from tests.problems import small_dataset
 from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.gpc import quadrature_bound
 from xmlgp.experiments.stopwatch import Stopwatch
+from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import standardise_features
 
 SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")

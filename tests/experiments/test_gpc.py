@@ -14,8 +14,8 @@ from xmlgp.experiments.cells import read_result, run_cell
 from xmlgp.experiments.gpc import GPCCell, _train, quadrature_bound
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.experiments.tables import collect, seconds_until_settled, write_table
+from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import standardise_features
 
 SHORT = 0.01

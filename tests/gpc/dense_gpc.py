@@ -13,7 +13,7 @@ from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
 from xmlgp.gp.expectations import EXPECTATIONS
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.collapsed import CollapsedBound
-from xmlgp.gpc.model import GPC
+from xmlgp.gpc.model import Predictive
 from xmlgp.preprocess.inputs import Inputs
 
 __all__ = ["THETA", "Problem", "uncollapsed_bound", "moments", "predicted", "random_problem"]
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
     def collapsed(self, kind="jj", sparse=False):
         """Return the `CollapsedBound` with the expectations of a name."""
-        return CollapsedBound(GPC(), self.inputs(sparse), self.positive, EXPECTATIONS[kind]())
+        return CollapsedBound(self.inputs(sparse), self.positive, EXPECTATIONS[kind]())
 
     def optimum(self, tangent_points, kind="jj"):
         return self.collapsed(kind).optimum(self.parameters, tangent_points)
@@ -102,6 +102,6 @@ def uncollapsed_bound(problem, kind, tangent_points, mean, covariance):
 
 
 def predicted(problem, posterior, points):
-    """Return mean and variance of f at points by `GPC.predictive`, given parameters of q(u)."""
+    """Return mean and variance of f at points by `Predictive`, given parameters of q(u)."""
     points = Points(np.asarray(points, float), np.zeros(len(points)))
-    return GPC().predictive(problem.parameters | posterior)(points)
+    return Predictive(problem.parameters | posterior)(points)

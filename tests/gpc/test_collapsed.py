@@ -19,7 +19,7 @@ from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc import collapsed as module
 from xmlgp.gpc.collapsed import PointMoments, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.model import GPC
+from xmlgp.gpc.model import KERNEL, POSTERIOR
 from xmlgp.linear_algebra.cholesky import JITTER
 
 #: Of random problems.
@@ -43,12 +43,11 @@ def mean_and_covariance(posterior):
 
 def mlgpf_bound(problem, posterior, expectations):
     """Return the bound of MLGPF with P = K = 1, Φ = 1 and b = 0."""
-    model = GPC()
     parameters = problem.parameters | posterior | {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
     batch = Batch(
         Points(problem.points, np.zeros(len(problem.points))), sp.csr_array(problem.positive[:, None]), None, 1
     )
-    return Bound(Inducing(model.kernel, model.posterior), expectations).value_and_gradients(parameters, batch)[0]
+    return Bound(Inducing(KERNEL, POSTERIOR), expectations).value_and_gradients(parameters, batch)[0]
 
 
 @KINDS

@@ -14,9 +14,9 @@ from scipy.special import expit, log_expit, roots_hermitenorm
 from tests.gp.reference import log_evidence, scikit_covariances
 from tests.gpc.dense_gpc import THETA, Problem, predicted
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gpc.model import GPC
+from xmlgp.gpc import model
+from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
-from xmlgp.gpc.train import run_inference
 from xmlgp.training.optimisers import AdaDelta
 
 POINTS = np.array([-2, -1.2, 0.3, 2])[:, None]
@@ -80,7 +80,7 @@ def fixed(monkeypatch):
     """Return a function that fixes the hyperparameters of training at θ."""
 
     def fix(theta):
-        monkeypatch.setattr(GPC, "initial", lambda self, inducing: problem_of("01").with_theta(theta).parameters)
+        monkeypatch.setattr(model, "initial_parameters", lambda inducing: problem_of("01").with_theta(theta).parameters)
         monkeypatch.setattr(
             Kernel, "backward", lambda self, *_, **options: {name: np.zeros(()) for name in self.parameter_names()}
         )

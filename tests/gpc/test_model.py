@@ -13,7 +13,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
-from xmlgp.gpc.model import GPC
+from xmlgp.gpc.model import PARAMETER_NAMES, Predictive, initial_parameters, prior_variance, uncollapsed_bound
 
 
 def posterior(seed, M):
@@ -30,23 +30,23 @@ def test_predictive_distribution_agrees_with_dense_formulas(seed, storage):
     parameters = problem.parameters | posterior(seed, 5)
     cross, inducing, points = scikit_covariances(("se", "noise"), parameters, other.points, problem.inducing)
     mean, covariance = conditional(cross, inducing, points, *inducing_posterior("gpc", parameters, None, 0))
-    found = GPC().predictive(parameters)(Points(storage(other.points), np.zeros(20)))
+    found = Predictive(parameters)(Points(storage(other.points), np.zeros(20)))
     np.testing.assert_allclose(found[0], mean, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(found[1], np.diagonal(covariance), rtol=1e-6)
 
 
 def test_predictive_distribution_far_from_inducing_inputs_is_the_prior():
     parameters = random_problem().parameters | posterior(0, 5)
-    mean, variance = GPC().predictive(parameters)(Points(np.full((1, 3), 1e3), np.zeros(1)))
+    mean, variance = Predictive(parameters)(Points(np.full((1, 3), 1e3), np.zeros(1)))
     assert abs(mean) < 1e-300
     np.testing.assert_allclose(variance, np.exp(parameters[THETA[0]]) + np.exp(parameters[THETA[2]]), rtol=1e-12)
-    np.testing.assert_allclose(variance, GPC().prior_variance(parameters), rtol=1e-12)
+    np.testing.assert_allclose(variance, prior_variance(parameters), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gradients_of_the_uncollapsed_bound_agree_with_central_differences(seed):
     problem = random_problem(seed)
-    bound, parameters = GPC().uncollapsed(problem.inducing, 40)
+    bound, parameters = uncollapsed_bound(problem.inducing, 40)
     parameters |= posterior(seed, 5)
     labels = sp.csr_array(problem.positive[:, None])
     batch = Batch(Points(problem.points, np.zeros(len(problem.points))), labels, None, 2.5)
@@ -62,7 +62,7 @@ def test_variance_of_a_narrow_posterior_is_not_negative():
     problem = random_problem().with_theta([0, 3, -40])
     factor = np.diag(np.full(5, -40.0))[None]
     parameters = problem.parameters | {"posterior.mean": np.zeros((5, 1)), "posterior.factor": factor}
-    _, variance = GPC().predictive(parameters)(Points(problem.inducing, np.zeros(5)))
+    _, variance = Predictive(parameters)(Points(problem.inducing, np.zeros(5)))
     assert (variance >= 0).all()
     assert (variance < 1e-6).all()
 
@@ -70,7 +70,7 @@ def test_variance_of_a_narrow_posterior_is_not_negative():
 @each_value(seed=list(range(4)), unit=[1e-3, 1.0, 1e3])
 def test_initial_lengthscale_is_proportional_to_the_scale_of_features(seed, unit):
     inducing = unit * np.random.default_rng(seed).normal(size=(40, 6))
-    start = GPC().initial(inducing)
+    start = initial_parameters(inducing)
     assert list(start) == ["inducing", *THETA]
     assert {value.dtype for value in start.values()} == {np.dtype(np.float64)}
     np.testing.assert_array_equal(start["inducing"], inducing)
@@ -84,13 +84,13 @@ def test_initial_lengthscale_is_proportional_to_the_scale_of_features(seed, unit
 
 @pytest.mark.parametrize("inducing", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3)), np.ones((3, 0))], ids=str)
 def test_initial_lengthscale_is_one_if_inducing_inputs_are_equal(inducing):
-    assert GPC().initial(inducing)[THETA[1]] == 0
+    assert initial_parameters(inducing)[THETA[1]] == 0
 
 
 def test_initial_lengthscale_out_of_range_raises():
     with pytest.raises(NumericalError, match="^the lengthscale is 1e"):
-        GPC().initial(np.array([[0.0], [2e100]]))
+        initial_parameters(np.array([[0.0], [2e100]]))
 
 
 def test_parameter_names():
-    assert GPC().parameter_names() == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
+    assert ["inducing", *THETA, "posterior.mean", "posterior.factor"] == PARAMETER_NAMES

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
-from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.model import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.preprocess import preprocess_model

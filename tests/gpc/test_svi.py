@@ -5,8 +5,8 @@ import pytest
 
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, moments, random_problem
+from xmlgp.gpc.inference import SVIAdaDelta
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.svi import SVIAdaDelta
 
 N = 30
 #: A learning rate that leaves parameters almost unchanged.

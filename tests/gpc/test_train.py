@@ -10,11 +10,10 @@ import scipy.sparse as sp
 from tests.gpc.dense_gpc import random_problem
 from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.errors import NumericalError
-from xmlgp.gpc import variational
-from xmlgp.gpc.model import GPC
-from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc import inference as module
+from xmlgp.gpc.model import PARAMETER_NAMES, GPCPredictor
+from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
-from xmlgp.gpc.train import run_inference
 
 N, D, M = 40, 3, 8
 ITERATIONS = 5
@@ -33,15 +32,15 @@ def prepared(inference, seed=0, sparse=False, **chosen):
 @pytest.fixture(autouse=True)
 def _no_early_stopping(monkeypatch):
     """Disable early stopping, except in tests that use `early_stopping`."""
-    monkeypatch.setattr(variational, "TOLERANCE", -math.inf)
-    monkeypatch.setattr(variational, "PATIENCE", 10**6)
+    monkeypatch.setattr(module, "TOLERANCE", -math.inf)
+    monkeypatch.setattr(module, "PATIENCE", 10**6)
 
 
 @pytest.fixture
 def early_stopping(monkeypatch):
     """Stop training when its gain is small."""
-    monkeypatch.setattr(variational, "TOLERANCE", 1e-3)
-    monkeypatch.setattr(variational, "PATIENCE", 2)
+    monkeypatch.setattr(module, "TOLERANCE", 1e-3)
+    monkeypatch.setattr(module, "PATIENCE", 2)
 
 
 @any_inference
@@ -51,7 +50,7 @@ def test_parameters_are_valid_and_arguments_stay(inference):
     parameters, history = run_inference(*problem)
     assert len(history) == ITERATIONS
     assert all(epoch["bound"] < 0 for epoch in history)
-    assert list(parameters) == GPC().parameter_names()
+    assert list(parameters) == PARAMETER_NAMES
     assert GPCPredictor.parameters_fit(problem[3], parameters, D, 1)
     np.testing.assert_array_equal(parameters["inducing"], problem[2])
     # Training does not change its arguments.

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
 from tests.grids import each_value
-from xmlgp.gpc import variational as module
+from xmlgp.gpc import inference as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
+from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
-from xmlgp.gpc.train import run_inference
 
 ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]

@@ -13,8 +13,8 @@ from tests.problems import paired_dataset, small_dataset, small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
+from xmlgp.gpc.record import train as train_gpc
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train as train_gpc
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.model_folder.folder import ModelFolder
@@ -166,7 +166,7 @@ def test_the_stored_basis_has_the_memory_order_of_products(tmp_path):
 
 def test_commands_do_not_import_scikit_learn():
     # Importing it takes longer than predicting a small file.
-    modules = "xmlgp.runs.train, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.predictor"
+    modules = "xmlgp.runs.train, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.model"
     program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -12,7 +12,7 @@ import pytest
 from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import EveryStep, Recorder, assert_same_result, replace_steps, train_with_interruptions
 from xmlgp.errors import NumericalError
-from xmlgp.gpc import variational
+from xmlgp.gpc import inference
 from xmlgp.mlgpf import sweep
 from xmlgp.models import MODELS
 from xmlgp.runs.learn import learn_points
@@ -100,8 +100,8 @@ def _all_steps(monkeypatch):
     """Sweeps have several blocks, and no training stops early."""
     monkeypatch.setattr(sweep, "POINT_BLOCK", 60)
     monkeypatch.setattr(sweep, "LABEL_BLOCK", 5)
-    monkeypatch.setattr(variational, "TOLERANCE", -math.inf)
-    monkeypatch.setattr(variational, "PATIENCE", 10**6)
+    monkeypatch.setattr(inference, "TOLERANCE", -math.inf)
+    monkeypatch.setattr(inference, "PATIENCE", 10**6)
 
 
 @functools.cache

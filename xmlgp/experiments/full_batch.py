@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from xmlgp.errors import NumericalError
-from xmlgp.gpc.model import GPC
+from xmlgp.gpc.model import uncollapsed_bound
 from xmlgp.runtime.threads import run_parallel
 from xmlgp.training.minibatches import make_batch
 
@@ -25,7 +25,7 @@ class FullBatch:
     """
 
     def __init__(self, coordinates, positive, inducing, settings):
-        self._bound, start = GPC().uncollapsed(inducing, settings.nodes)
+        self._bound, start = uncollapsed_bound(inducing, settings.nodes)
         self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
         self._shapes = {name: value.shape for name, value in start.items()}
         #: The elements of the factor that are parameters.
@@ -51,7 +51,7 @@ class FullBatch:
         return value, np.mean([self._packed(gradients) for _, gradients in found], axis=0)
 
     def parameters(self, x):
-        """Return the parameters of the model by `GPC.parameter_names`."""
+        """Return the parameters of the model by name."""
         return {"inducing": self._fixed["inducing"]} | self._unpacked(x)
 
     def maximise(self, stopwatch):

@@ -14,8 +14,7 @@ from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
-from xmlgp.gpc.model import GPC
-from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.model import KERNEL, POSTERIOR, GPCPredictor, Predictive
 from xmlgp.metrics.evaluation import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
@@ -140,8 +139,7 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
 
     All kinds of inference can be compared by it. Source: [I] (11).
     """
-    model, expectations = GPC(), Quadrature(nodes)
-    predictive = model.predictive(parameters)
+    expectations, predictive = Quadrature(nodes), Predictive(parameters)
     expected = np.empty(len(positive))
 
     def fill(rows):
@@ -149,9 +147,9 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
         expected[rows] = mean * positive[rows] - expectations.expected_softplus(mean, variance)
 
     run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
-    prior, _ = model.kernel.forward_inducing(parameters)
-    prepared = model.posterior.prepare(parameters, prior)
-    _, kl, _ = model.posterior.forward(prepared, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
+    prior, _ = KERNEL.forward_inducing(parameters)
+    prepared = POSTERIOR.prepare(parameters, prior)
+    _, kl, _ = POSTERIOR.forward(prepared, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
     return float(expected.sum() - kl)
 
 

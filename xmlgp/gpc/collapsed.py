@@ -18,6 +18,7 @@ from scipy.linalg import get_lapack_funcs
 from xmlgp.errors import NumericalError
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gpc.model import KERNEL
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
 from xmlgp.runtime.threads import core_count, run_parallel
@@ -80,8 +81,7 @@ class CollapsedBound:
     zero.
     """
 
-    def __init__(self, model, coordinates, positive, expectations):
-        self.model = model
+    def __init__(self, coordinates, positive, expectations):
         self._coordinates, self._positive = coordinates, positive.astype(np.float64)
         self._expectations = expectations
         # The last hyperparameters, and their covariances.
@@ -102,10 +102,10 @@ class CollapsedBound:
         values = self._expectations.expected_softplus(tangent_points, np.zeros_like(tangent_points))
         constant = -float(np.sum(values - slope * tangent_points + 0.5 * curvature * tangent_points**2))
         sites = Sites(self._positive - slope + curvature * tangent_points, curvature, constant)
-        hyperparameters = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
+        hyperparameters = [float(parameters[name]) for name in KERNEL.parameter_names()]
         if hyperparameters != self._hyperparameters:
             self._hyperparameters, self._covariances = None, None
-            self._covariances = BlockCovariances(self.model.kernel, parameters, self._coordinates)
+            self._covariances = BlockCovariances(parameters, self._coordinates)
             self._hyperparameters = hyperparameters
         return Optimum(self._covariances, sites)
 
@@ -113,9 +113,9 @@ class CollapsedBound:
 class BlockCovariances:
     """The covariances of the training points and the inducing inputs in blocks of points, with K_Z = L Lᵀ, and L⁻¹."""
 
-    def __init__(self, kernel, parameters, coordinates):
-        self.kernel, self._coordinates = kernel, coordinates
-        K_Z, self._inducing_tape = kernel.forward_inducing(parameters)
+    def __init__(self, parameters, coordinates):
+        self._coordinates = coordinates
+        K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
         self.lower = factorise(add_jitter(K_Z), "K_Z").factor
         self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
         count, M = len(coordinates), len(K_Z)
@@ -128,7 +128,7 @@ class BlockCovariances:
         if self._cache is not None and self._cache[number] is not None:
             return self._cache[number]
         points = Points(*self._coordinates.rows(self.blocks[number]))
-        covariances = self.kernel.forward_points(points, self._inducing_tape)
+        covariances = KERNEL.forward_points(points, self._inducing_tape)
         if self._cache is not None:
             self._cache[number] = covariances
         return covariances
@@ -206,7 +206,7 @@ class Optimum:
     def gradients(self):
         """Return the gradients of F with respect to θ, by parameter name, and the `PointMoments` of q(f_i)."""
         moments, matrix = self._empty_moments(), self._gradient_matrix()
-        kernel, block_gradients = self._covariances.kernel, [None] * len(self._covariances.blocks)
+        block_gradients = [None] * len(self._covariances.blocks)
 
         def fill(number, rows, core):
             K_BZ, K_diag, tape = self._covariances.block(number)
@@ -216,7 +216,7 @@ class Optimum:
             d_K_BZ *= 2 * curvature[:, None]
             d_K_BZ += linear[:, None] * self._weights
             d_covariances = Covariances(d_K_BZ, None, -0.5 * curvature)
-            block_gradients[number] = kernel.backward(tape, d_covariances, inducing_needed=False)
+            block_gradients[number] = KERNEL.backward(tape, d_covariances, inducing_needed=False)
 
         self._covariances.for_blocks(fill)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
@@ -225,7 +225,7 @@ class Optimum:
         d_K_Z = self._covariances.unwhiten(0.5 * inner)
         jitter_backward(d_K_Z)
         _, _, tape = self._covariances.block(0)
-        total = kernel.backward(tape, Covariances(None, d_K_Z, None), inducing_needed=False)
+        total = KERNEL.backward(tape, Covariances(None, d_K_Z, None), inducing_needed=False)
         return {name: total[name] + sum(part[name] for part in block_gradients) for name in total}, moments
 
     def bound(self, moments, positive, expectations):

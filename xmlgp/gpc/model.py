@@ -1,75 +1,125 @@
-"""GPC as a whole: one latent function with an SE kernel and noise, its parameters, and its predictive distribution."""
+"""GPC as a whole: one latent function with an SE kernel and noise, its parameters, and its predictions."""
 
 import numpy as np
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.posteriors import Moments
 from xmlgp.gpc.posterior import FullPosterior
+from xmlgp.prediction.logistic import logistic_scores, logistic_std
+from xmlgp.prediction.predictor import Predictor
 
-__all__ = ["GPC", "Predictive"]
+__all__ = [
+    "KERNEL",
+    "PARAMETER_NAMES",
+    "POSTERIOR",
+    "GPCPredictor",
+    "Predictive",
+    "initial_parameters",
+    "prior_variance",
+    "uncollapsed_bound",
+]
+
+#: The model of [I] (7) to (11): p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
+#: The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with P = K = 1,
+#: Φ = 1 and b = 0, so parameters have the same names.
+KERNEL, POSTERIOR = Kernel(("se", "noise"), ard=False), FullPosterior()
+PARAMETER_NAMES = ["inducing", *KERNEL.parameter_names(), *POSTERIOR.parameter_names]
 
 
-class GPC:
-    """The model of [I]: p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
+def initial_parameters(inducing):
+    """Return the inducing inputs Z, M×D, and initial hyperparameters by name, in double precision.
 
-    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with
-    P = K = 1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
+    σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither constant
+    nor diagonal, for any units and any number of dimensions.
     """
+    inducing = np.array(inducing, np.float64, order="F")
+    # The mean squared distance between two of them is twice their variance.
+    scale = np.sqrt(np.square(inducing - inducing.mean(axis=0)).sum(axis=1).mean()) if len(inducing) else 0
+    return {"inducing": inducing} | KERNEL.initial(inducing.shape[1], scale or 1.0, np.float64)
 
-    def __init__(self):
-        self.kernel = Kernel(("se", "noise"), ard=False)
-        self.posterior = FullPosterior()
 
-    def parameter_names(self):
-        """Return the names of the parameters."""
-        return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
+def prior_variance(parameters):
+    """Return the prior variance of f at any point, σ² + ν²."""
+    return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
-    def initial(self, inducing):
-        """Return the inducing inputs Z, M×D, and initial hyperparameters by name, in double precision.
 
-        σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither
-        constant nor diagonal, for any units and any number of dimensions.
-        """
-        inducing = np.array(inducing, np.float64, order="F")
-        # The mean squared distance between two of them is twice their variance.
-        scale = np.sqrt(np.square(inducing - inducing.mean(axis=0)).sum(axis=1).mean()) if len(inducing) else 0
-        return {"inducing": inducing} | self.kernel.initial(inducing.shape[1], scale or 1.0, np.float64)
+def uncollapsed_bound(inducing, nodes):
+    """Return the bound [I] (11), a function of q(u) as well (`Bound`), and initial values of its parameters.
 
-    def prior_variance(self, parameters):
-        """Return the prior variance of f at any point, σ² + ν²."""
-        return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
-
-    def uncollapsed(self, inducing, nodes):
-        """Return the bound [I] (11), a function of q(u) as well (`Bound`), and initial values of its parameters.
-
-        Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
-        """
-        parameters = self.initial(inducing)
-        prior, _ = self.kernel.forward_inducing(parameters)
-        parameters |= self.posterior.parameters_of_prior(prior)
-        parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
-        latent = Inducing(self.kernel, self.posterior, inputs_fixed=True)
-        return Bound(latent, Quadrature(nodes), ("loadings", "bias")), parameters
-
-    def predictive(self, parameters):
-        """Return the predictive distribution of trained parameters (`Predictive`)."""
-        return Predictive(self, parameters)
+    Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
+    """
+    parameters = initial_parameters(inducing)
+    prior, _ = KERNEL.forward_inducing(parameters)
+    parameters |= POSTERIOR.parameters_of_prior(prior)
+    parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
+    latent = Inducing(KERNEL, POSTERIOR, inputs_fixed=True)
+    return Bound(latent, Quadrature(nodes), ("loadings", "bias")), parameters
 
 
 class Predictive:
     """The predictive distribution q(f*) of trained parameters; what does not depend on the points is computed once."""
 
-    def __init__(self, model, parameters):
-        self._model = model
-        prior, self._between = model.kernel.forward_inducing(parameters)
-        self._prepared = model.posterior.prepare(parameters, prior)
+    def __init__(self, parameters):
+        prior, self._between = KERNEL.forward_inducing(parameters)
+        self._prepared = POSTERIOR.prepare(parameters, prior)
 
     def __call__(self, points):
         """Return mean and variance of f with noise at `Points`, both B ([I] (10))."""
-        cross, variances, _ = self._model.kernel.forward_points(points, self._between)
-        moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
+        cross, variances, _ = KERNEL.forward_points(points, self._between)
+        moments, _ = POSTERIOR.moments(self._prepared, cross, variances)
         # Rounding errors can make a variance near zero negative.
         return moments.mean[:, 0], np.maximum(moments.variance[:, 0], 0)
+
+
+class GPCPredictor(Predictor):
+    """A trained GPC, which scores its one label.
+
+    The utility is the mean of q(f), the probability is E σ(f) under q ([I] (11)); standard deviations are those of f
+    and of σ(f). The inducing inputs are those of the parameters, not those of the preprocessing.
+    """
+
+    default_output = "probability"
+
+    def __init__(self, settings, preprocessed, parameters, feature_count):
+        super().__init__(feature_count, 1, settings.dtype)
+        self._preprocessed = preprocessed
+        self._inducing_count = len(parameters["inducing"])
+        self._predictive = Predictive(parameters)
+        self._nodes = settings.nodes
+
+    @classmethod
+    def parameters_fit(cls, settings, parameters, D, K):
+        """Return whether arrays can be the parameters of such a model; see `Predictor`."""
+        M = len(parameters["inducing"])
+        shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
+        return (
+            M > 0
+            and parameters.keys() == set(PARAMETER_NAMES)
+            and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
+            and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
+        )
+
+    def prepare(self, features, output, with_std):
+        """Return the moments of q(f); see `Predictor`."""
+        coordinates = self._preprocessed.inputs(features, self.dtype, dense_limit=0)
+        mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
+        return Moments(mean[:, None], variance[:, None])
+
+    def scores(self, points, labels, output):
+        """Return the scores of a block of labels, B×L; see `Predictor`."""
+        return logistic_scores(*points, output, self._nodes)[:, labels]
+
+    def std(self, points, labels, output):
+        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
+        return np.take_along_axis(logistic_std(*points, output, self._nodes), labels, axis=1)
+
+    def bytes_per_point(self, output, with_std):
+        """Return the memory that scoring takes per point; see `Predictor`."""
+        # Covariances, their exponents, and their products with K_Z⁻¹ and L; centred coordinates are dense, and copied.
+        dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
+        return (4 * self._inducing_count + dense) * self.dtype.itemsize

@@ -1,21 +1,37 @@
-"""The record of GPC."""
+"""GPC as the rest of xmlgp sees it: its training and its record."""
 
 import math
 
 from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.inference import TOLERANCE
+from xmlgp.gpc.model import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train
-from xmlgp.gpc.variational import TOLERANCE
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import standardise_features
+from xmlgp.runtime.progress import silent
+from xmlgp.training.loop import Loop
 
-__all__ = ["GPC"]
+__all__ = ["GPC", "run_inference", "train"]
 
 #: Nats a point; the bound of a constant prediction is about log 2 below zero, and a tenth is for the KL divergence.
 WORTHLESS = 1.1 * math.log(2)
+
+
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+    """Train GPC on N×1 labels, the points of the second class; see `Model.train`. It has the `PARAMETER_NAMES`."""
+    coordinates = preprocessed.inputs(features, settings.dtype)
+    return run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
+
+
+def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
+    """Find the posterior and the hyperparameters of GPC from preprocessed points; return parameters and history.
+
+    It takes the `Inputs` of the points in double precision and Z, M×D; `after_epoch` is that of `Loop.run`.
+    """
+    loop = Loop(settings.method.load(), coordinates, labels.toarray()[:, 0], inducing, settings)
+    return loop.run(progress, after_epoch, checkpoints)
 
 
 def _check_data(dataset):

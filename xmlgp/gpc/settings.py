@@ -12,24 +12,22 @@ __all__ = ["INFERENCES", "GPCSettings"]
 #: The inference methods, by the value of the setting `inference`.
 INFERENCES = {
     "svi-adadelta": InferenceMethod(
-        "xmlgp.gpc.svi:SVIAdaDelta",
+        "xmlgp.gpc.inference:SVIAdaDelta",
         "stochastic gradients with AdaDelta",
         iterations=100,
         settings=("batch_size", "learning_rate"),
     ),
     "vi-jj": InferenceMethod(
-        "xmlgp.gpc.variational:JJ",
+        "xmlgp.gpc.inference:JJ",
         "closed-form updates of the Jaakkola–Jordan bound, alternating with a few L-BFGS steps for the kernel",
         iterations=100,
     ),
-    "vi-jj-full": InferenceMethod(
-        "xmlgp.gpc.variational:Full", "L-BFGS on all parameters of this bound", iterations=40
-    ),
+    "vi-jj-full": InferenceMethod("xmlgp.gpc.inference:Full", "L-BFGS on all parameters of this bound", iterations=40),
     "vi-jj-hybrid": InferenceMethod(
-        "xmlgp.gpc.variational:Hybrid", "the updates, then L-BFGS on all parameters", iterations=100
+        "xmlgp.gpc.inference:Hybrid", "the updates, then L-BFGS on all parameters", iterations=100
     ),
     "vi-taylor": InferenceMethod(
-        "xmlgp.gpc.variational:TaylorExpansion",
+        "xmlgp.gpc.inference:TaylorExpansion",
         "as vi-jj, with a quadratic expansion of the likelihood in place of the bound; the fastest",
         iterations=100,
     ),

@@ -1,17 +1,23 @@
-"""Variational inference for GPC with q(u) in closed form: closed-form updates and L-BFGS-B ([I] algorithm 1)."""
+"""The inference methods of GPC: variational ones with q(u) in closed form ([I] algorithm 1), and AdaDelta.
+
+Those in closed form alternate closed-form updates and L-BFGS-B. AdaDelta over minibatches is the baseline of [I].
+"""
 
 import sys
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
+from scipy.sparse import csr_array
 
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import NOISE_VARIANCE
+from xmlgp.gpc import model
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.model import GPC
 from xmlgp.training.inference import Inference
+from xmlgp.training.minibatches import SeededMinibatches, make_batch
+from xmlgp.training.optimisers import AdaDelta
 
-__all__ = ["Full", "Hybrid", "JJ", "TaylorExpansion"]
+__all__ = ["Full", "Hybrid", "JJ", "SVIAdaDelta", "TaylorExpansion"]
 
 #: In each iteration, closed-form updates of (ξ, û, Ŝ), and evaluations of the bound by L-BFGS-B ([I] section 2).
 UPDATES, EVALUATIONS = 3, 5
@@ -57,16 +63,15 @@ class _Variational(Inference):
     ascends_tangent_points = False
 
     def __init__(self, coordinates, positive, inducing, settings):
-        model = GPC()
-        self._fixed = model.initial(inducing)
-        self._names = model.kernel.parameter_names()
+        self._fixed = model.initial_parameters(inducing)
+        self._names = model.KERNEL.parameter_names()
         self._positive, self._quadrature = positive, Quadrature(settings.nodes)
         #: θ, the logarithms of the hyperparameters, and the tangent points t; both change in place.
         self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
         initial_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")]
         self._max_log_lengthscale = initial_log_lengthscale + np.log(MAX_LENGTHSCALE)
         self._tangent_points = np.empty(len(positive))
-        self._collapsed = CollapsedBound(model, coordinates, positive, self.expectations)
+        self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
         #: The optimal q(u) for θ and t, and its moments, once computed.
         self._optimum, self._moments = None, None
@@ -82,7 +87,7 @@ class _Variational(Inference):
         return {"hyperparameters": self._theta, "tangent_points": self._tangent_points}
 
     def parameters(self, epochs):
-        """Return the parameters of the model, by the names in `GPC.parameter_names`."""
+        """Return the parameters of the model, by name."""
         return self._parameters(self._theta) | self._best().posterior()
 
     def step(self, epoch, done):
@@ -228,3 +233,36 @@ class Full(_Variational):
 
     def _iterate(self):
         self._ascend(FULL_EVALUATIONS)
+
+
+class SVIAdaDelta(Inference):
+    """Maximise the bound [I] (11) over q(u) and the hyperparameters by AdaDelta over minibatches."""
+
+    advice = "try a lower learning_rate"
+    advice_at_start = "check the scale of the features"
+
+    def __init__(self, coordinates, positive, inducing, settings):
+        self._bound, self._all = model.uncollapsed_bound(inducing, settings.nodes)
+        self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
+        self._adadelta = AdaDelta(self._moving)
+        self._rate = settings.learning_rate or AdaDelta.default_rate
+        self._settings, self._coordinates = settings, coordinates
+        self._labels = csr_array(positive[:, None])
+        self._minibatches = SeededMinibatches(len(positive), settings.batch_size, settings.seed)
+        self.epochs, self.steps_per_epoch = settings.passes, len(self._minibatches)
+
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
+        arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
+        return arrays | {f"optimiser.{name}": value for name, value in self._adadelta.state.items()}
+
+    def parameters(self, epochs):
+        """Return the parameters of the model, by name."""
+        return {name: self._all[name].copy() for name in model.PARAMETER_NAMES}
+
+    def step(self, epoch, done):
+        """Update with one minibatch; return an estimate of the bound before the update."""
+        batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
+        value, gradients = self._bound.value_and_gradients(self._all, batch)
+        self._adadelta.step(self._all, gradients, self._rate)
+        return value
