@@ -424,10 +424,10 @@ MUTANTS = [
         "standardise-variance",
         "off by one",
         "Features are scaled by the variance with divisor N - 1.",
-        "xmlgp/preprocess/standardise.py",
+        "xmlgp/preprocess/weighting.py",
         "squares / N",
         "squares / (N - 1)",
-        ("tests/preprocess/test_standardise.py",),
+        ("tests/preprocess/test_weighting.py",),
     ),
     Mutant(
         "stored-zeros",

@@ -25,8 +25,7 @@ from xmlgp.mlgpf.regression import RANK, regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
-from xmlgp.preprocess.growth import grow
-from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.preprocess.pipeline import find_inducing_inputs, grow
 from xmlgp.training.trained import Earlier, add_statistics, statistics_of
 
 SMALL = {

@@ -22,6 +22,18 @@ def dense(values):
     return values.toarray() if sp.issparse(values) else values
 
 
+def all_of(inputs):
+    """Return the coordinates of all points, dense."""
+    return dense(inputs.rows(slice(None))[0])
+
+
+def weighted_inputs(density, size, dtype, dense_limit):
+    """Return a function that weights rows of features, the features, and their `Inputs`."""
+    features, weight_rows = small_features(density=density), functools.partial(weigh, idf=IDF, unit=True)
+    basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
+    return weight_rows, features, Inputs(features, basis, dtype, dense_limit, weight_rows)
+
+
 @each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT])
 def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     features = small_features(scale=0.2)
@@ -32,14 +44,13 @@ def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     expected = X @ V.T
     # The squared length of the part that is orthogonal to the basis.
     left_out = ((X - expected @ V) ** 2).sum(axis=1)
-
     values, residual = inputs.rows(ROWS)
     assert values.dtype == residual.dtype == dtype
     assert isinstance(values, np.ndarray)
     tolerance = 1e-5 if dtype == np.float32 else 1e-6  # the basis itself is orthonormal to single precision
     np.testing.assert_allclose(values, expected[ROWS], atol=tolerance)
     np.testing.assert_allclose(residual, left_out[ROWS], atol=tolerance)
-    np.testing.assert_allclose(inputs.all(), expected, atol=tolerance)
+    np.testing.assert_allclose(all_of(inputs), expected, atol=tolerance)
 
 
 @each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT], density=[0.05, 0.25])
@@ -49,10 +60,10 @@ def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, densit
     assert inputs.dimension == 25
     values, residual = inputs.rows(ROWS)
     # Inputs are sparse only at low density, where sparse products are faster.
-    assert sp.issparse(values) == sp.issparse(inputs.all()) == (density == 0.05)
+    assert sp.issparse(values) == (density == 0.05)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(dense(values), features.toarray()[ROWS])
-    np.testing.assert_array_equal(dense(inputs.all()), features.toarray())
+    np.testing.assert_array_equal(all_of(inputs), features.toarray())
     np.testing.assert_array_equal(residual, np.zeros(4))
 
 
@@ -66,14 +77,12 @@ def test_coordinates_are_sparse_up_to_a_density_of_a_tenth(stored, sparse):
 
 @each_value(dense_limit=[0, DENSE_LIMIT], size=[None, 6], density=[0.05, 0.25])
 def test_weighting_a_minibatch_equals_weighting_all_rows(dense_limit, size, density):
-    features = small_features(density=density)
-    weight_rows = functools.partial(weigh, idf=IDF, unit=True)
+    weight_rows, features, inputs = weighted_inputs(density, size, np.float32, dense_limit)
     basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
     expected = Inputs(weight_rows(features), basis, np.float32, dense_limit)
-    inputs = Inputs(features, basis, np.float32, dense_limit, weight_rows)
     for found, wanted in zip(inputs.rows(ROWS), expected.rows(ROWS), strict=True):
         np.testing.assert_array_equal(dense(found), dense(wanted))
-    np.testing.assert_array_equal(dense(inputs.all()), dense(expected.all()))
+    np.testing.assert_array_equal(all_of(inputs), all_of(expected))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -97,15 +106,15 @@ def test_centered_coordinates(monkeypatch, dtype, dense_limit, density, chunk):
     values, residual = inputs.rows(ROWS)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(values, expected[ROWS])
-    np.testing.assert_array_equal(inputs.all(), expected)
+    np.testing.assert_array_equal(all_of(inputs), expected)
     np.testing.assert_array_equal(residual, np.zeros(4))
 
 
 def test_a_large_mean_is_subtracted_before_rounding():
     features = sp.csr_array(np.array([[1.6e9], [1.6e9 + 128]], np.float32))
     scale = functools.partial(weigh, idf=None, unit=False, scale=np.array([1 / 3]))
-    values = Inputs(features, None, np.float32, weigh=scale, center=np.array([1.6e9 / 3])).all()
-    np.testing.assert_allclose(values, [[0], [128 / 3]], rtol=1e-6, atol=1e-6)
+    inputs = Inputs(features, None, np.float32, weigh=scale, center=np.array([1.6e9 / 3]))
+    np.testing.assert_allclose(all_of(inputs), [[0], [128 / 3]], rtol=1e-6, atol=1e-6)
 
 
 def test_row_bytes_of_dense_and_sparse_coordinates():
@@ -120,13 +129,21 @@ def test_row_bytes_of_dense_and_sparse_coordinates():
 
 
 @each_value(size=[None, 6], spare=[-1, 0], density=[0.05, 0.25])
-def test_the_memory_limit_is_in_bytes(size, spare, density):
-    features = small_features(density=density)
+def test_coordinates_within_the_memory_limit_are_computed_once(size, spare, density):
+    calls, features = [], small_features(density=density)
+
+    def weight_rows(rows):
+        calls.append(rows.shape[0])
+        return rows
+
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     needed = 8 * (features.nnz if size is None and density < 0.1 else 40 * (size or 25))
-    inputs = Inputs(features, basis, np.float64, needed + spare)
-    kept = inputs.all() is inputs.all()
-    assert kept == (spare == 0)
+    inputs = Inputs(features, basis, np.float64, needed + spare, weight_rows)
+    assert sum(calls) == (40 if spare == 0 else 0)
+    calls.clear()
+    inputs.rows(ROWS)
+    # Without coordinates in memory, only the requested rows are weighted.
+    assert calls == ([] if spare == 0 else [4])
 
 
 @each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT])
@@ -145,48 +162,27 @@ def test_a_residual_is_never_negative(dtype, dense_limit):
     ids=str,
 )
 def test_weighted_features_of_rows(dense_limit, dtype, size, density, rows):
-    features = small_features(density=density)
-    weight_rows = functools.partial(weigh, idf=IDF, unit=True)
-    expected = weight_rows(features)
-    basis = None if size is None else truncated_svd_basis(expected, size, 0)
-    found = Inputs(features, basis, dtype, dense_limit, weight_rows).weighted(rows)
+    weight_rows, features, inputs = weighted_inputs(density, size, dtype, dense_limit)
+    found = inputs.weighted(rows)
     # They are sparse and have all features, also if coordinates are in a subspace.
     assert isinstance(found, sp.csr_array)
     assert found.dtype == dtype
-    np.testing.assert_array_equal(found.toarray(), expected.toarray()[rows])
-
-
-def test_weighted_features_in_memory_are_not_computed_again():
-    calls = []
-
-    def weight_rows(rows):
-        calls.append(rows.shape[0])
-        return weigh(rows, None, unit=True)
-
-    features = small_features(density=0.05)
-    Inputs(features, None, np.float32, DENSE_LIMIT, weight_rows).weighted(ROWS)
-    assert calls == [40]
-    calls.clear()
-    # Without the copy in memory, only the requested rows are weighted.
-    Inputs(features, None, np.float32, 0, weight_rows).weighted(ROWS)
-    assert calls == [4]
+    np.testing.assert_array_equal(found.toarray(), weight_rows(features).toarray()[rows])
 
 
 @each_value(dense_limit=[0, DENSE_LIMIT], size=[None, 6], density=[0.05, 0.25])
 def test_selected_points_have_the_same_coordinates(dense_limit, size, density):
-    features = small_features(density=density)
-    weight_rows = functools.partial(weigh, idf=IDF, unit=True)
+    weight_rows, features, inputs = weighted_inputs(density, size, np.float64, dense_limit)
     basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
     chosen = np.array([7, 3, 39, 0, 11, 12])
-    selected = Inputs(features, basis, np.float64, dense_limit, weight_rows).select(chosen)
-    alone = Inputs(features[chosen], basis, np.float64, dense_limit, weight_rows)
+    selected, alone = inputs.select(chosen), Inputs(features[chosen], basis, np.float64, dense_limit, weight_rows)
     assert len(selected) == len(alone) == 6
     assert selected.dtype == alone.dtype
     for rows in (np.array([4, 0, 0, 5]), slice(None), slice(2, 4), np.array([], int)):
         for found, expected in zip(selected.rows(rows), alone.rows(rows), strict=True):
             np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(selected.weighted(rows).toarray(), alone.weighted(rows).toarray())
-    assert len(Inputs(features, basis, np.float64, dense_limit, weight_rows).select(np.array([], int))) == 0
+    assert len(inputs.select(np.array([], int))) == 0
 
 
 @LIMITS

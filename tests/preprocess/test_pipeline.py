@@ -1,4 +1,4 @@
-"""Preprocessing as a whole, for all models and settings."""
+"""Preprocessing as a whole, for all models and settings, and where a model learns on."""
 
 import tracemalloc
 
@@ -19,15 +19,20 @@ from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess import weighting as weighting_module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import initial_inducing
-from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.preprocess.pipeline import Preprocessed, grow
 from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 from xmlgp.runtime.progress import silent
+from xmlgp.training.trained import add_statistics, statistics_of
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 
 
-def preprocess(features, settings, progress=silent):
-    return MODELS[settings.model].preprocess(features, settings, progress)
+def preprocess(features, settings):
+    return MODELS[settings.model].preprocess(features, settings, silent)
+
+
+def coordinates_of(result, features, **options):
+    return result.inputs(features, np.float64, **options).rows(slice(None))[0]
 
 
 @each_value(start=["kmeans", "rows"], inducing=["subspace", "free"], weighting=["root-idf", "idf", "unit", "none"])
@@ -45,12 +50,9 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
     assert result.weighting[1:] == (weighting != "none", weighting == "root-idf", None)
     assert result.center is None
     np.testing.assert_array_equal(result.weigh(features).toarray(), weighted.toarray())
-    for found, expected in (result.weighting.idf, idf), (result.basis, expected_basis):
-        assert (found is None) == (expected is None)
-        if found is not None:
-            np.testing.assert_array_equal(found, expected)
+    np.testing.assert_equal((result.weighting.idf, result.basis), (idf, expected_basis))
     np.testing.assert_allclose(result.inducing, initial_inducing(coordinates, 5, start, 3), atol=1e-5)
-    np.testing.assert_allclose(result.inputs(features, np.float64).all(), coordinates, atol=1e-5)
+    np.testing.assert_allclose(coordinates_of(result, features), coordinates, atol=1e-5)
 
 
 @each_value(kernel=["se", "se+linear"], inducing=["subspace", "free"])
@@ -64,15 +66,11 @@ def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
     assert result.inducing.dtype == np.float32
 
 
-@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
-def test_preprocessing_for_bmlpl_has_weights_only(weighting):
+def test_preprocessing_for_bmlpl_has_weights_only():
     features = small_features()
-    result = preprocess(features, BMLPLSettings(weighting=weighting))
-    expected = preprocess(features, MLGPFSettings(weighting=weighting, **SMALL))
+    result, expected = (preprocess(features, settings) for settings in (BMLPLSettings(), MLGPFSettings(**SMALL)))
     assert (result.basis, result.inducing) == (None, None)
-    assert result.weighting[1:] == expected.weighting[1:]
-    np.testing.assert_array_equal(result.weighting.idf, expected.weighting.idf)
-    np.testing.assert_array_equal(result.weigh(features).toarray(), expected.weigh(features).toarray())
+    np.testing.assert_equal(result.weighting, expected.weighting)
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "none"])
@@ -112,10 +110,10 @@ def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     features, new = offset_features(density), offset_features(density)[::7]
     result = preprocess(features, GPCSettings(inducing_count=5))
     scaler = StandardScaler().fit(features.toarray().astype(float))
-    coordinates = result.inputs(features, np.float64, dense_limit=dense_limit).all()
+    coordinates = coordinates_of(result, features, dense_limit=dense_limit)
     # Features of low density stay sparse.
     assert sp.issparse(coordinates) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
-    others = result.inputs(new, np.float64, dense_limit=dense_limit).all()
+    others = coordinates_of(result, new, dense_limit=dense_limit)
     found = pairwise_distances(others, coordinates)
     wanted = pairwise_distances(*(scaler.transform(points.toarray().astype(float)) for points in (new, features)))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-6)
@@ -134,7 +132,7 @@ def test_without_standardising_features_are_unchanged(density):
     expected = preprocess(features, MLGPFSettings(weighting="none", inducing_start="kmeans", inducing_count=5, seed=3))
     assert (result.weighting, result.basis, result.center) == ((None, False, False, None), None, None)
     assert not result.is_centered
-    coordinates = result.inputs(features, np.float64).all()
+    coordinates = coordinates_of(result, features)
     np.testing.assert_array_equal(coordinates.toarray() if density < 0.1 else coordinates, features.toarray())
     np.testing.assert_array_equal(result.inducing, expected.inducing)
 
@@ -143,7 +141,7 @@ def test_constant_training_features_are_ignored_in_new_points():
     features = np.array([[5, 1, 0], [5, 2, 0], [5, 4, 0]], np.float32)
     result = preprocess(sp.csr_array(features), GPCSettings(inducing_count=2))
     points = sp.csr_array(np.array([[5, 1, 0], [7, 1, 9], [0, 1, -3e38]], np.float32))
-    coordinates = result.inputs(points, np.float64).all()
+    coordinates = coordinates_of(result, points)
     np.testing.assert_array_equal(coordinates, np.broadcast_to(coordinates[0], (3, 3)))
 
 
@@ -155,7 +153,7 @@ def test_standardising_many_features_makes_no_dense_copy():
     tracemalloc.start()
     try:
         result = preprocess(features, GPCSettings(inducing_count=2))
-        assert sp.issparse(result.inputs(features, np.float64).all())
+        assert sp.issparse(coordinates_of(result, features))
         assert tracemalloc.get_traced_memory()[1] < 1000 * 10**6
     finally:
         tracemalloc.stop()
@@ -230,3 +228,83 @@ def test_arrays_of_another_shape_are_refused(kind, change):
     arrays = change(preprocess(features, settings).to_arrays())
     with pytest.raises(ValueError, match="arrays of preprocessing"):
         Preprocessed.from_arrays(arrays, settings, features.shape[1])
+
+
+N, N_KNOWN, D, D_KNOWN = 40, 25, 25, 18
+
+
+def together():
+    """Return the features of all points, of which the first ones lack the last features."""
+    features = small_features(N, D).toarray()
+    features[:N_KNOWN, D_KNOWN:] = 0
+    return sp.csr_array(features)
+
+
+def counts_after(features, cuts):
+    """Return the counts of features after points that come in parts."""
+    labels = sp.csr_array((N, 3), dtype=bool)
+    total = None
+    for start, stop in zip([0, *cuts], [*cuts, N], strict=True):
+        width = D_KNOWN if start == 0 else D
+        part = statistics_of(features[start:stop, :width], labels[start:stop])
+        total = part if total is None else add_statistics(total, part)
+    return total["statistics.features"]
+
+
+@each_value(cuts=[[N_KNOWN], [N_KNOWN, 25, 33, 39]], weighting=["root-idf", "idf", "unit", "none"])
+def test_weighting_is_that_of_all_points_together(weighting, cuts):
+    features, settings = together(), MLGPFSettings(weighting=weighting, **SMALL)
+    known = preprocess(features[:N_KNOWN, :D_KNOWN], settings)
+    found = grow(known, settings, N, counts_after(features, cuts))
+    expected = preprocess(features, settings).weighting
+    np.testing.assert_equal(found.weighting, expected)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        MLGPFSettings(inducing="free", **SMALL),
+        MLGPFSettings(inducing="subspace", **SMALL),
+        MLGPFSettings(inducing="subspace", basis_size=D_KNOWN, inducing_count=5),
+        MLGPFSettings(inducing="features", **SMALL),
+        BMLPLSettings(),
+    ],
+    ids=["free", "subspace", "whole space", "features", "bmlpl"],
+)
+def test_basis_and_inducing_inputs_stay_with_zeros_for_new_features(settings):
+    features = together()
+    known = preprocess(features[:N_KNOWN, :D_KNOWN], settings)
+    found = grow(known, settings, N, counts_after(features, [N_KNOWN]))
+    grown = {"basis"} if known.basis is not None else {"inducing"}
+    for name in ("basis", "inducing"):
+        array, old = getattr(found, name), getattr(known, name)
+        assert (array is None) == (old is None)
+        if old is None:
+            continue
+        assert array.dtype == old.dtype
+        if name in grown:
+            assert array.shape == (len(old), D)
+            np.testing.assert_array_equal(array[:, :D_KNOWN], old)
+            assert not array[:, D_KNOWN:].any()
+        else:
+            np.testing.assert_array_equal(array, old)
+    # As a model folder has them.
+    stored = Preprocessed.from_arrays(found.to_arrays(), settings, D)
+    np.testing.assert_array_equal(stored.weigh(features).toarray(), found.weigh(features).toarray())
+    assert found.inputs(features, np.float32).rows(slice(None))[0].shape[0] == N
+
+
+def test_without_new_features_nothing_is_copied():
+    features = together()
+    for inducing in ("free", "subspace"):
+        known = preprocess(features, MLGPFSettings(inducing=inducing, **SMALL))
+        found = grow(known, MLGPFSettings(), N, counts_after(features, [N_KNOWN]))
+        assert found.inducing is known.inducing
+        assert found.basis is None or np.shares_memory(found.basis, known.basis)
+
+
+def test_standardised_features_are_refused():
+    features, settings = together(), GPCSettings(inducing_count=5)
+    known = preprocess(features, settings)
+    with pytest.raises(SettingsError, match="^a model of standardised features cannot learn on$"):
+        grow(known, settings, N, counts_after(features, [N_KNOWN]))

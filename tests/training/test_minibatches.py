@@ -173,7 +173,7 @@ def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
     coordinates = Inputs(dataset.features, None, np.float64)
     method = InducingMethod(chosen)
     bound = Bound(method.latent, method.expectations)
-    inducing = initial_inducing(coordinates.all(), 5, "rows", 0)
+    inducing = initial_inducing(coordinates.rows(slice(None))[0], 5, "rows", 0)
     parameters = method.initial(coordinates, dataset.labels, inducing, rng())
     all_rows = np.arange(20)
     sampler = SAMPLERS[sampling](dataset.labels)

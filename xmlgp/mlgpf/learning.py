@@ -12,7 +12,7 @@ from xmlgp.label_weights.prior import prior_scales
 from xmlgp.mlgpf.regression import learn_regression
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
-from xmlgp.preprocess.growth import with_columns
+from xmlgp.preprocess.pipeline import with_columns
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop

@@ -4,7 +4,6 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
 from xmlgp.gp import exact_gp
@@ -17,6 +16,7 @@ from xmlgp.label_weights import posterior as label_weights
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.mlgpf.regression import regression_points
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
@@ -25,7 +25,6 @@ from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import statistics_are_valid
 
 __all__ = ["MLGPFPredictor"]
-
 
 #: Parameters of kernels that are scalars. Compiled functions would not compile for arrays.
 KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name in ("log_variance", "log_lengthscale"))
@@ -44,16 +43,6 @@ class MLGPFPredictor(Predictor):
     means of the label weights; the rest is the bias b_k. This is exact for the linear part. The regression compares
     whole points, so it has no terms of single features: where utilities are pooled with it, the terms of the linear
     part are halved, as it is, and the rest is half of the bias and half of the log odds that the regression predicts.
-
-    Parameters
-    ----------
-    settings : MLGPFSettings
-    preprocessed : Preprocessed
-        Of its inducing inputs, only whether there are any is used.
-    parameters : mapping of str to ndarray
-        As training returns them.
-    feature_count : int
-        Number of features, D.
     """
 
     approximated = ("probability",)
@@ -188,10 +177,7 @@ class _Regression:
     """The predictions of the regression, pooled with utilities."""
 
     def __init__(self, parameters, D):
-        indptr, indices, values, weights = (
-            parameters[f"regression.{name}"] for name in ("indptr", "indices", "values", "weights")
-        )
-        points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, D))
+        points, weights = regression_points(parameters, D), parameters["regression.weights"]
         self._gp, self._scales = exact_gp.ExactGP(points, weights), parameters.get("regression.scales")
         self._loadings, self._mean = parameters["regression.loadings"], parameters["regression.mean"]
 
@@ -213,15 +199,7 @@ class _Regression:
 
 
 class _Prepared(NamedTuple):
-    """The terms of the utilities of B points.
-
-    Attributes
-    ----------
-    batch : Batch
-        For the utilities without the regression; without variances if means are enough.
-    regressed : ndarray, B×S, or None
-        The latent functions of the regression.
-    """
+    """The terms of the utilities of B points; `regressed` are the latent functions of the regression, B×S, or None."""
 
     batch: Batch
     regressed: np.ndarray | None

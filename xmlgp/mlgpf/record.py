@@ -21,17 +21,13 @@ def _review(settings, description):
         yield f"trained with the learning rate {last['learning_rate']:g} at the end"
 
 
-def _memory(settings, dataset):
-    return settings.load_method().memory(dataset)
-
-
 MLGPF = Model(
     settings=MLGPFSettings,
     summary="Gaussian-process factor model",
     preprocess=find_inducing_inputs,
     train=train,
     predictor=MLGPFPredictor,
-    memory=_memory,
+    memory=lambda settings, dataset: settings.load_method().memory(dataset),
     review=_review,
     learn=learn,
     on_cluster=True,

@@ -9,7 +9,7 @@ from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
 from xmlgp.training.inference import Inference
 
-__all__ = ["Regression", "learn_regression", "may_pool", "regression_parameters"]
+__all__ = ["Regression", "learn_regression", "may_pool", "regression_parameters", "regression_points"]
 
 #: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
 RANK = 300
@@ -92,6 +92,12 @@ def regression_parameters(features, labels, fitted):
     } | {f"regression.{name}": value for name, value in fitted._asdict().items()}
 
 
+def regression_points(parameters, D):
+    """Return the points of the regression of a model, with D weighted and scaled features."""
+    arrays = (parameters[f"regression.{name}"] for name in ("values", "indices", "indptr"))
+    return sp.csr_array(tuple(arrays), shape=(len(parameters["regression.weights"]), D))
+
+
 def learn_regression(parameters, earlier, features, labels, weighting):
     """Return the parameters of the regression with the points of a batch (`xmlgp.gp.exact_gp.add_points`).
 
@@ -99,7 +105,7 @@ def learn_regression(parameters, earlier, features, labels, weighting):
     """
     arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
     (D, K), count = (features.shape[1], labels.shape[1]), len(arrays["weights"])
-    old = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(count, D))
+    old = regression_points(parameters, D)
     if weighting.idf is not None:
         ratio = np.ones(D, np.float32)
         ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf

@@ -1,12 +1,12 @@
 """Settings of MLGPF, the Gaussian-process factor model."""
 
-import importlib
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
+from xmlgp.settings.inference import Method
 
 __all__ = ["MLGPFSettings"]
 
@@ -17,38 +17,22 @@ FACTORS, MOST_FACTORS, LABELS_PER_FACTOR = 100, 200, 20
 
 
 @dataclass(frozen=True)
-class Method:
-    """One way to train MLGPF: an entry of `METHODS`.
+class TrainingMethod(Method):
+    """One way to train MLGPF.
 
-    Attributes
-    ----------
-    implementation : str
-        Its class, as "module:class". It is imported when training starts, because settings are loaded by every command
-        and these modules load SciPy and Numba. Its objects have `coordinates`, `samplers`, `stages`, `prior`,
-        `trained`, `predict`, `are_valid`, `memory`, `has_label_weights`, `learning_steps` and `parameter_names`.
-    optimiser : str
-        The default optimiser.
-    steps, least_epochs : int
-        The default number of epochs makes so many stochastic steps, but at least so many epochs.
-    settings : tuple of str
-        Settings that only this method reads.
+    Objects of its class have `coordinates`, `samplers`, `start`, `later_stages`, `prior`, `trained`, `predict`,
+    `are_valid`, `memory`, `has_label_weights`, `learning_steps` and `parameter_names`. The default number of epochs
+    makes so many stochastic steps, but at least so many epochs.
     """
 
-    implementation: str
     optimiser: str
     steps: int
     least_epochs: int
-    settings: tuple
-
-    def load(self):
-        """Return the class that implements the method."""
-        module, name = self.implementation.split(":")
-        return getattr(importlib.import_module(module), name)
 
 
 #: After 800 steps the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points; in
 #: weight space after 600, on Bibtex and on documents with 592 tags.
-INDUCING = Method(
+INDUCING = TrainingMethod(
     "xmlgp.mlgpf.inducing:InducingMethod",
     optimiser="adam",
     steps=800,
@@ -58,7 +42,7 @@ INDUCING = Method(
         *("diagonal", "start", "negatives", "sampling"),
     ),
 )
-WEIGHT_SPACE = Method(
+WEIGHT_SPACE = TrainingMethod(
     "xmlgp.mlgpf.weight_space:WeightSpaceMethod",
     optimiser="adagrad",
     steps=600,
@@ -82,13 +66,7 @@ FORMER = frozenset({"validation", "patience", "refit", "schedule", "batch_size_f
 
 @dataclass(frozen=True)
 class MLGPFSettings(Settings):
-    """Settings of an MLGPF model.
-
-    Raises
-    ------
-    SettingsError
-        For a value that is not allowed, with the name and the limits, or values that do not fit each other.
-    """
+    """Settings of an MLGPF model; SettingsError for a value that is not allowed, or values that do not fit."""
 
     model: ClassVar[str] = "mlgpf"
 
@@ -206,8 +184,8 @@ class MLGPFSettings(Settings):
     def stored(cls, mapping):
         """Return the settings in a model folder as this version has them; see `Settings.stored`.
 
-        Models of earlier versions may have settings that are gone, and label weights beside other inducing inputs.
-        Their parameters tell whether they have these.
+        Models of earlier versions may have settings that are gone, and label weights beside other inducing inputs,
+        which their parameters tell.
         """
         mapping = {name: value for name, value in mapping.items() if name not in FORMER}
         if mapping.get("inducing") != "features" and mapping.get("label_weights") is True:
@@ -216,7 +194,7 @@ class MLGPFSettings(Settings):
 
     @property
     def method(self):
-        """The `Method` of the inducing inputs; those of settings without a data set are free by default."""
+        """The `TrainingMethod` of the inducing inputs; those of settings without a data set are free by default."""
         return METHODS[self.inducing or "free"]
 
     @property
@@ -239,20 +217,14 @@ class MLGPFSettings(Settings):
         return self.epochs or min(max(self.method.least_epochs, enough), MOST_EPOCHS)
 
     def for_shape(self, N, D, K):
-        """Return the settings with the inducing inputs and the number of latent functions for a data set of this shape.
-
-        Parameters
-        ----------
-        N, D, K : int
-        """
+        """Return the settings with the inducing inputs and the number of latent functions for data of this shape."""
         factors = self.factors or min(max(FACTORS, K // LABELS_PER_FACTOR), MOST_FACTORS)
         inducing = self.inducing or ("features" if self.kernel == "linear" else "free")
         return replace(self, inducing=inducing, factors=factors)
 
     def unused(self):
         """Return the settings that have no effect with the inducing inputs; see `Settings.unused`."""
-        others = {name for method in METHODS.values() if method is not self.method for name in method.settings}
-        return dict.fromkeys(others, f"inducing={self.inducing or 'free'}")
+        return dict.fromkeys(self.method.unused(METHODS), f"inducing={self.inducing or 'free'}")
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""

@@ -52,24 +52,11 @@ ORTHOGONALISATIONS = 4
 
 
 def truncated_svd_basis(features, size, seed, progress=silent, work=THIS_MACHINE):
-    """Return the top min(R, N, D) right singular vectors of X as the rows of X̃, R×D ([S] section 2.2).
+    """Return the top min(R, N, D) right singular vectors of weighted X, N×D, as the rows of X̃, R×D ([S] section 2.2).
 
     They are orthonormal, in descending order of singular values, in float32, and the transpose of a C-contiguous array,
-    as products with rows of X need it. With more than `GRAM_LIMIT` features the memory is twice that of the result, and
-    a little for each core.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X, weighted, in float32.
-    size : int
-        R.
-    seed : int
-        Used by the randomised method.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    work : ThisMachine or DaskCluster
-        Computes the products with XᵀX.
+    as products with rows of X need it. The randomised method uses the seed. With more than `GRAM_LIMIT` features the
+    memory is twice that of the result, and a little for each core. `work` computes the products with XᵀX.
     """
     size = min(size, *features.shape)
     # The scale of XᵀX does not change its eigenvectors.

@@ -37,21 +37,10 @@ def candidates(inputs, count, seed):
 
 
 def initial_inducing(coordinates, count, method, seed, leading=None, progress=silent):
-    """Return M initial inducing inputs, or as many as there are points, in float32.
+    """Return M (`count`) initial inducing inputs, or as many as there are points, in float32.
 
-    Parameters
-    ----------
-    coordinates : ndarray or csr_array, N×R or N×D
-        X X̃ᵀ in the subspace, X for free inducing inputs, of the candidates.
-    count : int
-        M.
-    method : str
-        "kmeans" or "rows".
-    seed : int
-    leading : int, optional
-        The number of coordinates, from the first, that decide which centroid is nearest; default: all.
-    progress : callable
-        See `xmlgp.runtime.progress`.
+    `coordinates` are those of the candidates, X X̃ᵀ, N×R, in the subspace, or X, N×D. The method is "kmeans" or "rows".
+    Only the first coordinates, as many as `leading` if it is not None, decide which centroid is nearest.
     """
     count = min(count, coordinates.shape[0])
     rows = np.sort(np.random.default_rng(seed).choice(coordinates.shape[0], count, replace=False))

@@ -24,34 +24,16 @@ def are_dense(features):
 
 
 class Inputs:
-    """Inputs of a kernel: coordinates of points in a subspace, or their features, which are coordinates as well.
+    """Inputs of a kernel: coordinates of N points in a subspace, or their features, which are coordinates as well.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X.
-    basis : ndarray, R×D, or None
-        X̃ with orthonormal rows; None for free inducing inputs. Not copied if it is the transpose of a C-contiguous
-        array of the right type.
-    dtype : dtype
-        Of the coordinates.
-    dense_limit : int
-        Bytes up to which the coordinates of all points are kept in memory.
-    weigh : callable, optional
-        Returns the weighted features of some points (`xmlgp.preprocess.weighting.weigh`). If the coordinates of all
-        points are not kept, it is called for each minibatch, so that X can stay in a file.
-    sparse : bool
-        Whether coordinates without a basis are sparse however dense the features are, for models that need weighted
-        features only.
-    center : ndarray, D, optional
-        Subtracted from the weighted features in double precision, which makes coordinates dense. Not with a basis.
+    X̃, the `basis`, has orthonormal rows; it is None for free inducing inputs. It is not copied if it is the transpose
+    of a C-contiguous array of the right type. Coordinates of all points are kept if they take at most `dense_limit`
+    bytes. Otherwise the function `weigh`, which returns the weighted features of some points, is called for each
+    minibatch, so that X can stay in a file. Without a basis, coordinates are dense if features are (`are_dense`) and
+    they need not be `sparse`, as for models that need weighted features only; or if a `center`, D, is subtracted from
+    weighted features, in double precision.
 
-    Attributes
-    ----------
-    dimension : int
-        R or D.
-    feature_count : int
-        Number of features, D.
+    The `dimension` of coordinates is R or D, the `feature_count` D.
     """
 
     def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False, center=None):
@@ -82,10 +64,6 @@ class Inputs:
             return stored
         itemsize = self.dtype.itemsize + self._features.indices.itemsize
         return max(1, self._features.nnz * itemsize // max(1, len(self)))
-
-    def all(self):
-        """Return the coordinates of all points: N×R, or N×D as an ndarray or a csr_array."""
-        return (self._kept or self._all())[0]
 
     def rows(self, rows):
         """Return coordinates, B×R or B×D, and residual squared norms, B, of some rows in their order."""

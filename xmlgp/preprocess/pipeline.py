@@ -8,12 +8,12 @@ from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
 from xmlgp.preprocess.inputs import Inputs, are_dense
-from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import (
     IDF_WEIGHTINGS,
     Weighting,
     count_points,
     idf_of_counts,
+    mean_and_scale,
     sizes_of,
     weigh,
     weigh_points,
@@ -26,9 +26,11 @@ __all__ = [
     "Preprocessed",
     "check_magnitudes",
     "find_inducing_inputs",
+    "grow",
     "standardise_features",
     "weight_features",
     "weighting_of_counts",
+    "with_columns",
 ]
 
 #: Largest length of a weighted point: its square can be summed over a hundred million points in single precision.
@@ -38,16 +40,9 @@ MAX_LENGTH = 1e15
 class Preprocessed(NamedTuple):
     """The result of preprocessing.
 
-    Attributes
-    ----------
-    weighting : Weighting
-    basis : ndarray, R×D, or None
-        X̃, the transpose of a C-contiguous array; None for free inducing inputs, and for models without any.
-    inducing : ndarray, M×R or M×D, or None
-        The initial A or Z; None for models without inducing inputs.
-    center : ndarray, D, or None
-        With weighting "standard", what is subtracted from raw features: zeros if points are sparse, so that they
-        remain sparse.
+    `basis` is X̃, R×D, the transpose of a C-contiguous array; None for free inducing inputs, and for models without
+    any. `inducing` is the initial A, M×R, or Z, M×D; None for models without inducing inputs. `center`, D, is what is
+    subtracted from raw features with weighting "standard": zeros if points are sparse, so that they remain sparse.
     """
 
     weighting: Weighting
@@ -70,10 +65,7 @@ class Preprocessed(NamedTuple):
     def from_arrays(cls, arrays, settings, D):
         """Return the object that `to_arrays` was called on, of untrusted arrays by name.
 
-        Raises
-        ------
-        ValueError
-            If the arrays are not those of these settings and D features.
+        Raises ValueError if the arrays are not those of these settings and D features.
         """
         # A model without inducing inputs has the same arrays as one whose inducing inputs are the unit vectors.
         space = getattr(settings, "inducing", "features")
@@ -118,10 +110,7 @@ class Preprocessed(NamedTuple):
 
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
-    """Return the feature weights of a model without inducing inputs (`Preprocessed`), by `settings.weighting`.
-
-    Parameters and errors are those of `find_inducing_inputs`.
-    """
+    """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
     weighting = _fit_weighting(features, settings.weighting, work)
     # In parts, because features may be in a file that is larger than memory.
     check_magnitudes(weighted_sizes(features, weighting, work))
@@ -131,26 +120,10 @@ def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
 def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    settings : Settings
-        Uses `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`, `kernel` and `seed`.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    work : ThisMachine or DaskCluster
-        Computes document frequencies, weighted features and the basis. Inducing inputs are computed here, from a sample
-        of the points.
-
-    Returns
-    -------
-    Preprocessed
-
-    Raises
-    ------
-    SettingsError
-        If no point has a feature, or points are so far from the origin that computations overflow.
+    See `Model.preprocess`. The settings are `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`,
+    `kernel` and `seed`. `work` computes document frequencies, weighted features and the basis; inducing inputs are
+    computed here, from a sample of the points. Raises SettingsError if no point has a feature, or points are so far
+    from the origin that computations overflow.
     """
     if settings.inducing == "features":
         return weight_features(features, settings, progress, work)
@@ -173,25 +146,8 @@ def standardise_features(features, settings, progress=silent):
     """Return the scale and centre of each feature, unless `settings.standardise` is False, and initial inducing inputs.
 
     Features are standardised by scaling. If points have most features, the mean is subtracted as well; otherwise absent
-    features stay absent. To a kernel that depends on distances alone, both are the same except for rounding.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    settings : Settings
-        Uses `standardise`, `inducing_count`, `inducing_start` and `seed`.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Preprocessed
-
-    Raises
-    ------
-    SettingsError
-        As in `find_inducing_inputs`.
+    features stay absent. To a kernel that depends on distances alone, both are the same except for rounding. The other
+    settings are `inducing_count`, `inducing_start` and `seed`. Errors are those of `find_inducing_inputs`.
     """
     _check_not_empty(features)
     if settings.standardise:
@@ -243,3 +199,29 @@ def check_magnitudes(sizes, advice="choose another weighting"):
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
             f"or {advice}"
         )
+
+
+def grow(preprocessed, settings, N, counts):
+    """Return preprocessing for all N points so far, of which n_d have feature d (`counts`, D), where a model learns on.
+
+    The basis of a subspace and inducing inputs stay as they are, with zeros for new features. Raises SettingsError if
+    features are standardised: the scale of each would change what was learned.
+    """
+    if settings.weighting == "standard":
+        raise SettingsError("a model of standardised features cannot learn on")
+    weighting = weighting_of_counts(settings.weighting, N, counts)
+    basis, inducing = preprocessed.basis, preprocessed.inducing
+    if basis is not None:
+        basis = np.asfortranarray(with_columns(basis, len(counts)))
+    elif inducing is not None:
+        inducing = with_columns(inducing, len(counts))
+    return Preprocessed(weighting, basis, inducing)
+
+
+def with_columns(matrix, count):
+    """Return a matrix with columns of zeros added, so that it has `count`; the same matrix if it has as many."""
+    if matrix.shape[1] == count:
+        return matrix
+    grown = np.zeros((len(matrix), count), matrix.dtype)
+    grown[:, : matrix.shape[1]] = matrix
+    return grown

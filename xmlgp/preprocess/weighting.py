@@ -1,4 +1,4 @@
-"""Feature weighting: logarithms, inverse document frequencies, rows of unit length, and scales."""
+"""Feature weighting: logarithms, inverse document frequencies, rows of unit length, and standardising."""
 
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ __all__ = [
     "Weighting",
     "count_points",
     "idf_of_counts",
+    "mean_and_scale",
     "row_chunks",
     "shards_for_sums",
     "sizes_of",
@@ -68,19 +69,12 @@ def idf_of_counts(N, counts):
 
 
 class Weighting(NamedTuple):
-    """A feature weighting.
+    """A feature weighting: all that `weigh` does with features.
 
-    Attributes
-    ----------
-    idf : ndarray, D, or None
-        Weight of each feature.
-    unit : bool
-        Scale each row to unit length, except rows of zeros.
-    logarithm : bool
-        First replace x by sign(x) log(1 + |x|), because the tenth occurrence of a word says less than the first.
-    scale : ndarray, D, or None
-        Instead of all that, a factor for each feature: the inverse of its standard deviation. Subtracting the mean, so
-        that absent features do not stay absent, is left to `xmlgp.preprocess.inputs`.
+    x is replaced by sign(x) log(1 + |x|), because the tenth occurrence of a word says less than the first
+    (`logarithm`), multiplied by the weight of its feature (`idf`, D), and rows are scaled to `unit` length, except rows
+    of zeros. Or instead, each feature is multiplied by the inverse of its standard deviation (`scale`, D). Subtracting
+    the mean, so that absent features do not stay absent, is left to `xmlgp.preprocess.inputs`.
     """
 
     idf: np.ndarray | None
@@ -157,3 +151,39 @@ def sizes_of(weighted):
     # Without an array of magnitudes.
     peak = max(weighted.data.max(initial=0), -weighted.data.min(initial=0))
     return float(peak), int(np.diff(weighted.indptr).max(initial=0))
+
+
+def mean_and_scale(features):
+    """Return the mean of each feature over all points, zeros included, and the inverse of its standard deviation, D.
+
+    The variance is a sum of squared deviations from the mean, so that features like 1.6e9 ± 1 keep their precision. The
+    scale of a constant feature is 0, because other values of it have no known meaning.
+    """
+    N, D = features.shape
+    # Differences from a point are exactly zero for constant features.
+    start = np.zeros(D)
+    first = slice(features.indptr[0], features.indptr[1])
+    start[features.indices[first]] = features.data[first]
+    mean = start + _sums(features, start)[0] / N
+    sums, squares = _sums(features, mean)
+    # Corrects the rounding of the mean.
+    error = sums / N
+    variance = np.maximum(squares / N - error**2, 0)
+    scale = np.zeros(D)
+    np.divide(1, np.sqrt(variance), out=scale, where=variance > 0)
+    return mean + error, scale
+
+
+def _sums(features, shift):
+    """Return the sums of x − shift and of its square over all points, for each feature."""
+    N, D = features.shape
+    counts, sums, squares = np.zeros((3, D))
+    for rows in row_chunks(features, max(CHUNK, D)):
+        part = slice(features.indptr[rows.start], features.indptr[rows.stop])
+        indices = features.indices[part]
+        values = features.data[part] - shift[indices]
+        counts += np.bincount(indices, minlength=D)
+        sums += np.bincount(indices, values, D)
+        squares += np.bincount(indices, np.square(values), D)
+    absent = N - counts
+    return sums - absent * shift, squares + absent * np.square(shift)

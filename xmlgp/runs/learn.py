@@ -12,8 +12,7 @@ from xmlgp.model_folder.arrays import remove
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
-from xmlgp.preprocess.growth import grow
-from xmlgp.preprocess.pipeline import check_magnitudes
+from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
 from xmlgp.runs.interrupted import (
     CHECKPOINT,

@@ -19,18 +19,11 @@ COUNT_LIMIT = 10**9
 def setting(default, help_text, *, preprocess=False, if_unset=None, **limits):
     """Return a dataclass field with its help text and limits as metadata.
 
-    Parameters
-    ----------
-    default : object
-    help_text : str
-    preprocess : bool
-        Whether preprocessing depends on it.
-    if_unset : str, optional
-        Description of None; without it, None is not allowed.
-    **limits
-        `choices`, `minimum`, `maximum` (`COUNT_LIMIT` for an integer without one) or `above`.
+    Preprocessing depends on the field if `preprocess` is true. `if_unset` describes None, which is not allowed without
+    it. The limits are `choices`, `above`, or `minimum` and `maximum`, which is `COUNT_LIMIT` by default.
     """
-    limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
+    largest = None if limits.get("minimum") is None else COUNT_LIMIT
+    limits = {"choices": None, "minimum": None, "maximum": largest, "above": None} | limits
     about = {"help": help_text, "preprocess": preprocess, "if_unset": if_unset}
     return dataclasses.field(default=default, metadata=about | limits)
 
@@ -38,15 +31,7 @@ def setting(default, help_text, *, preprocess=False, if_unset=None, **limits):
 class Settings:
     """Settings of a model: the base class of a frozen dataclass for each model, with fields made by `setting`.
 
-    Attributes
-    ----------
-    model : str
-        The model's name.
-
-    Raises
-    ------
-    SettingsError
-        For a value that is not allowed, with the name and the limits.
+    `model` is the model's name. SettingsError is raised for a value that is not allowed, with the name and the limits.
     """
 
     model: ClassVar[str]
@@ -57,13 +42,7 @@ class Settings:
 
     @classmethod
     def stored(cls, mapping):
-        """Return the settings in a model folder, perhaps of an earlier version, as this version has them.
-
-        Parameters
-        ----------
-        mapping : mapping of str to object
-            Not checked yet.
-        """
+        """Return unchecked settings of a model folder, perhaps of an earlier version, as this version has them."""
         return mapping
 
     def mapping(self):
@@ -95,7 +74,7 @@ def describe(spec):
     if kind(spec) is bool:
         return "true or false"
     if kind(spec) is int:
-        return f"an integer from {meta['minimum']} to {_maximum(meta)}"
+        return f"an integer from {meta['minimum']} to {meta['maximum']}"
     if meta["minimum"] is not None:
         return f"a number from {meta['minimum']} to {meta['maximum']}"
     if meta["maximum"] is not None:
@@ -142,13 +121,9 @@ def check(spec, value):
     if meta["choices"]:
         fits = fits and value in meta["choices"]
     if fits and meta["minimum"] is not None:
-        fits = meta["minimum"] <= value <= _maximum(meta)
+        fits = meta["minimum"] <= value <= meta["maximum"]
     if fits and meta["above"] is not None:
         # Infinity, NaN and integers too large for a float fail as well.
         fits = meta["above"] < value <= (meta["maximum"] or sys.float_info.max)
     if not fits:
         raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")
-
-
-def _maximum(meta):
-    return meta["maximum"] or COUNT_LIMIT

@@ -1,65 +1,51 @@
-"""Inference methods of a model: the entries of its table, and the settings that depend on them."""
+"""The methods of a model: the entries of its table, and the settings that depend on them."""
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
-__all__ = ["InferenceMethod", "InferenceSettings", "inference_setting", "iterations_setting"]
+__all__ = ["InferenceMethod", "InferenceSettings", "Method", "inference_setting", "iterations_setting"]
 
 
 @dataclass(frozen=True)
-class InferenceMethod:
-    """One way to infer the parameters of a model: an entry of its table.
+class Method:
+    """One way to train a model: an entry of its table.
 
-    Attributes
-    ----------
-    implementation : str
-        Its subclass of `xmlgp.training.inference.Inference`, as "module:class". It is imported when training starts,
-        because settings are loaded by every command and these modules load SciPy and Numba.
-    summary : str
-        Description of the method, for the help of the setting.
-    iterations : int
-        Default number of iterations.
-    settings : tuple of str
-        Settings that only this method and others that list them read.
+    `implementation` is a class, as "module:class". It is imported when training starts, because settings are loaded by
+    every command and these modules load SciPy and Numba. Only this method, and others that list them, read `settings`.
     """
 
     implementation: str
-    summary: str
-    iterations: int
-    settings: tuple = ()
+    settings: tuple = field(default=(), kw_only=True)
 
     def load(self):
         """Return the class that implements the method."""
         module, name = self.implementation.split(":")
         return getattr(importlib.import_module(module), name)
 
+    def unused(self, methods):
+        """Return the settings that only others of these methods (mapping by name) read."""
+        return {name for method in methods.values() for name in method.settings} - set(self.settings)
+
+
+@dataclass(frozen=True)
+class InferenceMethod(Method):
+    """An inference method, a subclass of `Inference`, with its summary and its default number of iterations."""
+
+    summary: str
+    iterations: int
+
 
 def inference_setting(default, methods):
-    """Return the field of the inference method.
-
-    Parameters
-    ----------
-    default : str
-    methods : dict of str to InferenceMethod
-        The model's table.
-    """
+    """Return the field of the inference method, given the model's table."""
     *others, last = (f"{name} ({method.summary})" for name, method in methods.items())
     return setting(default, f"Inference method: {', '.join(others)} or {last}.", choices=methods)
 
 
 def iterations_setting(methods, remark):
-    """Return the field of the number of iterations.
-
-    Parameters
-    ----------
-    methods : dict of str to InferenceMethod
-        The model's table.
-    remark : str
-        What an iteration is, or when there are fewer.
-    """
+    """Return the field of the number of iterations; the remark says what one is, or when there are fewer."""
     by_default = {}
     for name, method in methods.items():
         by_default.setdefault(method.iterations, []).append(name)
@@ -73,13 +59,7 @@ def _join(names):
 
 
 class InferenceSettings(Settings):
-    """Settings of a model with several inference methods; their fields are `inference` and `iterations`.
-
-    Attributes
-    ----------
-    inferences : dict of str to InferenceMethod
-        The model's table.
-    """
+    """Settings of a model with a table of inference methods; their fields are `inference` and `iterations`."""
 
     inferences: ClassVar[dict]
 
@@ -95,5 +75,4 @@ class InferenceSettings(Settings):
 
     def unused(self):
         """Return the settings that have no effect with the chosen inference method; see `Settings.unused`."""
-        special = {name for method in self.inferences.values() for name in method.settings}
-        return dict.fromkeys(special - set(self.method.settings), f"inference={self.inference}")
+        return dict.fromkeys(self.method.unused(self.inferences), f"inference={self.inference}")

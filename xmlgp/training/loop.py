@@ -46,14 +46,9 @@ class Loop:
         self._after_epoch, self._facts = None, {}
 
     @property
-    def step(self):
+    def _step(self):
         """Steps made."""
         return self._steps_of(self._epoch) + self._done
-
-    @property
-    def steps(self):
-        """Steps of all epochs."""
-        return self._steps_of(self.inference.epochs)
 
     def run(self, progress=silent, after_epoch=None, checkpoints=None, facts=None):
         """Train to the end, and return the model (`Trained`).
@@ -91,8 +86,8 @@ class Loop:
         self._check_finite({name: value for name, value in arrays.items() if not name.startswith("optimiser.")})
         random = self.inference.random
         facts = {
-            "step": self.step,
-            "steps": self.steps,
+            "step": self._step,
+            "steps": self._steps_of(self.inference.epochs),
             "epoch": self._epoch,
             "done": self._done,
             "estimates": self._estimates,
@@ -109,7 +104,7 @@ class Loop:
             self.history, self._estimates = facts["history"], facts["estimates"]
             self._epoch, self._done = facts["epoch"], facts["done"]
             self._seconds, self._ended = facts["seconds"], facts["ended"]
-            if (facts["step"], facts["steps"]) != (self.step, self.steps):
+            if (facts["step"], facts["steps"]) != (self._step, self._steps_of(self.inference.epochs)):
                 raise ValueError("the steps are those of another training")
             if random:
                 random.bit_generator.state = facts["random"]
@@ -214,7 +209,7 @@ class Loop:
                 raise self._diverged(f"{name.removeprefix('parameters.')} is not finite")
 
     def _diverged(self, reason):
-        steps = self.step if self.inference else 0
+        steps = self._step if self.inference else 0
         advice = self._inference_class.advice
         if not steps:
             advice = self._inference_class.advice_at_start or advice
