@@ -126,7 +126,7 @@ MUTANTS = [
         "xmlgp/gp/exact_gp.py",
         "variance *= POOL_WEIGHT**2",
         "variance *= POOL_WEIGHT",
-        ("tests/gp/test_exact_gp.py", "tests/mlgpf/test_averaging.py"),
+        ("tests/gp/test_exact_gp.py", "tests/mlgpf/test_predictor.py"),
     ),
     # Mathematics of BMLPL.
     Mutant(

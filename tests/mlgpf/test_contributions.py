@@ -3,23 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import logit
 
 from tests.grids import each_value
-from tests.mlgpf import test_averaging as pooled
-from tests.mlgpf import test_predictor as plain
-from tests.problems import small_dataset
-from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
+from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_space_model, weighted, write
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.stored import open_predictor, stored_preprocessing
-from xmlgp.runs.train import train_model
-
-D, K = plain.D, plain.K
-#: New points, and one without features.
-NEW = sp.csr_array(sp.vstack([plain.NEW, sp.csr_array((1, D))]), dtype=np.float32)
-N = NEW.shape[0]
+from xmlgp.runs.stored import open_predictor
 
 KINDS = {
     "free": {"inducing": "free"},
@@ -33,13 +23,12 @@ CASES = [*zip([*POSTERIORS, "diagonal"], KINDS, strict=False), ("shared-diagonal
 ALTERNATING = [(*case, i % 2 == 0) for i, case in enumerate(CASES)]
 
 
-def model(path, posterior, kind, own, **chosen):
+def made(path, posterior, kind, own, **chosen):
     """Return the folder of a model with random parameters, or with trained ones in weight space."""
     chosen = KINDS[kind] | {"posterior": posterior} | chosen
     if kind != "features":
-        return plain.model(path, own, **chosen)
-    settings = MLGPFSettings(**plain.SMALL | chosen | {"label_weights": own, "regression_points": 0, "epochs": 8})
-    return train_model(small_dataset(D=D, K=K), path, settings)
+        return model(path, own, **chosen)
+    return weight_space_model(path, **chosen | {"label_weights": own, "epochs": 8})
 
 
 def some_labels(seed=0):
@@ -75,21 +64,21 @@ def assert_sums_are_utilities(predictor, scores, **tolerance):
 
 @pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
-    predictor = open_predictor(model(tmp_path, posterior, kind, own))
+    predictor = open_predictor(made(tmp_path, posterior, kind, own))
     for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
         assert_sums_are_utilities(predictor, scores, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["free", "features"])
 def test_contributions_in_single_precision_sum_to_utilities(tmp_path, kind):
-    predictor = open_predictor(model(tmp_path, "shared-diagonal", kind, True, dtype="float32"))
+    predictor = open_predictor(made(tmp_path, "shared-diagonal", kind, True, dtype="float32"))
     assert predictor.explain(NEW, ALL).values.dtype == np.float32
     assert_sums_are_utilities(predictor, ALL, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, posterior, kind, own):
-    predictor = open_predictor(model(tmp_path, posterior, kind, own, weighting="none"))
+    predictor = open_predictor(made(tmp_path, posterior, kind, own, weighting="none"))
     utilities, _ = predictor.score(NEW, "utility")
     contributions = dense(predictor.explain(NEW, ALL))
     for d in range(0, D, 4):
@@ -103,52 +92,37 @@ def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, pos
 
 @pytest.mark.parametrize(("posterior", "kind"), CASES)
 def test_contributions_are_weighted_features_times_the_utilities_of_single_features(tmp_path, posterior, kind):
-    folder = model(tmp_path, posterior, kind, True)
+    folder = made(tmp_path, posterior, kind, True)
     predictor = open_predictor(folder)
     bias = folder.array("parameters.bias")
     # A point with one feature has the length one, whatever its count is.
     slopes = predictor.score(sp.csr_array(np.eye(D, dtype=np.float32)), "utility")[0] - bias
     found = predictor.explain(NEW, ALL)
     # Points are weighted in single precision.
-    expected = plain.weighted(NEW)[:, None, :] * slopes.T
+    expected = weighted()[:, None, :] * slopes.T
     np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found.rest, np.tile(bias, N))
 
 
 @each_value(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
-def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, own, posterior, scaled):
-    folder = pooled.model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
-    alone = pooled.model(tmp_path / "alone", own, False, posterior=posterior)
+def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, monkeypatch, own, posterior, scaled):
+    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    folder = model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
+    alone = model(tmp_path / "alone", own, False, posterior=posterior)
     predictor = open_predictor(folder)
     for scores in ALL, some_labels():
         # The predictions of the regression are in single precision, and log odds magnify their errors.
         assert_sums_are_utilities(predictor, scores, rtol=1e-4, atol=1e-4)
     found, linear = predictor.explain(NEW, ALL), open_predictor(alone).explain(NEW, ALL)
     np.testing.assert_allclose(found.values, linear.values / 2, rtol=1e-9, atol=1e-12)
-    predictions = regression_predictions(folder, NEW)
-    expected = (folder.array("parameters.bias") + logit(predictions)) / 2
+    expected = (folder.array("parameters.bias") + regression_log_odds(folder)) / 2
     np.testing.assert_allclose(found.rest.reshape(N, K), expected, rtol=1e-4, atol=1e-3)
 
 
-def regression_predictions(folder, features):
-    """Return what exact GP regression predicts, clipped and moved inwards, by dense formulas, N×K."""
-    stored = folder.arrays("parameters.regression.")
-    training = sp.csr_array((stored["values"], stored["indices"], stored["indptr"]), (len(stored["weights"]), D))
-    points = stored_preprocessing(folder).weigh(features).toarray().astype(float)
-    if "scales" in stored:
-        scaled = points * stored["scales"]
-        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-        points = scaled / np.where(lengths > 0, lengths, 1)
-    squares = np.square(points[:, None] - training.toarray()).sum(axis=2)
-    latent = np.exp(-squares / (2 * LENGTHSCALE**2)) @ stored["weights"]
-    predictions = np.clip(latent @ stored["loadings"].T + stored["mean"], 0, 1)
-    return (predictions + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN)
-
-
 def test_calibration_does_not_change_contributions(tmp_path):
-    folder = plain.model(tmp_path)
+    folder = model(tmp_path)
     before = open_predictor(folder).explain(NEW, ALL)
-    changed = plain.write(folder, {"parameters.calibration": np.array([0.6, 1.2, -0.4, -0.3])})
+    changed = write(folder, {"calibration": np.array([0.6, 1.2, -0.4, -0.3])})
     predictor = open_predictor(changed)
     assert predictor.calibration is not None
     after = predictor.explain(NEW, ALL)

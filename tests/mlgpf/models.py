@@ -1,0 +1,141 @@
+"""Models of MLGPF with random parameters, and their utilities by dense formulas."""
+
+import itertools
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import normalize
+
+from tests.gp.reference import conditional, inducing_posterior, random_parameters
+from tests.problems import small_dataset, small_features
+from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
+from xmlgp.label_weights.posterior import initial_label_weights
+from xmlgp.mlgpf.regression import regression_parameters
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import stored_preprocessing
+from xmlgp.runs.train import train_model
+
+D, K, M, R, P = 25, 7, 5, 6, 3
+SMALL = {
+    "inducing_count": M, "inducing_start": "kmeans", "basis_size": R, "factors": P, "dtype": "float64", "epochs": 1,
+}  # fmt: skip
+DATASET = small_dataset(D=D, K=K)
+#: New points, three training points, and one point without features.
+NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
+N = NEW.shape[0]
+
+
+def model(path, own=True, regressed=False, scaled=True, **chosen):
+    """Write a model with random parameters; return its folder.
+
+    `own` adds label weights; `regressed` adds the exact GP, fitted to the training points, whose features are `scaled`.
+    """
+    settings = MLGPFSettings(**SMALL | chosen)
+    folder = preprocess_model(DATASET, path, settings)
+    inducing, random = folder.array("preprocess.inducing").astype(float), np.random.default_rng(3)
+    _, parameters = random_parameters(
+        random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K, settings.dtype
+    )
+    features = stored_preprocessing(folder).weigh(DATASET.features).astype(np.float32)
+    if own:
+        weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype)
+        for array in weights.mean, weights.log_variance, weights.log_prior:
+            array += random.normal(0, 0.7, array.shape).astype(settings.dtype)
+        parameters |= weights.parameters()
+    if regressed:
+        if scaled:
+            parameters["regression.scales"] = random.uniform(0.2, 3, D).astype(np.float32)
+            features = scaled_features(features, parameters["regression.scales"])
+        parameters |= regression_parameters(features, DATASET.labels, fit_exact_gp(features, DATASET.labels, K))
+    return write(folder, parameters)
+
+
+def weight_space_model(path, **chosen):
+    """Train a model in weight space, with label weights."""
+    chosen = {"inducing": "features", "label_weights": True, "regression_points": 0} | chosen
+    return train_model(DATASET, path, MLGPFSettings(**SMALL | chosen))
+
+
+def write(folder, changes, settings=None):
+    """Replace parameters, or arrays of preprocessing, or remove those that are None; perhaps replace the settings."""
+    changes = {name if "preprocess." in name else f"parameters.{name}": value for name, value in changes.items()}
+    return ModelFolder.write(
+        folder.path,
+        settings=settings or folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays={name: value for name, value in (folder.arrays("") | changes).items() if value is not None},
+        history=[{"epoch": 1, "bound": -1.0, "seconds": 0.0}],
+    )
+
+
+def weighted(features=NEW, weighting="root-idf"):
+    """Return features as a model weights them."""
+    if weighting == "none":
+        return features.toarray().astype(float)
+    idf = TfidfTransformer().fit(DATASET.features).idf_
+    return normalize(np.log1p(features.toarray()) * np.sqrt(idf))
+
+
+def covariance(parameters, settings, left, right, basis):
+    """Return the kernel in feature space. With ARD, directions outside the subspace have relevance one."""
+    total = 0
+    for term in settings.kernel.split("+"):
+        relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(len(basis))))
+        metric = np.eye(left.shape[1]) + basis.T @ ((relevance - 1)[:, None] * basis)
+        variance = np.exp(parameters[f"kernel.{term}.log_variance"])
+        if term == "linear":
+            total = total + variance * left @ metric @ right.T
+        else:
+            difference = left[:, None] - right
+            squares = np.einsum("ijd,de,ije->ij", difference, metric, difference)
+            total = total + variance * np.exp(-squares / (2 * np.exp(2 * parameters["kernel.se.log_lengthscale"])))
+    return total
+
+
+def factor_utilities(folder):
+    """Return mean and variance of q(f) at the new points, without the exact GP."""
+    settings, parameters, points = folder.settings, folder.arrays("parameters."), weighted()
+    basis = folder.array("preprocess.basis").astype(float) if settings.inducing == "subspace" else np.eye(D)
+    inducing = parameters["inducing"] @ basis
+    pairs = (points, inducing), (inducing, inducing), (points, points)
+    cross, prior, own = (covariance(parameters, settings, *pair, basis) for pair in pairs)
+    latent = [
+        conditional(cross, prior, own, *inducing_posterior(settings.posterior, parameters, prior, p)) for p in range(P)
+    ]
+    mean = np.stack([mean for mean, _ in latent], axis=1) @ parameters["loadings"].T + parameters["bias"]
+    variance = np.stack([np.diagonal(covariance) for _, covariance in latent], axis=1) @ parameters["loadings"].T ** 2
+    if "label_weights.mean" in parameters:
+        columns = parameters["label_weights.features"]
+        for k, (start, stop) in enumerate(itertools.pairwise(parameters["label_weights.indptr"])):
+            x = points[:, columns[start:stop]]
+            mean[:, k] += x @ parameters["label_weights.mean"][start:stop]
+            variance[:, k] += x**2 @ np.exp(parameters["label_weights.log_variance"][start:stop])
+    return mean, variance
+
+
+def regression_log_odds(folder):
+    """Return the log odds that exact GP regression predicts at the new points, by scikit-learn."""
+    points, new = weighted(DATASET.features), weighted()
+    scales = folder.arrays("parameters.").get("regression.scales")
+    if scales is not None:
+        # The points of both have unit length, but for one without features.
+        points, new = (normalize(rows * scales) for rows in (points, new))
+    labels = DATASET.labels.toarray().astype(float)
+    regressor = GaussianProcessRegressor(RBF(LENGTHSCALE), alpha=NOISE, optimizer=None)
+    predictions = regressor.fit(points, labels - labels.mean(axis=0)).predict(new) + labels.mean(axis=0)
+    clipped = np.clip(predictions, 0, 1)
+    assert np.abs(clipped - predictions).max() > 0.005
+    return logit((clipped + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))
+
+
+def utilities(folder, regressed):
+    """Return mean and variance of the pooled utilities, ½ f + ½ log(g/(1 − g))."""
+    mean, variance = factor_utilities(folder)
+    return ((mean + regression_log_odds(folder)) / 2, variance / 4) if regressed else (mean, variance)

@@ -1,0 +1,180 @@
+"""Arrays of untrusted models that do not fit each other, or the settings, are refused with one sentence."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.damage import around, changed_at, longer, shorter
+from tests.grids import each_value
+from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
+from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.stored import open_predictor
+
+
+def missing(array):
+    return None
+
+
+def column(array):
+    return array[..., None]
+
+
+def narrower(array):
+    return array[:, :-1].copy()
+
+
+def scalar(array):
+    return array.flat[0]
+
+
+def one(array):
+    return np.ones(1)
+
+
+def integers(array):
+    return array.astype(np.int64 if array.dtype != np.int64 else np.int32)
+
+
+def single(array):
+    return array.astype(np.float32)
+
+
+SHAPES = [missing, shorter, column, scalar, integers]
+ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
+PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
+KINDS = {
+    "shared-diagonal": lambda path: model(path, own=False, kernel="se+linear"),
+    "diagonal": lambda path: model(path, posterior="diagonal"),
+    "cholesky": lambda path: model(path, posterior="cholesky"),
+    "regression": lambda path: model(path, regressed=True),
+    "weight space": weight_space_model,
+}
+DAMAGE = {
+    "shared-diagonal": {
+        "inducing": [missing, shorter, narrower, scalar, lambda array: array[:0]],
+        "loadings": [shorter, narrower, column, scalar],
+        "bias": [one, longer, column],
+        "posterior.mean": [shorter, narrower],
+        "posterior.log_diagonal": [longer],
+        "kernel.linear.log_variance": [one],
+        "kernel.linear.log_relevance": [longer],
+        "kernel.se.log_variance": [one],
+        "kernel.se.log_lengthscale": [one],
+    },
+    "diagonal": {"posterior.log_diagonal": [shorter]},
+    "cholesky": {"posterior.whitened_factor": [missing, shorter, narrower]},
+    "regression": {
+        "label_weights.indptr": [*SHAPES, longer, *ROW_ENDS],
+        "label_weights.features": [*SHAPES, longer, *PLACES],
+        "label_weights.mean": [shorter],
+        "label_weights.log_variance": [missing, column],
+        "label_weights.log_prior": [longer, scalar],
+        "regression.indptr": [missing, longer, integers, *ROW_ENDS],
+        "regression.indices": [integers, *PLACES],
+        "regression.values": [shorter, column],
+        "regression.weights": [scalar, narrower],
+        "regression.loadings": [shorter, narrower],
+        "regression.mean": [longer, column],
+        "regression.scales": [shorter, scalar],
+    },
+    "weight space": {
+        "latent_weights.mean": [missing, longer, narrower, integers, single],
+        "latent_weights.log_variance": [longer, column, integers, single],
+        "latent_weights.log_prior": [longer, integers, single],
+    },
+}
+
+
+def assert_rejected(folder):
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
+        open_predictor(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "damage"),
+    [(kind, name, damage) for kind, arrays in DAMAGE.items() for name in arrays for damage in arrays[name]],
+)
+def test_damaged_arrays_are_rejected(tmp_path, kind, name, damage):
+    folder = KINDS[kind](tmp_path)
+    assert_rejected(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("shared-diagonal", {"extra": np.ones(2)}),
+        ("regression", {"label_weights.means": np.ones(3)}),
+        ("regression", {"regression.means": np.ones(3)}),
+        ("regression", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
+        ("weight space", {"inducing": np.ones((M, D))}),
+        (
+            "cholesky",
+            {
+                "inducing": np.ones((0, D)),
+                "posterior.whitened_mean": np.ones((0, P)),
+                "posterior.whitened_factor": np.ones((P, 0, 0)),
+            },
+        ),
+    ],
+)
+def test_unknown_or_inconsistent_arrays_are_rejected(tmp_path, kind, changes):
+    assert_rejected(write(KINDS[kind](tmp_path), changes))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("shared-diagonal", {"ard": False}),
+        ("shared-diagonal", {"kernel": "se"}),
+        ("shared-diagonal", {"kernel": "linear"}),
+        ("shared-diagonal", {"posterior": "cholesky"}),
+        ("shared-diagonal", {"posterior": "diagonal"}),
+        ("weight space", {"label_weights": False}),
+        ("regression", {"regression_points": 0}),
+    ],
+)
+def test_settings_that_need_other_parameters_are_rejected(tmp_path, kind, changes):
+    folder = KINDS[kind](tmp_path)
+    assert_rejected(write(folder, {}, MLGPFSettings(**folder.settings.mapping() | changes)))
+
+
+@each_value(change=[1, -1, 0], described=[True, False, True])
+def test_another_number_of_labels_is_rejected(tmp_path, change, described):
+    # Loadings and biases agree with each other, and in one case with the description.
+    folder = model(tmp_path, regressed=True)
+    loadings, bias = (folder.array(f"parameters.{name}") for name in ("loadings", "bias"))
+    write(folder, {"loadings": np.resize(loadings, (K + change, P)), "bias": np.resize(bias, K + change)})
+    if described:
+        description = json.loads((tmp_path / "model.json").read_text())
+        description["data"]["K"] = K + (change or 1)
+        (tmp_path / "model.json").write_text(json.dumps(description))
+    assert_rejected(ModelFolder(tmp_path))
+
+
+def test_preprocessing_arrays_of_wrong_shapes_are_rejected(tmp_path):
+    folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        open_predictor(folder)
+
+
+def test_overflow_of_inducing_inputs_raises_without_a_warning(tmp_path):
+    folder = write(model(tmp_path), {"inducing": np.full((M, D), 3e38, np.float32)})
+    with pytest.raises(NumericalError, match="not finite"):
+        open_predictor(folder)
+
+
+def test_byte_order_of_arrays_does_not_change_predictions(tmp_path):
+    folder = model(tmp_path, regressed=True)
+    before = open_predictor(folder)
+    arrays = folder.arrays("parameters.")
+    changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in arrays}
+    folder = write(folder, changes)
+    for name, array in changes.items():
+        assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
+    after = open_predictor(folder)
+    for found, expected in zip(*(predictor.score(NEW, with_std=True) for predictor in (after, before)), strict=True):
+        np.testing.assert_array_equal(found, expected)
