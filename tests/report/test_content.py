@@ -11,7 +11,7 @@ from xmlgp.metrics.probabilities import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.reporting.content import FrequencyGroup, LabelRow, make_content
+from xmlgp.reporting.content import Tally, make_content
 from xmlgp.reporting.evidence import Evidence
 
 NAMES = ["red", "green", "blue", ""]
@@ -32,8 +32,8 @@ def test_best_and_worst_labels():
     content = small(names=NAMES, counts=np.array([7, 1, 0, 0]))
     assert (content.fewest, content.eligible) == (1, 2)
     # Label 1 is true twice and given once, rightly; label 0 is true twice and given twice, once rightly.
-    assert content.best == [LabelRow("green", 1, 2, 1, 1.0, 0.5, pytest.approx(2 / 3))]
-    assert content.worst == [LabelRow("red", 7, 2, 2, 0.5, 0.5, 0.5)]
+    assert content.best == [Tally("green", 1, true=2, given=1, right=1)]
+    assert content.worst == [Tally("red", 7, true=2, given=2, right=1)]
 
 
 def test_labels_without_training_points_are_not_among_the_worst():
@@ -51,19 +51,20 @@ def test_labels_by_frequency_in_training():
     content = small(counts=np.array([7, 1, 0, 0]))
     assert content.frequency_of == "training"
     assert content.frequencies == [
-        FrequencyGroup("0", 2, true=0, given=1, right=0),
-        FrequencyGroup("1", 1, true=2, given=1, right=1),
-        FrequencyGroup("4-7", 1, true=2, given=2, right=1),
+        Tally("0", 2, true=0, given=1, right=0),
+        Tally("1", 1, true=2, given=1, right=1),
+        Tally("4-7", 1, true=2, given=2, right=1),
     ]
     assert [group.precision for group in content.frequencies] == [0.0, 1.0, 0.5]
     assert [group.recall for group in content.frequencies] == [None, 0.5, 0.5]
+    assert [group.F1 for group in content.frequencies] == [0, 2 / 3, 0.5]
 
 
 def test_without_training_counts_labels_are_grouped_by_test_points():
     content = small()
     assert content.frequency_of == "test"
-    assert [(group.name, group.labels) for group in content.frequencies] == [("0", 2), ("2-3", 2)]
-    assert content.best[0].training is None
+    assert [(group.name, group.size) for group in content.frequencies] == [("0", 2), ("2-3", 2)]
+    assert content.best[0].size is None
 
 
 def test_reliability_by_place_and_by_probability():

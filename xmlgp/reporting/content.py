@@ -12,7 +12,7 @@ from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.reporting.confusions import most_frequent_confusions
 
-__all__ = ["FrequencyGroup", "LabelRow", "make_content"]
+__all__ = ["Tally", "make_content"]
 
 #: Test documents that a label must have to be among the best and the worst labels.
 FEWEST = 5
@@ -29,35 +29,22 @@ FEATURES = 40
 #: Characters of a text that are shown.
 CHARACTERS = 4000
 
+_MEAN, _TOGETHER = "Harmonic mean of precision and recall", "over all labels given to all documents together"
+
 #: Measures of given labels: their names, those of `evaluate_assignment`, and what they mean.
 ASSIGNMENT = [
-    (
-        "Precision, micro",
-        "precision_micro",
-        "Share of given labels that are true, over all labels given to all documents together.",
-    ),
-    (
-        "Recall, micro",
-        "recall_micro",
-        "Share of true labels that are given, over all labels given to all documents together.",
-    ),
-    (
-        "F1, micro",
-        "F1_micro",
-        "Harmonic mean of precision and recall, over all labels given to all documents together: frequent labels weigh "
-        "most.",
-    ),
+    ("Precision, micro", "precision_micro", f"Share of given labels that are true, {_TOGETHER}."),
+    ("Recall, micro", "recall_micro", f"Share of true labels that are given, {_TOGETHER}."),
+    ("F1, micro", "F1_micro", f"{_MEAN}, {_TOGETHER}: frequent labels weigh most."),
     (
         "F1, macro",
         "F1_macro",
-        "Harmonic mean of precision and recall, over each label, then the mean over labels: rare labels weigh as much "
-        "as frequent ones.",
+        f"{_MEAN}, over each label, then the mean over labels: rare labels weigh as much as frequent ones.",
     ),
     (
         "F1, per document",
         "F1_point",
-        "Harmonic mean of precision and recall, over each document, then the mean over documents: every document "
-        "weighs the same.",
+        f"{_MEAN}, over each document, then the mean over documents: every document weighs the same.",
     ),
 ]
 
@@ -71,11 +58,14 @@ CALIBRATION = (
 _CONTROL = {code: "�" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
-class FrequencyGroup(NamedTuple):
-    """Labels of similar frequency: how many there are, and the pairs of document and label among them."""
+class Tally(NamedTuple):
+    """The pairs of a document and a label, or one of some labels: how many are true, given, and both.
+
+    `size` is the number of labels, or that of training documents of the only label, None if it is not known.
+    """
 
     name: str
-    labels: int
+    size: int | None
     true: int
     given: int
     right: int
@@ -90,17 +80,10 @@ class FrequencyGroup(NamedTuple):
         """The share of true labels that are given; None without true labels."""
         return self.right / self.true if self.true else None
 
-
-class LabelRow(NamedTuple):
-    """A label and its measures; `training` is None if it is not known, precision if the label is never given."""
-
-    name: str
-    training: int | None
-    test: int
-    given: int
-    precision: float | None
-    recall: float
-    F1: float
+    @property
+    def F1(self):
+        """Their harmonic mean."""
+        return 2 * self.right / (self.true + self.given)
 
 
 def make_content(
@@ -135,7 +118,8 @@ def make_content(
         raise SettingsError("no document of the test data has a true label, so there is nothing to report")
     label_name, feature_name = _namer(names, "label"), _namer(feature_names, "feature")
     assigned = as_csr(None, assigned.labels, assigned.indptr, K)
-    by_label = _counts_by_label(assigned, labels)
+    right = assigned.indices[true_entries(assigned, labels)]
+    by_label = [np.bincount(found, minlength=K) for found in (labels.indices, assigned.indices, right)]
 
     ks = [k for k in (1, 3, 5) if k <= K]
     ranked = {name: value / 100 for name, value in evaluate_ranking(top.matrix, labels, ks, propensities).items()}
@@ -152,7 +136,7 @@ def make_content(
         given=[(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
         probabilities=[(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
         frequency_of="training" if known else "test",
-        frequencies=_by_frequency(by_label, counts if known else by_label[2]),
+        frequencies=_by_frequency(by_label, counts if known else by_label[0]),
         bins=evidence.reliability.filled,
         ranks=evidence.reliability_by_rank.filled,
         listed=evidence.longest,
@@ -184,10 +168,6 @@ def _namer(names, kind):
         return (_plain(names[number]).strip() if names is not None else "") or f"{kind} {number}"
 
     return name
-
-
-def _share(part, whole):
-    return part / whole if whole else None
 
 
 def _own_facts(labels):
@@ -236,24 +216,17 @@ def _ranking_measures(ranked, ks, counts):
     return found
 
 
-def _counts_by_label(assigned, labels):
-    """Return how often each label is given rightly, given, and true."""
-    K = labels.shape[1]
-    right = assigned.indices[true_entries(assigned, labels)]
-    return np.array([np.bincount(found, minlength=K) for found in (right, assigned.indices, labels.indices)])
-
-
 def _by_frequency(by_label, counts):
+    """Return a `Tally` of each group of labels, given how often each label is true, given and both."""
     names, group_of = frequency_groups(counts)
-    sizes = np.bincount(group_of, minlength=len(names)).tolist()
-    right, given, true = (np.bincount(group_of, values, len(names)).astype(int).tolist() for values in by_label)
-    groups = map(FrequencyGroup, names, sizes, true, given, right)
+    columns = (np.bincount(group_of, weights, len(names)) for weights in (None, *by_label))
+    groups = map(Tally, names, *(column.astype(int).tolist() for column in columns))
     return [group for group in groups if group.true or group.given]
 
 
 def _best_and_worst(by_label, counts, label_name):
     """Return rows of the best and the worst labels, the test points that a label needs, and the labels with so many."""
-    right, given, true = by_label
+    true, given, right = by_label
     # A label without training documents cannot be given; a long list of such labels would say little.
     known = true if counts is None else np.where(counts > 0, true, 0)
     fewest = FEWEST if np.any(known >= FEWEST) else 1
@@ -264,21 +237,12 @@ def _best_and_worst(by_label, counts, label_name):
     best, rest = np.split(order, [min(BEST, (len(found) + 1) // 2)])
     worst = rest[np.lexsort((found[rest], -true[found[rest]], F1[rest]))][:BEST]
 
-    def rows(order):
-        return [
-            LabelRow(
-                label_name(label),
-                None if counts is None else int(counts[label]),
-                int(true[label]),
-                int(given[label]),
-                _share(int(right[label]), int(given[label])),
-                right[label] / true[label],
-                2 * right[label] / (given[label] + true[label]),
-            )
-            for label in found[order].tolist()
-        ]
+    def row(label):
+        values = [None if column is None else int(column[label]) for column in (counts, *by_label)]
+        return Tally(label_name(label), *values)
 
-    return rows(best), rows(worst), fewest, len(found)
+    best, worst = ([row(label) for label in found[part].tolist()] for part in (best, worst))
+    return best, worst, fewest, len(found)
 
 
 def _confusions(assigned, labels, label_name):
