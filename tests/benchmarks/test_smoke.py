@@ -1,4 +1,4 @@
-"""Every benchmark runs on small data and prints a table; the measures that only benchmarks have are right."""
+"""Every benchmark runs on small data and prints a table."""
 
 import importlib
 import json
@@ -6,27 +6,17 @@ import json
 import harness
 import learning
 import numpy as np
+import packages
 import peers
 import probabilities
 import pytest
 import scaling
-import scipy.sparse as sp
 from click.testing import CliRunner
-from packages import Example, collect, main, read_index
-from precision import MEASURES, by_point, compare
-from scipy.stats import ttest_rel
 from sklearn.datasets import dump_svmlight_file
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import ndcg_score
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.preprocessing import normalize
 
 from tests.cli.command import run
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.metrics.propensity import propensities
-from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.prediction.scores_file import read_scores
 
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 
@@ -111,98 +101,17 @@ def test_folders_without_data_are_skipped(tmp_path):
     assert (result.exit_code, result.stderr) == (0, f"{tmp_path} is skipped: it has no train.txt and test.txt\n")
 
 
-@pytest.mark.parametrize("K", [3, 30])
-def test_means_over_points_are_the_ranking_measures(K):
-    random = np.random.default_rng(0)
-    # Some points without labels, with many labels more than five.
-    scores, labels = random.random((50, K)), sp.csr_array(random.random((50, K)) < 0.3 * random.random((50, 1)))
-    weights = 1 / propensities(labels)
-    found = by_point(np.argsort(-scores, axis=1)[:, :5], labels, weights)
-    labelled = labels.sum(axis=1) > 0
-    assert 0 < labelled.sum() < 50
-    wanted = evaluate_ranking(sp.csr_array(scores), labels, (1, 3, 5), 1 / weights)
-    assert dict(zip(MEASURES, found.mean(axis=0), strict=True)) == pytest.approx({n: wanted[n] for n in MEASURES})
-    ndcg = [ndcg_score([t], [s], k=5) for t, s in zip(labels.toarray()[labelled], scores[labelled], strict=True)]
-    assert found[:, MEASURES.index("nDCG@5")] == pytest.approx(100 * np.array(ndcg))
-
-
-def test_standard_errors_agree_with_a_paired_t_test():
-    runs, baseline = np.random.default_rng(0).random((2, 3, 40, len(MEASURES)))
-    compared = compare(runs, baseline)
-    # Seeds have the same points, so they are averaged first.
-    statistic = ttest_rel(runs.mean(axis=0), baseline.mean(axis=0)).statistic
-    assert np.divide(compared["difference"], compared["error"]) == pytest.approx(statistic)
-
-
-def test_logistic_regression_agrees_with_scikit_learn():
-    train, test = small_dataset(60), small_dataset(30, seed=7)
-    found = probabilities.predict_logistic(train, test, 4, False).probabilities
-    model = OneVsRestClassifier(LogisticRegression(C=4, solver="liblinear", random_state=0))
-    model.fit(normalize(train.features), train.labels.toarray())
-    np.testing.assert_allclose(found, model.predict_proba(normalize(test.features)), rtol=1e-3)
-
-
-def test_predictions_of_peers_become_a_scores_file(tmp_path):
-    # -1 where a peer found fewer labels.
-    rows = peers.ranked(np.array([[3, 0, 5, 1, 2], [4, -1, -1, -1, -1], [-1] * 5]))
-    peers.write_scores(tmp_path / "scores", rows, 6)
-    scores = read_scores(tmp_path / "scores")
-    assert (scores.K, scores.indptr.tolist(), scores.labels.tolist()) == (6, [0, 5, 6, 6], [3, 0, 5, 1, 2, 4])
-    assert scores.scores.tolist() == [5, 4, 3, 2, 1, 5]
-
-
-PACKAGES = """\
-Package: viewer
-Description-md5: 1a
-Depends: libc6 (>= 2.34), libdraw1 (>= 1.0) | libdraw0, python3:any, libmap2[amd64]
-Tag: role::program, use::viewing,
- works-with::{image,text}
-
-Package: libdraw1
-Description-md5: 2b
-Tag: role::shared-lib
-
-"""
-
-TRANSLATION = """\
-Package: viewer
-Description-md5: 1a
-Description-en: Viewer of pictures
- It is a viewer for C++ pictures.
-
-Package: libdraw1
-Description-md5: 2b
-Description-en: drawing library
-"""
-
-
-def test_an_index_of_packages_gives_three_data_sets(tmp_path):
-    for name, text in ("packages", PACKAGES), ("translation", TRANSLATION):
-        (tmp_path / name).write_text(text)
-    sets = collect(read_index(tmp_path / "packages"), read_index(tmp_path / "translation"))
-    words, about = (
-        ["viewer", "pictures", "viewer", "c++", "pictures"],
-        "Viewer of pictures It is a viewer for C++ pictures.",
-    )
-    tags = {"role::program", "use::viewing", "works-with::image", "works-with::text"}
-    drawing = Example(["drawing", "library"], {"role::shared-lib"}, "libdraw1", "drawing library")
-    assert sets["tags"] == [drawing, Example(words, tags, "viewer", about)]
-    assert sets["deps"] == [
-        Example([*words, "viewer"], {"libdraw1", "python3", "libmap2"}, "viewer", f"{about} viewer")
-    ]
-
-
 def test_data_sets_of_packages_can_be_read(tmp_path):
-    packages, translation = "", ""
+    index, translation = "", ""
     for i in range(20):
         kind, words = [("sound", "audio player"), ("text", "word processor")][i % 2]
         about = f"Package: p{i:02}\nDescription-md5: {i}\n"
-        packages += f"{about}Depends: lib{kind}\nTag: works-with::{kind}\n\n"
+        index += f"{about}Depends: lib{kind}\nTag: works-with::{kind}\n\n"
         translation += f"{about}Description-en: {words}\n {words} number n{i}\n\n"
-    (tmp_path / "packages").write_text(packages)
+    (tmp_path / "packages").write_text(index)
     (tmp_path / "translation").write_text(translation)
     options = ["--packages", tmp_path / "packages", "--translation", tmp_path / "translation"]
-    result = CliRunner().invoke(main, list(map(str, [*options, tmp_path / "out"])), catch_exceptions=False)
+    result = CliRunner().invoke(packages.main, list(map(str, [*options, tmp_path / "out"])), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     train, test = (read_dataset(tmp_path / "out" / "tags" / f"{part}.txt") for part in ("train", "test"))
     assert (train.N, test.N, train.D, train.K) == (15, 5, 5, 2)
