@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import strategies as st
 
+from tests.fuzzing.__main__ import KINDS
 from tests.fuzzing.hunt import Sample, Violation, hunt
-from tests.fuzzing.kinds import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -8,8 +8,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.fuzzing.corpora import Corpora
+from tests.fuzzing.data_files import DataFiles, LibsvmFiles
 from tests.fuzzing.hunt import Violation, hunt
-from tests.fuzzing.kinds import KINDS
+from tests.fuzzing.model_folders import ModelFolders
+from tests.fuzzing.scores_files import ScoresFiles
+from tests.fuzzing.vectorizer_files import VectorizerFiles
+
+#: Every kind of untrusted file that xmlgp reads.
+KINDS = [DataFiles, LibsvmFiles, ScoresFiles, Corpora, VectorizerFiles, ModelFolders]
 
 
 def main():

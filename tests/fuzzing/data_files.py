@@ -1,4 +1,4 @@
-"""Data files: every way to read them agrees with the strict reader, or refuses the same line."""
+"""Data files of both formats: every way to read them agrees with the strict reader, or refuses the same line."""
 
 import io
 import itertools
@@ -11,12 +11,12 @@ from sklearn.datasets import load_svmlight_file
 
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import ends_well
-from tests.fuzzing.strict_data_reader import read_data
+from tests.fuzzing.strict_readers import HIGHEST, is_libsvm, read_data, read_libsvm
 from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
 from xmlgp.data import lines
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import LIBSVM, REPOSITORY, read_dataset
 
-__all__ = ["INDICES", "VALUES", "DataFiles", "points_of", "read_stream", "standard_input"]
+__all__ = ["COUNTS", "VALUES", "DataFiles", "LibsvmFiles", "points_of", "read_stream", "standard_input"]
 
 WHOLE = [
     b"6 9 5\n0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6:+1\n1 3:0.333333 8:7\n",
@@ -24,6 +24,13 @@ WHOLE = [
     b"12 40 6\n" + b"".join(b"%d,%d %d:0.123456 39:%d\n" % (i % 6, (i + 1) % 6, 3 * i, i + 1) for i in range(12)),
     b"2 2147483647 2147483647\n2147483646 2147483646:1\n 0:1 7:2\n",
     b"0 3 3\n",
+]
+LIBSVM_WHOLE = [
+    b"+1 1:0.5 3:-2.5e-3\n-1\n-1 2:.25 # of a kind\n+1 1:1 2:+1 7:12.125\n",
+    b"# head\n#\n1 1:2\n\n0 2:1e-3 3:-4.75\n1.0 4:0\n0.0 1:7\n",
+    b"".join(b"%d 1:0.123456 %d:%d\n" % (-1 if i % 3 else 1, i + 2, i) for i in range(12)),
+    b"1 %d:1\n-1 1:1\n" % HIGHEST,
+    b"0\n1\n",
 ]
 
 #: Most are valid.
@@ -40,6 +47,12 @@ VALUES = [
     b"1_0", b"1e", b"e5", b"--1", b"1.2.3", b".", b"-", b"",
 ]  # fmt: skip
 TOKENS = [*COUNTS, *INDICES, *VALUES, b" 0:1", b"0,1", b"1 2 3\n", b"1000000000 1000000000 1000000000\n"]
+LIBSVM_LABELS = [
+    b"1", b"-1", b"0", b"+1", b"-1.0", b"0.0", b"-0", b"1e0", b"10e-1", b"2", b"0.5", b"nan", b"inf", b"1_0", b"-", b"",
+    b"1,0", b"1e999", b"9" * 5000, b"0" * 5000 + b"1",
+]  # fmt: skip
+LIBSVM_INDICES = [b"%d" % HIGHEST, b"%d" % (HIGHEST + 1), b"+2", b"qid", *INDICES]
+LIBSVM_TOKENS = [*LIBSVM_LABELS, *LIBSVM_INDICES, *VALUES, b" 1:1", b"#", b"\n#", b"qid:1 ", b"3 4 1\n", b"1 1:1\n"]
 
 D, K = 9, 5
 
@@ -60,52 +73,42 @@ def points(draw):
     return draw(BLANKS).join([b",".join(labels), *pairs])
 
 
+@st.composite
+def libsvm_points(draw, label):
+    """Draw a valid line in which some tokens may be replaced."""
+    indices = sorted(draw(st.lists(st.integers(1, 9), max_size=4, unique=True)))
+    pairs = [b"%d:%b" % (index, draw(st.sampled_from(VALUES[:5]))) for index in indices]
+    match draw(st.sampled_from([None] * 9 + ["label", "index", "value", "order"])):
+        case "label":
+            label = draw(st.sampled_from(LIBSVM_LABELS))
+        case "index":
+            pairs.append(draw(st.sampled_from(LIBSVM_INDICES)) + b":1")
+        case "value":
+            pairs.append(b"10:" + draw(st.sampled_from(VALUES)))
+        case "order":
+            pairs.append(draw(st.sampled_from(pairs or [b"1:1"])))
+    comment = draw(st.sampled_from([b""] * 6 + [b"#", b" # 3:x \xff"]))
+    return draw(BLANKS).join([label, *pairs]) + comment
+
+
 TEXTS = mangled(WHOLE, TOKENS) | composed(points(), lambda N: header([N, D, K], COUNTS))
+#: Lines of one pair of labels, some of them blank.
+LIBSVM_TEXTS = mangled(LIBSVM_WHOLE, LIBSVM_TOKENS) | st.sampled_from([[b"-1", b"+1"], [b"0", b"1"]]).flatmap(
+    lambda labels: composed(st.sampled_from(labels).flatmap(libsvm_points) | st.sampled_from([b"", b" ", b"# nothing"]))
+)
 
 
-def points_of(dataset, precision=np.float32):
-    """Return the points of a data set in the form of `read_data`, and check what its users rely on."""
-    for matrix, dtype in (dataset.features, precision), (dataset.labels, np.bool_):
-        assert matrix.dtype == dtype
+def points_of(dataset):
+    """Return the points of a data set as `read_data` does, and check what its users rely on."""
+    for matrix in dataset.features, dataset.labels:
         assert matrix.has_canonical_format
         assert matrix.data.all()
     X, Y = dataset.features, dataset.labels
+    assert Y.dtype == np.bool_
     return [
         (set(Y.indices[a:b].tolist()), dict(zip(X.indices[c:d].tolist(), X.data[c:d].tolist(), strict=True)))
         for (a, b), (c, d) in zip(itertools.pairwise(Y.indptr), itertools.pairwise(X.indptr), strict=True)
     ]
-
-
-class DataFiles(TextFiles):
-    """Data files in the repository's format."""
-
-    name = "data file"
-    samples = maybe_compressed("data.txt", TEXTS, WHOLE[:3])
-
-    def __init__(self, folder):
-        super().__init__(folder)
-        (folder / "empty.scores").write_bytes(b"0 5\n")
-
-    def strictly(self, name, content):
-        return read_data(content)
-
-    def readings(self, path, content):
-        return {
-            "plainly": lambda: plain(read_dataset(path, cache=False)),
-            "into the cache": lambda: plain(read_dataset(path)),
-            "from the cache": lambda: plain(read_dataset(path)),
-            "from a stream in small pieces": lambda: plain(read_stream(content, read_dataset)),
-        }
-
-    def use(self, path, content, expected):
-        ends_well("evaluate", "-q", self.folder / "empty.scores", path)
-        if expected is not None and path.suffix != ".gz":
-            compare_with_scikit_learn(content, expected)
-
-
-def plain(dataset):
-    """Return a data set in the form of `read_data`."""
-    return dataset.N, dataset.D, dataset.K, points_of(dataset)
 
 
 def read_stream(content, read):
@@ -119,22 +122,72 @@ def standard_input(content):
     return mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
 
-def compare_with_scikit_learn(content, expected):
-    """Compare with scikit-learn's reader where the formats agree: sorted features, no empty lines, few digits."""
-    _, D, _, points = expected
-    _, _, body = content.partition(b"\n")
-    if not all(all(map(is_read_alike, row.split(b" "))) and is_ascending(row) for row in body.splitlines()):
+def plain(found):
+    """Return a data set and its format as the strict readers do."""
+    dataset, data_format = found
+    assert dataset.features.dtype == (np.float64 if data_format == LIBSVM else np.float32)
+    return data_format, *dataset.shape, points_of(dataset)
+
+
+class DataFiles(TextFiles):
+    """Data files in the repository's format."""
+
+    name = "data file"
+    samples = maybe_compressed("data.txt", TEXTS, WHOLE[:3])
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        (folder / "empty.scores").write_bytes(b"0 5\n")
+
+    def strictly(self, name, content):
+        """Return the format, N, D, K and the points."""
+        if not is_libsvm(content):
+            return REPOSITORY, *read_data(content)
+        points, highest = read_libsvm(content)
+        points = [({0} if positive else set(), features) for positive, features in points]
+        return LIBSVM, len(points), highest, 1, points
+
+    def readings(self, path, content):
+        return {
+            "plainly": lambda: plain(read_dataset(path, cache=False)),
+            "into the cache": lambda: plain(read_dataset(path)),
+            "from the cache": lambda: plain(read_dataset(path)),
+            "from a stream in small pieces": lambda: plain(read_stream(content, read_dataset)),
+        }
+
+    def use(self, path, content, expected):
+        ends_well("evaluate", "-q", self.folder / "empty.scores", path)
+        if expected is not None and path.suffix != ".gz":
+            compare_with_scikit_learn(content, *expected)
+
+
+class LibsvmFiles(DataFiles):
+    """Data files in libsvm's format, some damaged beyond recognition."""
+
+    name = "libsvm file"
+    samples = maybe_compressed("data.svm", LIBSVM_TEXTS, LIBSVM_WHOLE[:3])
+
+
+def compare_with_scikit_learn(content, data_format, N, D, K, points):
+    """Compare with scikit-learn's reader, in the repository's format where both agree: few digits, sorted features."""
+    repository = data_format == REPOSITORY
+    if repository:
+        content = content.partition(b"\n")[2]
+        if not all(is_ascending(row) and len(row) < 1000 for row in content.splitlines()):
+            return
+    elif b"\0" in content:  # it ignores comments after one
         return
-    X, label_lists = load_svmlight_file(
-        io.BytesIO(body), n_features=max(D, 1), dtype=np.float32, multilabel=True, zero_based=True
+    X, labels = load_svmlight_file(
+        io.BytesIO(content),
+        n_features=max(D, 1),
+        dtype=np.float32 if repository else np.float64,
+        multilabel=repository,
+        zero_based=repository,
     )
-    assert [set(map(int, labels)) for labels in label_lists] == [labels for labels, _ in points]
+    labels = [set(map(int, own)) if repository else {0} if own > 0 else set() for own in labels]
+    assert labels == [own for own, _ in points]
     stored = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in X]
     assert [{i: x for i, x in row.items() if x} for row in stored] == [features for _, features in points]
-
-
-def is_read_alike(token):
-    return len(token) < 1000
 
 
 def is_ascending(row):

@@ -13,7 +13,7 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.model_originals import DESCRIPTION, NAMED, TUNED, make_originals
 from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
 from tests.fuzzing.sentences import attempted, ends_well
-from tests.fuzzing.strict_scores_reader import read_scores_text
+from tests.fuzzing.strict_readers import read_scores_text
 from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["ModelFolders"]

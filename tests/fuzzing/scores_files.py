@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.fuzzing.data_files import COUNTS, read_stream
 from tests.fuzzing.data_files import VALUES as DATA_VALUES
-from tests.fuzzing.data_files import read_stream
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import ends_well
-from tests.fuzzing.strict_scores_reader import read_scores_text
+from tests.fuzzing.strict_readers import read_scores_text
 from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
 from xmlgp.prediction.scores_file import read_scores
 
@@ -23,7 +23,6 @@ WHOLE = [
     b"0 3\n",
 ]
 
-COUNTS = [b"0", b"1", b"5", b"1000000000", b"2147483647", b"2147483648", b"007", b"-1", b"1.0", b"9" * 60, b""]
 LABELS = [
     b"0", b"1", b"2", b"4", b"5", b"007", b"2147483647", b"4294967296", b"18446744073709551616", b"-0", b"+1", b"1e0",
     b"1.0", b"9" * 400, b"9" * 5000, b"0" * 5000 + b"1", b"",

@@ -6,7 +6,7 @@ It takes the whole text at once, with the default columns, in a format that is g
 import json
 import re
 
-from tests.fuzzing.strict_data_reader import Malformed
+from tests.fuzzing.strict_readers import Malformed
 
 __all__ = ["read_corpus"]
 

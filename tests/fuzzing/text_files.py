@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fuzzing.hunt import Sample
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import attempted
-from tests.fuzzing.strict_data_reader import Malformed
+from tests.fuzzing.strict_readers import Malformed
 
 __all__ = ["BLANKS", "TextFiles", "composed", "header", "maybe_compressed"]
 

@@ -1,0 +1,167 @@
+"""Second readers of data files and of scores files, slow and strict, that share nothing with xmlgp.
+
+They take the whole text at once and match whole lines: what `xmlgp.data.line_parser`, `xmlgp.data.libsvm_format` and
+`xmlgp.prediction.scores_file` describe, written down as regular expressions. All raise `Malformed`.
+"""
+
+import itertools
+import math
+import re
+import struct
+
+__all__ = ["HIGHEST", "Malformed", "is_libsvm", "read_data", "read_libsvm", "read_scores_text"]
+
+INDEX = rb"[0-9]+"
+DECIMAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+PAIRS = rb"((?:[ \t]+%b:%b)*)[ \t]*" % (INDEX, DECIMAL)
+DATA_POINT = re.compile(rb"(%b(?:,%b)*)?%b" % (INDEX, INDEX, PAIRS))
+LIBSVM_POINT = re.compile(rb"[ \t]*(%b)%b" % (DECIMAL, PAIRS))
+LIBSVM = re.compile(rb"\s*%b(\s+[^\s:]*:\S*)+\s*" % DECIMAL)
+#: The highest index of a feature in libsvm's format.
+HIGHEST = 10_000_000
+#: Maximum length of the first line with its line end.
+HEADER_BYTES = 200
+
+
+class Malformed(Exception):
+    """The text is malformed; `line` is the first malformed line."""
+
+    def __init__(self, line):
+        super().__init__(f"line {line}")
+        self.line = line
+
+
+def read_data(content):
+    """Return N, D, K and for each point its set of labels and its mapping of features to values."""
+    return _read(content, 3, _data_point)
+
+
+def read_scores_text(content):
+    """Return N, K and for each point its tuples: (label, score) or (label, score, std)."""
+    # The first valid pair determines how many numbers there are.
+    first = next((line.split()[0] for line in content.split(b"\n")[1:] if line.split()), b"")
+    pair = INDEX + (b":" + DECIMAL) * (2 if first.count(b":") == 2 else 1)
+    line = re.compile(rb"[ \t]*(?:%b(?:[ \t]+%b)*)?[ \t]*" % (pair, pair))
+    return _read(content, 2, lambda text, K: _scores(text, K, line))
+
+
+def is_libsvm(content):
+    """Return whether the first line identifies libsvm's format, malformed or not."""
+    first = content.split(b"\n")[0]
+    text = first.split(b"#")[0]
+    if not text.strip():
+        return b"#" in first
+    alone = re.fullmatch(DECIMAL, text.strip())
+    return bool(LIBSVM.fullmatch(text) or (alone and float(text) in (-1, 0, 1)))
+
+
+def read_libsvm(content):
+    """Return for each point whether it has the label and its mapping of features to values, and the highest index."""
+    lines, ended = _lines_of(content)
+    points, labels, highest = [], set(), 0
+    for number, line in enumerate(lines, 1):
+        if b"#" in line:
+            # The last byte may be the first half of the line end.
+            line = line.split(b"#")[0].removesuffix(b"\r")
+        if not line.strip(b" \t"):
+            continue
+        try:
+            label, pairs = _libsvm_point(line)
+        except (ValueError, OverflowError):
+            raise Malformed(number) from None
+        labels.add(label)
+        if not (labels <= {-1, 1} or labels <= {0, 1}):
+            raise Malformed(number)
+        points.append((label == 1, {index - 1: value for index, value in pairs if value}))
+        highest = max(highest, *(index for index, _ in pairs), 0)
+    if not ended:
+        raise Malformed(len(lines))
+    if not points:
+        raise Malformed(len(lines) + 1)
+    return points, highest
+
+
+def _lines_of(content):
+    """Return the lines of a text without their ends, LF or CR LF, and whether the last one has an end."""
+    lines = content.split(b"\n")
+    ended = lines[-1] == b""
+    if ended:
+        lines.pop()
+    return [line[:-1] if line[-1:] == b"\r" else line for line in lines], ended
+
+
+def _read(content, counts, read_point):
+    """Return the numbers of the first line, and a list of what `read_point(line, *all but the first)` returns."""
+    lines, ended = _lines_of(content)
+    header = re.fullmatch(rb"[ \t]*%b[ \t]*" % rb"[ \t]+".join([b"([0-9]+)"] * counts), lines[0]) if lines else None
+    # Without its line end the first line has one byte less.
+    end = content.find(b"\n") if b"\n" in content else len(content)
+    if not header or end >= HEADER_BYTES:
+        raise Malformed(1)
+    N, *sizes = map(int, header.groups())
+    if max(sizes) >= 2**31:
+        raise Malformed(1)
+    points = []
+    for number, line in enumerate(lines[1:], 2):
+        if len(points) == N:
+            raise Malformed(number)
+        try:
+            points.append(read_point(line, *sizes))
+        except (ValueError, OverflowError):
+            raise Malformed(number) from None
+    if not ended:
+        raise Malformed(len(lines))
+    if len(points) < N:
+        raise Malformed(len(lines) + 1)
+    return N, *sizes, points
+
+
+def _data_point(line, D, K):
+    labels, pairs = _groups(DATA_POINT, line)
+    labels = [_index(label, K) for label in (labels or b"").split(b",") if label]
+    features = [pair.split(b":") for pair in pairs.split()]
+    features = [(_index(feature, D), _float32(value)) for feature, value in features]
+    if len(set(labels)) < len(labels) or len(dict(features)) < len(features):
+        raise ValueError
+    return set(labels), {feature: value for feature, value in features if value != 0}
+
+
+def _libsvm_point(line):
+    label, pairs = _groups(LIBSVM_POINT, line)
+    pairs = [pair.split(b":") for pair in pairs.split()]
+    indices = [_index(index, HIGHEST + 1) for index, _ in pairs]
+    values = [float(value) for _, value in pairs if math.isfinite(_float32(value))]
+    if any(here <= before for before, here in itertools.pairwise([0, *indices])):
+        raise ValueError
+    return float(label), list(zip(indices, values, strict=True))
+
+
+def _scores(line, K, pattern):
+    _groups(pattern, line)
+    pairs = [pair.split(b":") for pair in line.split()]
+    pairs = [(_index(label, K), *map(float, numbers)) for label, *numbers in pairs]
+    if len({label for label, *_ in pairs}) < len(pairs) or not all(map(math.isfinite, itertools.chain(*pairs))):
+        raise ValueError
+    return pairs
+
+
+def _groups(pattern, line):
+    match = pattern.fullmatch(line)
+    if not match:
+        raise ValueError
+    return match.groups()
+
+
+def _index(digits, bound):
+    digits = digits.lstrip(b"0")
+    if len(digits) > 10 or int(digits or b"0") >= bound:
+        raise ValueError
+    return int(digits or b"0")
+
+
+def _float32(text):
+    """Return the float32 nearest to the double nearest to a decimal; OverflowError if that is infinite."""
+    double = float(text)
+    if math.isinf(double):
+        raise OverflowError
+    return struct.unpack("<f", struct.pack("<f", double))[0]
