@@ -1,11 +1,12 @@
-"""Lines of the repository's format are parsed as the slow reader of test_repository_format reads them, or refused."""
+"""Lines of the repository's format are parsed as the strict reader reads them, or refused."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.data.test_repository_format import points_of, slow_read
+from tests.fuzzing.data_files import points_of
+from tests.fuzzing.strict_readers import Malformed, read_data
 from tests.problems import DETERMINISTIC
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.errors import DataFormatError
@@ -23,8 +24,8 @@ def parsed(text):
 
 def expected(text):
     try:
-        return slow_read(b"%d %d %d\n" % (text.count(b"\n"), D, K) + text)[3]
-    except ValueError:
+        return read_data(b"%d %d %d\n" % (text.count(b"\n"), D, K) + text)[3]
+    except Malformed:
         return None
 
 
@@ -60,7 +61,7 @@ noise = st.text("0123456789,:.-+eE \t\r\n\0x\xb2", max_size=40).map(lambda text:
 @example(lines=[" 1:9007199254740993 2:999999999999999 3:1234567890123456 4:.000000000000001\n"])
 @example(lines=[" 1:3.40282356779733661637539395458142568448e38\n"])
 @example(lines=["18446744073709551617 18446744073709551617:1\n"])
-def test_lines_are_parsed_as_by_the_slow_reader(lines):
+def test_lines_are_parsed_as_by_the_strict_reader(lines):
     text = "".join(lines).encode("latin-1")
     assert parsed(text) == expected(text)
 
