@@ -88,8 +88,8 @@ MUTANTS = [
         "sign",
         "With fixed inducing inputs, the gradient of the lengthscale of an SE kernel has the wrong sign.",
         "xmlgp/gp/kernels.py",
-        '"log_lengthscale": -2 * sums[1]',
-        '"log_lengthscale": 2 * sums[1]',
+        "d_log_lengthscale = -2 * sums[1]",
+        "d_log_lengthscale = 2 * sums[1]",
         ("tests/gp/test_kernels.py", "tests/gp/test_bound.py", "tests/gpc/test_collapsed.py"),
     ),
     Mutant(

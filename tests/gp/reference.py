@@ -6,7 +6,7 @@ from hypothesis import settings
 from scipy.special import log_expit, roots_hermitenorm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from xmlgp.gp.inner_products import Points
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.gp.posteriors import POSTERIORS
@@ -17,6 +17,7 @@ __all__ = [
     "DETERMINISTIC",
     "complete_pairs",
     "conditional",
+    "covariances_of",
     "gaussian_kl",
     "inducing_posterior",
     "log_evidence",
@@ -66,6 +67,13 @@ def scikit_covariances(terms, parameters, points, inducing):
         pairs = [(points, inducing), (inducing, inducing), (points, points)]
         total = [sum_ + kernel(left * scale, right * scale) for sum_, (left, right) in zip(total, pairs, strict=True)]
     return total
+
+
+def covariances_of(kernel, parameters, points):
+    """Return the `Covariances` of `Points`, and the tape."""
+    K_Z, tape = kernel.forward_inducing(parameters)
+    K_BZ, K_diag, tape = kernel.forward_points(points, tape)
+    return Covariances(K_BZ, K_Z, K_diag), tape
 
 
 def inducing_posterior(name, parameters, covariance, p):

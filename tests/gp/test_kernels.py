@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.central_differences import central_differences
-from tests.gp.reference import KERNELS, scikit_covariances
+from tests.gp.reference import KERNELS, covariances_of, scikit_covariances
 from tests.grids import each_value, grid
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
@@ -38,7 +38,7 @@ def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage)
     random = np.random.default_rng(seed)
     kernel, parameters = random_kernel(random, terms, ard, D)
     points, parameters["inducing"] = random_rows(random, B, D), random.normal(size=(M, D))
-    covariances, _ = kernel.forward(parameters, Points(storage(points), np.zeros(B)))
+    covariances, _ = covariances_of(kernel, parameters, Points(storage(points), np.zeros(B)))
     assert_equal_covariances(covariances, scikit_covariances(terms, parameters, points, parameters["inducing"]))
 
 
@@ -54,7 +54,7 @@ def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, p
     parameters["inducing"] = random.normal(size=(M, R))
     coordinates = points @ basis.T
     residual = (points**2).sum(axis=1) - (coordinates**2).sum(axis=1)
-    covariances, _ = kernel.forward(parameters, Points(coordinates, residual))
+    covariances, _ = covariances_of(kernel, parameters, Points(coordinates, residual))
 
     # After a rotation to the basis, ARD has one relevance per axis, which is one for axes outside the subspace.
     dense = dict(parameters)
@@ -73,7 +73,7 @@ def test_covariance_of_equal_points_is_at_most_the_variance(dtype):
     inducing = (10 + random.normal(size=(40, 30))).astype(dtype)
     kernel = Kernel(("se",), ard=False)
     parameters = {"inducing": inducing, **kernel.initial(30, 0.5, dtype)}
-    covariances, _ = kernel.forward(parameters, Points(inducing, np.zeros(40, dtype)))
+    covariances, _ = covariances_of(kernel, parameters, Points(inducing, np.zeros(40, dtype)))
     assert covariances.K_BZ.max() <= 1
     assert covariances.K_Z.max() <= 1
     np.testing.assert_array_equal(np.diagonal(covariances.K_Z), 1)
@@ -87,7 +87,7 @@ def test_initial_kernel_has_unit_variance_and_the_given_lengthscale(terms, ard, 
     assert list(start) == kernel.parameter_names()
     assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
     unit = np.eye(R, dtype=dtype)
-    covariances, _ = kernel.forward(start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
+    covariances, _ = covariances_of(kernel, start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
     noise = NOISE_START if "noise" in terms else 0
     np.testing.assert_allclose(covariances.K_diag, 1 + noise, rtol=1e-6)
     # The distance of orthogonal unit vectors is √2.
@@ -115,10 +115,10 @@ def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_nee
     kernel, parameters, points, d_covariances = with_random_gradients(terms, ard, seed, storage)
 
     def value(moved):
-        covariances, _ = kernel.forward(moved, points)
+        covariances, _ = covariances_of(kernel, moved, points)
         return sum(map(np.vdot, covariances, d_covariances))
 
-    _, tape = kernel.forward(parameters, points)
+    _, tape = covariances_of(kernel, parameters, points)
     gradients = kernel.backward(tape, d_covariances, inducing_needed)
     assert gradients.keys() == set(parameters) - (set() if inducing_needed else {"inducing"})
     for name, numeric in central_differences(value, parameters, gradients).items():
@@ -129,7 +129,7 @@ def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_nee
 @each_value(terms=list(EVERY_TERMS), seed=[0])
 def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
     kernel, parameters, points, d = with_random_gradients(terms, False, seed)
-    _, tape = kernel.forward(parameters, points)
+    _, tape = covariances_of(kernel, parameters, points)
     whole = kernel.backward(tape, d)
     parts = [
         kernel.backward(tape, part, inducing_needed=False)
@@ -145,7 +145,7 @@ def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
 def test_noise_variance_beyond_the_limits_has_no_gradient(log_variance):
     kernel, parameters, points, d_covariances = with_random_gradients(("se", "noise"), False, 0)
     parameters["kernel.noise.log_variance"] = np.array(log_variance)
-    covariances, tape = kernel.forward(parameters, points)
+    covariances, tape = covariances_of(kernel, parameters, points)
     limit = np.exp(np.clip(log_variance, -LIMIT, LIMIT))
     np.testing.assert_allclose(covariances.K_diag - np.exp(parameters["kernel.se.log_variance"]), limit, atol=1e-15)
     assert kernel.backward(tape, d_covariances)["kernel.noise.log_variance"] == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
+from tests.gp.reference import KERNELS, covariances_of, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
@@ -69,7 +69,7 @@ def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, mon
 def test_no_intermediate_result_is_of_double_precision(terms, ard, posterior, sampled):
     kernel, parameters, batch = problem(terms, ard, posterior, sampled, np.float32)
     chosen = POSTERIORS[posterior]
-    covariances, kernel_tape = kernel.forward(parameters, batch.points)
+    covariances, kernel_tape = covariances_of(kernel, parameters, batch.points)
     prepared = chosen.prepare(parameters, covariances.K_Z)
     moments, kl, posterior_tape = chosen.forward(prepared, covariances)
     d_covariances, d_posterior = chosen.backward(posterior_tape, moments)

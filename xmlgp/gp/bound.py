@@ -15,14 +15,9 @@ __all__ = ["Batch", "Bound", "LabelSample"]
 
 
 class LabelSample(NamedTuple):
-    """Labels that all points of a minibatch share: those of its points, and sampled ones.
+    """Labels that all points of a minibatch share, L, ascending: those of its points, and sampled ones.
 
-    Attributes
-    ----------
-    labels : ndarray of int, L
-        In ascending order.
-    weights : ndarray, L
-        The weight of each label where it is a negative: 1 / its probability of being used.
+    The weight of a label, where it is a negative, is 1 / its probability of being used.
     """
 
     labels: np.ndarray
@@ -30,20 +25,9 @@ class LabelSample(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch.
+    """A minibatch: its points, their positives, B×K, and the scale N/B.
 
-    Attributes
-    ----------
-    points : Points
-        Inputs and residuals of the points.
-    labels : csr_array, B×K
-        Their positives.
-    pairs : SampledPairs or None
-        Positives and sampled negatives; None for all negatives.
-    scale : float
-        N / |B|.
-    sample : LabelSample or None
-        The labels that are used; None for all.
+    `pairs` are positives and sampled negatives, `sample` is the labels that are used; None for all.
     """
 
     points: Points
@@ -56,22 +40,11 @@ class Batch(NamedTuple):
 class Bound:
     """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] on log p(Y).
 
-    f_ik = Σ_p φ_kp h_p(x_i) + b_k. Sources: [S] (12), [L] (13).
-
-    Parameters
-    ----------
-    latent : Inducing or WeightSpace
-        The form of the latent functions h_p, perhaps with an earlier posterior q₀(u_p) in place of the prior p(u_p).
-    expectations : Quadrature, JaakkolaJordan or Taylor, optional
-        With Taylor, F is not a bound.
-    fixed : collection of str
-        Names of parameters that are not optimised, beside those that the latent functions keep.
-
-    Attributes
-    ----------
-    latent : Inducing or WeightSpace
-    expectations : object
-    fixed : frozenset of str
+    f_ik = Σ_p φ_kp h_p(x_i) + b_k. The form of the latent functions h_p, `Inducing` or `WeightSpace`, may have an
+    earlier posterior q₀(u_p) in place of the prior p(u_p). The expectations are by `Quadrature` unless others are
+    given; by `Taylor`, F is not a bound. Parameters named `fixed` and those that the latent functions keep have no
+    gradients.
+    Sources: [S] (12), [L] (13).
     """
 
     def __init__(self, latent, expectations=None, fixed=()):
@@ -80,32 +53,17 @@ class Bound:
         self.fixed = frozenset(fixed) | latent.fixed
 
     def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
-        """Return the unbiased estimate of the bound and its gradients by parameter name.
+        """Return the unbiased estimate of the bound, and its gradients by every parameter name that is not fixed.
 
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-            Those of the latent functions, `loadings` (Φ, K×P) and `bias` (b, K).
-        batch : Batch
-        value_needed : bool
-            Without the value, which is None then, the computation is faster.
-        for_step : bool
-            Return the values for a training step: preconditioned directions in place of some gradients, and
-            expectations that are only as precise as a step needs.
+        Parameters are those of the latent functions, `loadings` (Φ, K×P) and `bias` (b, K). If not all negatives are
+        used, the gradients by Φ and b are `IndexedRows`. Without `value_needed` the value is None, which is faster. For
+        a training step there are preconditioned directions in place of some gradients, and expectations are only as
+        precise as a step needs. A covariance matrix that cannot be factorised and a gradient that is not finite raise
+        NumericalError.
 
-        Returns
-        -------
-        value : float or None
-        gradients : dict of str to ndarray or IndexedRows
-            By every parameter that is not fixed. With sampled negatives those by Φ and b are `IndexedRows`. Quadrature
-            approximates the expectations and their derivatives separately. With enough nodes for the variances, the
-            latter are the derivatives of the former; with few nodes and large variances, they are closer to the
-            derivatives of the exact bound.
-
-        Raises
-        ------
-        NumericalError
-            If a covariance matrix cannot be factorised, or a gradient is not finite.
+        Quadrature approximates the expectations and their derivatives separately. With enough nodes for the variances,
+        the latter are the derivatives of the former; with few nodes and large variances, they are closer to the
+        derivatives of the exact bound.
         """
         # Forward.
         moments, kl, tape = self.latent.forward(parameters, batch.points, value_needed)
@@ -115,26 +73,23 @@ class Bound:
 
         # Backward.
         scale = float(batch.scale)
-        gradients = {name: _multiply(gradient, scale) for name, gradient in gradients.items()}
+        for gradient in gradients.values():
+            np.multiply(_values(gradient), scale, out=_values(gradient))
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
         gradients |= self.latent.backward(tape, d_moments, for_step)
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
-        _check_finite(gradients)
-        if not value_needed:
-            return None, gradients
-        return scale * log_likelihood - float(kl), gradients
+        for name, gradient in gradients.items():
+            if not all_finite(_values(gradient)):
+                raise NumericalError(f"the gradient of {name} is not finite")
+        return scale * log_likelihood - float(kl) if value_needed else None, gradients
 
     def _log_likelihood(self, parameters, batch, moments, **options):
         """Return the expected log likelihood and its gradients with respect to the moments, Φ and b."""
         loadings, bias = parameters["loadings"], parameters["bias"]
-        if batch.sample is not None:
-            return self._log_likelihood_of_sample(loadings, bias, batch, moments, **options)
-        if batch.pairs is None:
+        if batch.pairs is not None:
+            return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
+        if batch.sample is None:
             return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)
-        return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
-
-    def _log_likelihood_of_sample(self, loadings, bias, batch, moments, **options):
-        """Return what `full_log_likelihood` does, estimated from the labels of a sample."""
         used, weights = batch.sample
         columns = np.searchsorted(used, batch.labels.indices)
         shape = batch.labels.shape[0], len(used)
@@ -145,14 +100,5 @@ class Bound:
         return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
 
 
-def _multiply(gradient, scale):
-    """Multiply a gradient in place and return it."""
-    values = gradient.values if isinstance(gradient, IndexedRows) else gradient
-    values *= scale
-    return gradient
-
-
-def _check_finite(gradients):
-    for name, gradient in gradients.items():
-        if not all_finite(gradient.values if isinstance(gradient, IndexedRows) else gradient):
-            raise NumericalError(f"the gradient of {name} is not finite")
+def _values(gradient):
+    return gradient.values if isinstance(gradient, IndexedRows) else gradient

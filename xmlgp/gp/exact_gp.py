@@ -66,14 +66,8 @@ ACTIVE = 4096
 class ExactGPFit(NamedTuple):
     """The fitted arrays: the prediction at a point x is π + k(x, X) α Vᵀ.
 
-    Attributes
-    ----------
-    weights : ndarray, N×P
-        α.
-    loadings : ndarray, K×P
-        V, with orthonormal columns.
-    mean : ndarray, K
-        π, the frequency of each label.
+    α is N×P, the weights; V is K×P, the loadings, with orthonormal columns; π is K, the mean, the frequency of each
+    label.
     """
 
     weights: np.ndarray
@@ -81,39 +75,14 @@ class ExactGPFit(NamedTuple):
     mean: np.ndarray
 
 
-def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progress=silent, leading=None):
-    """Compute the weights α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, in single precision.
+def fit_exact_gp(features, labels, rank, progress=silent, leading=None):
+    """Return the `ExactGPFit` with α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, in single precision.
 
-    V are the first P right singular vectors of Y − 1πᵀ. The solutions are those of `conjugate_gradients.solve`; they
-    take memory for K_XX, N×N.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X, weighted.
-    labels : csr_array, N×K
-        Y.
-    rank : int
-        P is min(rank, K, N).
-    lengthscale : float
-        ℓ.
-    noise : float
-        Variance of the noise.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    leading : int, optional
-        How many of the first points a second regression is fitted to, with the same π and V. Its weights are where
-        those of all points start.
-
-    Returns
-    -------
-    ExactGPFit
-        If `leading` is given, a pair: that of all points, and that of the first ones.
-
-    Raises
-    ------
-    NumericalError
-        If `conjugate_gradients.solve` cannot solve for α, or squares of features overflow single precision.
+    X is N×D and weighted, Y is N×K; P is min(rank, K, N). V are the first P right singular vectors of Y − 1πᵀ. The
+    solutions are those of `conjugate_gradients.solve`; they take memory for K_XX, N×N. If `leading` is given, return a
+    pair: that of all points, and one fitted to so many of the first points, with the same π and V; the weights of all
+    points start from its weights. If there is no solution, or squares of features overflow single precision, raise
+    NumericalError.
     """
     labels = labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, labels.shape[0])
@@ -122,7 +91,7 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
         mean = mean.astype(np.float32)
         weights = sparse.product(labels, loadings)
         weights -= mean @ loadings
-        covariance = _noisy_covariance(features, lengthscale, noise, progress)
+        covariance = _noisy_covariance(features, progress)
         first = start = None
         if leading:
             first = _solve(covariance[:leading, :leading], weights[:leading], progress)
@@ -153,28 +122,8 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
 
     a step of block coordinate descent on the squared error, which has the exact regression as its minimum. With no
     more than `ACTIVE` earlier points it reaches that. Time and memory grow with the new points and `ACTIVE`, and not
-    with N³.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X, weighted.
-    labels : csr_array, N×K
-        Y.
-    weights : ndarray, count×P
-        α.
-    loadings : ndarray, K×P
-        V; rows of zeros for labels that are new.
-    count : int
-    rank : int
-        The new P is min(rank, K, N).
-    seed : sequence of int
-        Determines the draw.
-
-    Raises
-    ------
-    NumericalError
-        As `fit_exact_gp` does.
+    with N³. V_old has rows of zeros for new labels; the seed, a sequence of int, determines the draw. Otherwise as in
+    `fit_exact_gp`.
     """
     N, labels = labels.shape[0], labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, N)
@@ -192,20 +141,12 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
         change -= mean @ found
         change -= ExactGP(features, alpha).latent(chosen)
         change -= np.float32(NOISE) * alpha[rows]
-        covariance = _noisy_covariance(chosen, LENGTHSCALE, NOISE, silent)
-        alpha[rows] += _solve(covariance, change, silent)
+        alpha[rows] += _solve(_noisy_covariance(chosen, silent), change, silent)
     return ExactGPFit(alpha, found, mean)
 
 
 def scaled_features(features, scales):
-    """Return features times scales, x_id s_d, with every point as long as before, N×D.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    scales : ndarray, D
-        s: square roots of the relevances of features.
-    """
+    """Return x_id s_d with every point as long as before, N×D; s, D, are the square roots of relevances."""
     found = features.astype(np.float32)
     found.data *= scales[found.indices]
     lengths, wanted = (np.sqrt(matrix.multiply(matrix).sum(axis=1, dtype=np.float64)) for matrix in (found, features))
@@ -214,23 +155,16 @@ def scaled_features(features, scales):
     return found
 
 
-def are_valid(parameters, feature_count, label_count):
-    """Return whether the arrays of an untrusted file are consistent with each other and with the model.
+def are_valid(parameters, D, K):
+    """Return whether the regression among the parameters of an untrusted file fits itself and the model.
 
-    Compiled loops do not check indices.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        Those named `regression.*` are checked: `indptr`, `indices` and `values` of X, the fields of `ExactGPFit`, and
-        `scales`, or `label_indptr` and `labels` of Y, which a model may lack. A model may have none.
-    feature_count, label_count : int
-        D and K.
+    Compiled loops do not check indices. A model may have none. It has `indptr`, `indices` and `values` of X, the fields
+    of `ExactGPFit`, and perhaps `scales`, and `label_indptr` and `labels` of Y.
     """
     arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
     if not arrays:
         return True
-    scales = arrays.pop("scales", np.zeros(feature_count, np.float32))
+    scales = arrays.pop("scales", np.zeros(D, np.float32))
     pattern = [arrays.pop(name, None) for name in ("label_indptr", "labels")]
     if arrays.keys() != {"indptr", "indices", "values", *ExactGPFit._fields}:
         return False
@@ -238,53 +172,28 @@ def are_valid(parameters, feature_count, label_count):
     weights, loadings, mean = (arrays[name] for name in ExactGPFit._fields)
     return bool(
         all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean, scales))
-        and scales.shape == (feature_count,)
+        and scales.shape == (D,)
         and weights.ndim == 2
-        and sparse.is_pattern(indptr, indices, len(weights), feature_count)
+        and sparse.is_pattern(indptr, indices, len(weights), D)
         and values.shape == indices.shape
-        and loadings.shape == (label_count, weights.shape[1])
-        and mean.shape == (label_count,)
+        and loadings.shape == (K, weights.shape[1])
+        and mean.shape == (K,)
         and (
             all(part is None for part in pattern)
-            or (all(part is not None for part in pattern) and sparse.is_pattern(*pattern, len(weights), label_count))
+            or (all(part is not None for part in pattern) and sparse.is_pattern(*pattern, len(weights), K))
         )
     )
 
 
 class ExactGP:
-    """The fitted regression, for predictions.
+    """The fitted regression, for predictions, given X as it was fitted to and α, N×P."""
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X, the same as for `fit_exact_gp`.
-    weights : ndarray, N×P
-        α.
-    lengthscale : float
-        ℓ.
-    """
-
-    def __init__(self, features, weights, lengthscale=LENGTHSCALE):
-        self._kernel = _Kernel(features, lengthscale)
+    def __init__(self, features, weights):
+        self._kernel = _Kernel(features)
         self._weights = np.ascontiguousarray(weights)
 
     def latent(self, points):
-        """Return the latent predictions k(points, X) α, B×P.
-
-        The additional memory is `ROWS`×N numbers per core.
-
-        Parameters
-        ----------
-        points : csr_array, B×D
-            Weighted as X.
-
-        Raises
-        ------
-        ValueError
-            If the points have another number of features.
-        """
-        if points.shape[1] != self._kernel.dimension:
-            raise ValueError(f"points of {points.shape[1]} features for {self._kernel.dimension}")
+        """Return the latent predictions k(points, X) α, B×P, in memory for `ROWS`×N numbers per core."""
         count = points.shape[0]
         out = np.empty((count, self._weights.shape[1]), np.float32)
 
@@ -301,17 +210,10 @@ class ExactGP:
 
 
 def logarithmic_pool(predictions, mean, variance=None):
-    """Replace the moments of utilities f by those of ½ f + ½ logit(g), the logarithmic pool of σ(f) and g.
+    """Replace the moments of utilities f by those of ½ f + ½ logit(g), the logarithmic pool of σ(f) and g, in place.
 
-    Parameters
-    ----------
-    predictions : ndarray
-        Predictions of the regression. They are overwritten by g, their values clipped to [0, 1] and moved inwards by
-        `PROBABILITY_MARGIN`.
-    mean : ndarray of that shape
-        Means of q(f), changed in place.
-    variance : ndarray of that shape, optional
-        Variances of q(f), changed in place.
+    g are the predictions of the regression, clipped to [0, 1] and moved inwards by `PROBABILITY_MARGIN`; they overwrite
+    these.
     """
     np.clip(predictions, 0, 1, out=predictions)
     predictions += PROBABILITY_MARGIN
@@ -325,8 +227,7 @@ def logarithmic_pool(predictions, mean, variance=None):
 class _Kernel:
     """The covariances exp(−‖x − x′‖² / 2ℓ²) of points x and training points x′."""
 
-    def __init__(self, features, lengthscale):
-        self.dimension = features.shape[1]
+    def __init__(self, features):
         # The entries of a row are sorted by point.
         self._transposed = features.T.tocsr().astype(np.float32, copy=False)
         with np.errstate(over="ignore"):
@@ -336,7 +237,7 @@ class _Kernel:
                 "regression needs features whose squares are within single precision; "
                 "try another weighting, or regression_points=0"
             )
-        self._precision = np.float32(1 / lengthscale**2)
+        self._precision = np.float32(1 / LENGTHSCALE**2)
 
     def fill(self, points, start, stop, out):
         """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] training points."""
@@ -366,10 +267,10 @@ def _fill_exponents(indptr, indices, data, by_feature, holders, values, half_nor
             row[j] = real(0) if exponent > real(0) else exponent
 
 
-def _noisy_covariance(features, lengthscale, noise, progress):
+def _noisy_covariance(features, progress):
     """Return K_XX + noise I, N×N."""
     count = features.shape[0]
-    kernel = _Kernel(features, lengthscale)
+    kernel = _Kernel(features)
     covariance = np.empty((count, count), np.float32)
     starts = range(0, count, ROWS)
     bar_lock = threading.Lock()
@@ -385,7 +286,7 @@ def _noisy_covariance(features, lengthscale, noise, progress):
     with progress("covariances", total=len(starts), unit="block") as bar:
         # Larger tasks first, for balance.
         run_parallel(functools.partial(chunk, start) for start in reversed(starts))
-    covariance.flat[:: count + 1] += np.float32(noise)
+    covariance.flat[:: count + 1] += np.float32(NOISE)
     return covariance
 
 

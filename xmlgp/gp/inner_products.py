@@ -36,14 +36,9 @@ ROUNDS = 3
 
 
 class Points(NamedTuple):
-    """The points of a minibatch.
+    """Points: their coordinates C, B×R (subspace) or B×D (free), in which inducing inputs are written too.
 
-    Attributes
-    ----------
-    coordinates : ndarray or csr_array, B×R (subspace) or B×D (free)
-        C, the coordinates in which inducing inputs are written too.
-    residual : ndarray, B
-        ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
+    The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
     """
 
     coordinates: np.ndarray | sp.csr_array
@@ -51,16 +46,9 @@ class Points(NamedTuple):
 
 
 class Covariances(NamedTuple):
-    """Covariances of a minibatch and the inducing inputs, or their inner products, or the gradients of either.
+    """Covariances of points and inducing inputs, B×M, of inducing inputs, M×M, and of each point with itself, B.
 
-    Attributes
-    ----------
-    K_BZ : ndarray, B×M
-        Between points and inducing inputs.
-    K_Z : ndarray, M×M
-        Between inducing inputs.
-    K_diag : ndarray, B
-        diag K_B, of each point with itself.
+    Or their inner products, or the gradients by either.
     """
 
     K_BZ: np.ndarray
@@ -69,10 +57,7 @@ class Covariances(NamedTuple):
 
 
 class ScaledInducing(NamedTuple):
-    """Inducing inputs, prepared for products with points.
-
-    They are W^½ Aᵀ, R×M or D×M, with W = diag(exp(log_relevance)), and the diagonal of W^½; without ARD Aᵀ and None.
-    """
+    """W^½ Aᵀ, R×M or D×M, for products with points, and the diagonal of W^½; without ARD Aᵀ and None."""
 
     transposed: np.ndarray
     scale: np.ndarray | None
@@ -127,27 +112,12 @@ def primal_weights(inducing, log_relevance, dual_weights):
 
 
 def backward(tape, d_products, inducing_needed=True):
-    """Return the gradients with respect to the inducing inputs and the logarithms of relevances.
+    """Return the gradients by the inducing inputs, in Fortran order, and by the logarithms of relevances.
 
-    Parameters
-    ----------
-    tape : tuple
-        From `forward_points`.
-    d_products : Covariances
-        Gradients with respect to the inner products and squared norms; `K_Z` need not be symmetric.
-    inducing_needed : bool
-        Without it and without ARD, a step saves its two largest products.
-
-    Returns
-    -------
-    d_inducing : ndarray, M×R or M×D, or None
-        In Fortran order.
-    d_log_relevance : ndarray, R or D, or None
-        None without ARD.
+    The former is None if not needed, the latter without ARD. The tape is that of `forward_points`; the gradients by the
+    inner products and squared norms are `Covariances`, whose `K_Z` need not be symmetric.
     """
     coordinates, (transposed, scale) = tape
-    if not inducing_needed and scale is None:
-        return None, None
     from_K_Z = dense.product(transposed, d_products.K_Z + d_products.K_Z.T)
     if sp.issparse(coordinates):
         coordinates_transposed = coordinates.T.tocsr()

@@ -1,7 +1,8 @@
 """Covariance functions: linear, squared exponential, and their weighted sum with noise, with or without ARD.
 
-Each term is a function of the inner products of `xmlgp.gp.inner_products`. The forward pass has two stages: the
-covariances of the inducing inputs alone, from which the posterior is prepared, then those with a minibatch.
+Each term is a function of the inner products of `xmlgp.gp.inner_products`, with its hyperparameters, scalars. The
+forward pass has two stages: the covariances of the inducing inputs alone, from which the posterior is prepared, then
+those with a minibatch.
 """
 
 import numpy as np
@@ -23,31 +24,27 @@ NOISE_START = 0.01
 
 
 class Linear:
-    """The linear kernel k(x, x′) = σ² xᵀx′ with the hyperparameter log σ², a scalar."""
+    """The linear kernel k(x, x′) = σ² xᵀx′ with the hyperparameter log σ²."""
 
     name = "linear"
     hyperparameters = ("log_variance",)
 
     def forward_inducing(self, inner, log_variance):
-        """Return K_Z and a tape, given the inner products of the inducing inputs, M×M."""
+        """Return K_Z and a tape, given the inner products of the inducing inputs."""
         K_Z = bounded_exp(log_variance) * inner
         return K_Z, K_Z
 
     def forward_points(self, inner, norms, inducing_norms, log_variance):
-        """Return K_BZ, diag K_B and a tape.
-
-        They are functions of the inner products of points and inducing inputs, B×M, and the squared norms of both, B
-        and M.
-        """
+        """Return K_BZ, diag K_B and a tape, given inner products, B×M, and the squared norms of points and of Z."""
         variance = bounded_exp(log_variance)
         K_BZ, K_diag = variance * inner, variance * norms
         return K_BZ, K_diag, (variance, K_BZ, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients with respect to the inner products (`Covariances`) and the hyperparameters (dict).
+        """Return the gradients by the inner products (`Covariances`) and by the hyperparameters (dict).
 
-        The tape has those of `forward_inducing` and `forward_points`. Without `inner_needed`, the first result is None,
-        and gradients of covariances that are zero may be None.
+        The tape is those of `forward_inducing` and `forward_points`. If not `inner_needed`, the first result is None,
+        and gradients by covariances that are zero may be None.
         """
         K_Z, (variance, K_BZ, K_diag) = tape
         pairs = zip(d_covariances, Covariances(K_BZ, K_Z, K_diag), strict=True)
@@ -58,27 +55,27 @@ class Linear:
 
 
 class SquaredExponential:
-    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²) with log σ² and log ℓ, scalars."""
+    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²) with log σ² and log ℓ."""
 
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
 
     def forward_inducing(self, inner, log_variance, log_lengthscale):
-        """Return K_Z and a tape, as `Linear.forward_inducing` does."""
+        """Return K_Z and a tape; see `Linear.forward_inducing`."""
         norms = np.diagonal(inner)
         precision = _inverse_squared_lengthscale(log_lengthscale)
         tape = _squared_exponential(inner, norms, norms, bounded_exp(log_variance), precision)
         return tape[0], tape
 
     def forward_points(self, inner, norms, inducing_norms, log_variance, log_lengthscale):
-        """Return K_BZ, diag K_B and a tape, as `Linear.forward_points` does."""
+        """Return K_BZ, diag K_B and a tape; see `Linear.forward_points`."""
         variance, precision = bounded_exp(log_variance), _inverse_squared_lengthscale(log_lengthscale)
         K_BZ, exponent = _squared_exponential(inner, norms, inducing_norms, variance, precision)
         K_diag = np.full_like(norms, variance)
         return K_BZ, K_diag, (variance, precision, K_BZ, exponent, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients with respect to the inner products and hyperparameters, as `Linear.backward` does.
+        """Return the gradients by the inner products and the hyperparameters; see `Linear.backward`.
 
         With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
         """
@@ -90,10 +87,8 @@ class SquaredExponential:
                 sums += [np.vdot(d_covariances.K_diag, K_diag), 0]
             if d_covariances.K_Z is not None:
                 sums += _gradient_sums(d_covariances.K_Z, K_Z, exponent_Z)
-            return None, {
-                "log_variance": sums[0] * is_inside(variance),
-                "log_lengthscale": -2 * sums[1] * is_inside(precision),
-            }
+            d_log_lengthscale = -2 * sums[1] * is_inside(precision)
+            return None, {"log_variance": sums[0] * is_inside(variance), "log_lengthscale": d_log_lengthscale}
         d_exponent_BZ = d_covariances.K_BZ * K_BZ
         d_exponent_Z = d_covariances.K_Z * K_Z
         d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, K_diag)
@@ -144,15 +139,12 @@ def _fill_exponentials(inner, left_half_norms, right_half_norms, variance, preci
 
 def _gradient_sums(gradient, covariance, exponent):
     """Return Σ dK K and Σ dK K e, for the gradient dK with respect to covariances K with exponents e, in one pass."""
-    sums = []
 
-    def add(start, stop):
+    def sums(start, stop):
         rows = slice(start, stop)
-        sums.append((start, *_sum_products(gradient[rows], covariance[rows], exponent[rows])))
+        return _sum_products(gradient[rows], covariance[rows], exponent[rows])
 
-    parallel_for(add, len(covariance), GRAIN // max(1, covariance.shape[1]))
-    # Sorted, so that the result does not depend on which thread was faster.
-    return np.sum(sorted(sums), axis=0)[1:]
+    return np.sum(parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1])), axis=0)
 
 
 @compiled
@@ -185,13 +177,8 @@ class Kernel:
     The weights are the variances σ² of the terms. With ARD (automatic relevance determination) each term weights the
     coordinates by exp(log_relevance): one weight per basis dimension in the subspace, one per feature for free Z ([L]
     section 5). Variances, 1/ℓ² and relevances are limited by `xmlgp.gp.log_parameters`. The flat mapping of parameters
-    has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`.
-
-    Parameters
-    ----------
-    terms : sequence of str
-        "linear", "se" or both; "noise" may follow.
-    ard : bool
+    has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`. Terms are "linear", "se" or
+    both; "noise" may follow.
     """
 
     def __init__(self, terms, ard):
@@ -206,20 +193,10 @@ class Kernel:
         return names + [NOISE_VARIANCE] * self.noise
 
     def initial(self, dimension, lengthscale, dtype):
-        """Return initial hyperparameters by name; the variances of the terms sum to one.
+        """Return initial hyperparameters by name, for inputs of R or D dimensions; the variances of terms sum to one.
 
-        Parameters
-        ----------
-        dimension : int
-            R or D.
-        lengthscale : float
-            ℓ of a squared exponential term, in the units of the rows of X.
-        dtype : dtype
-
-        Raises
-        ------
-        NumericalError
-            If the lengthscale is outside the limits.
+        The lengthscale of a squared exponential term is in the units of the rows of X; one that is outside the limits
+        raises NumericalError.
         """
         log_lengthscale = checked_log(lengthscale, "the lengthscale", share=0.5)
         start = {"log_variance": 0.0, "log_lengthscale": log_lengthscale, "log_relevance": np.zeros(dimension)}
@@ -228,12 +205,6 @@ class Kernel:
         if self.noise:
             parameters[NOISE_VARIANCE] = np.array(np.log(NOISE_START), dtype)
         return parameters
-
-    def forward(self, parameters, points):
-        """Return the `Covariances` of a minibatch (`Points`) and the tape."""
-        K_Z, inducing_tape = self.forward_inducing(parameters)
-        K_BZ, K_diag, tape = self.forward_points(points, inducing_tape)
-        return Covariances(K_BZ, K_Z, K_diag), tape
 
     def forward_inducing(self, parameters):
         """Return K_Z, M×M, and the tape that `forward_points` needs."""
@@ -279,13 +250,11 @@ class Kernel:
         return inner_products.primal_weights(parameters["inducing"], relevance, variance * dual_weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):
-        """Return the gradients by parameter name, that of the inducing inputs only if `inducing_needed`.
+        """Return the gradients by parameter name, those by the inducing inputs only if needed.
 
-        Without `inducing_needed` and without ARD, gradients of covariances that are zero may be None: `K_Z`, or `K_BZ`
-        with `K_diag`.
+        If not, and without ARD, gradients by covariances that are zero may be None: `K_Z`, or `K_BZ` with `K_diag`.
         """
-        gradients, d_inner = {}, None
-        tape, noise = tape
+        gradients, d_inner, (tape, noise) = {}, None, tape
         inner_needed = inducing_needed or self.ard
         for term, inner_tape, term_tape in tape:
             d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)

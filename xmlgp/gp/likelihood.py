@@ -36,17 +36,9 @@ PAIRWISE_GRAIN = 1 << 17
 
 
 class SampledPairs(NamedTuple):
-    """The E (point, label) pairs of a minibatch with sampled negatives.
+    """The E (point, label) pairs of a minibatch with sampled negatives; those of point i are `indptr[i]:indptr[i + 1]`.
 
-    Attributes
-    ----------
-    indptr : ndarray, B+1
-        Pairs of point i are `indptr[i]:indptr[i + 1]`.
-    labels : ndarray, E
-    positive : ndarray of bool, E
-        Whether the label is in P_i.
-    weight : ndarray, E
-        1 for positives, |N_i| / |L_i| for negatives.
+    `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives.
     """
 
     indptr: np.ndarray
@@ -69,11 +61,7 @@ class IndexedRows(NamedTuple):
 
 
 def utility_moments(moments, loadings, bias):
-    """Return mean and variance of q(f_ik) for all labels, both B×K ([S] (21)).
-
-    f_ik has mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip. The variance of the latent functions is B×P, or B×1
-    if they share it.
-    """
+    """Return mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip of q(f_ik) for all labels, both B×K ([S] (21))."""
     mean = moments.mean @ loadings.T
     mean += bias
     squares = loadings * loadings
@@ -85,33 +73,11 @@ def utility_moments(moments, loadings, bias):
 def full_log_likelihood(
     moments, loadings, bias, labels, expectations, value_needed=True, fast=False, negative_weights=None
 ):
-    """Return the expected log likelihood over all labels and its gradients.
+    """Return Σ_ik E log σ(y_ik f_ik), and its gradients by the moments, and by `loadings` and `bias` (dict).
 
-    With negative weights c_k it is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik).
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the latent functions at the points of a minibatch.
-    loadings, bias : ndarray, K×P and K
-        Φ and b.
-    labels : csr_array, B×K
-        Y, its positives.
-    expectations : Quadrature, JaakkolaJordan or Taylor
-    value_needed : bool
-        Without the value, a step saves half of the expectations.
-    fast : bool
-        See `Quadrature.gradients`.
-    negative_weights : ndarray, K, optional
-        c, at least 1; all 1 by default.
-
-    Returns
-    -------
-    value : float or None
-        Σ_ik E log σ(y_ik f_ik).
-    d_moments : Moments
-    gradients : dict of str to ndarray
-        By `loadings` and `bias`.
+    The moments are those of the latent functions at the points of a minibatch; Φ is K×P; labels are the positives, B×K.
+    With negative weights c_k ≥ 1 it is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
+    `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
     """
     batch, count = labels.shape
     d_loadings, d_bias = np.empty_like(loadings), np.empty_like(bias)
@@ -176,10 +142,10 @@ def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
 
 
 def sampled_log_likelihood(moments, loadings, bias, pairs, expectations, value_needed=True, fast=False):
-    """Return the expected log likelihood over the pairs of positives and sampled negatives, and its gradients.
+    """Return the expected log likelihood over pairs, as an estimate of `full_log_likelihood`, and its gradients.
 
-    Its expectation over samples is that of `full_log_likelihood` ([S] (23) without N/|B|). Arguments and results are as
-    there, but the gradients of `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
+    Its expectation over samples is [S] (23) without N/|B|. Arguments and results are as there, but the gradients by
+    `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
     """
     indptr, columns, positive, weight = pairs
     used, columns, phi, variance_weights = _select_labels(moments, loadings, columns)
@@ -211,9 +177,9 @@ def pair_moments(moments, loadings, bias, indptr, labels):
 
 
 def _select_labels(moments, loadings, labels):
-    """Return the labels that occur, U, the index of each pair's label among them, E, and their rows of Φ and Φ².
+    """Return the labels that occur, U, the index of each pair's label among them, and their rows of Φ and Φ².
 
-    Instead of the rows of Φ² it returns their sums, U×1, if the latent functions share a variance.
+    The rows of Φ² are their sums, U×1, if the latent functions share a variance.
     """
     used, columns = np.unique(labels, return_inverse=True)
     phi = loadings[used]

@@ -29,12 +29,7 @@ POSTERIOR, PRIOR = ("latent_weights.mean", "latent_weights.log_variance"), "late
 
 
 class FeatureShares:
-    """The probability that a minibatch of B of the N points has a point with each feature.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    """
+    """The probability that a minibatch of B of the N points has a point with each feature, given X."""
 
     def __init__(self, features):
         self._point_count = features.shape[0]
@@ -42,13 +37,8 @@ class FeatureShares:
         self._shares = {}
 
     def of(self, batch_size):
-        """Return the probabilities, D; 1 for features that no point has.
-
-        Parameters
-        ----------
-        batch_size : int
-            B, from 1 to N. Results are kept: training has few sizes.
-        """
+        """Return the probabilities for 1 ≤ B ≤ N, D; 1 for features that no point has."""
+        # Results are kept: training has few sizes.
         if batch_size not in self._shares:
             shares = -np.expm1(log_absent(self._point_count, self._counts, batch_size))
             self._shares[batch_size] = np.where(self._counts > 0, shares, 1)
@@ -61,13 +51,9 @@ class WeightSpace:
     Parameters in the flat mapping: `latent_weights.whitened_mean`, m, D×P; `latent_weights.whitened_log_variance`,
     log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters.
 
-    Parameters
-    ----------
-    shares : FeatureShares
-        The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
-        minibatch has the feature, so that they are unbiased.
-    prior_mean : ndarray, D×P, optional
-        r, zero by default: where a model learns on, r and a are those of an earlier posterior.
+    The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
+    minibatch has the feature (`FeatureShares`), so that they are unbiased. The prior means r, D×P, are zero by default;
+    where a model learns on, r and a are those of an earlier posterior.
     """
 
     parameter_names = ("latent_weights.whitened_mean", "latent_weights.whitened_log_variance", PRIOR)
@@ -80,15 +66,8 @@ class WeightSpace:
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
         At a point the latent functions have means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
-        ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)].
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        points : Points
-            Their coordinates are X, weighted, a csr_array, B×D.
-        kl_needed : bool
-            The divergence takes a pass over all weights.
+        ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)], which takes a pass over all weights. The coordinates of points are X,
+        weighted, a csr_array, B×D.
         """
         features = points.coordinates
         whitened = parameters[self.parameter_names[0]]
@@ -104,12 +83,7 @@ class WeightSpace:
         return moments, kl, (rows, local, squares, whitened[rows], variance, root)
 
     def posterior(self, parameters):
-        """Return q(t), r + √a m and log(a v), and log a, by the names in a model: `POSTERIOR` and `PRIOR`.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        """
+        """Return q(t), r + √a m and log(a v), and log a, by the names in a model: `POSTERIOR` and `PRIOR`."""
         mean, variance, _ = self._posterior(parameters, slice(None))
         return dict(zip(POSTERIOR, (mean, np.log(variance)), strict=True)) | {PRIOR: parameters[PRIOR].copy()}
 
@@ -131,7 +105,7 @@ class WeightSpace:
     def backward(self, tape, d_moments, for_step=False):
         """Return the gradients of the bound by parameter name (`IndexedRows`), for the features of the minibatch.
 
-        They are gradients for a step as well; see `xmlgp.gp.inducing.Inducing.backward`.
+        They are gradients for a step as well.
         """
         rows, local, squares, whitened, variance, root = tape
         dtype, P = whitened.dtype, whitened.shape[1]
@@ -158,7 +132,7 @@ class WeightSpacePrediction:
         self._variance = bounded_exp(parameters[POSTERIOR[1]])
 
     def moments(self, points):
-        """Return the moments of the latent functions (`Moments`) at points (`Points`)."""
+        """Return the `Moments` of the latent functions at `Points`."""
         features = points.coordinates
         squares = features.multiply(features)
         return Moments(self.mean(points), np.asarray(squares @ self._variance)[:, None])
@@ -172,22 +146,15 @@ class WeightSpacePrediction:
         return self._mean
 
 
-def are_valid(parameters, feature_count):
-    """Return whether the latent functions of an untrusted file are consistent with each other and with D features.
+def are_valid(parameters, D):
+    """Return whether the arrays `POSTERIOR` and `PRIOR` of an untrusted file fit each other and D features.
 
     Compiled loops do not check shapes.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        With all of `POSTERIOR` and `PRIOR`.
-    feature_count : int
-        D.
     """
     mean, log_variance, log_prior = (parameters[name] for name in (*POSTERIOR, PRIOR))
     return bool(
         mean.dtype in (np.float32, np.float64)
         and mean.dtype == log_variance.dtype == log_prior.dtype
         and mean.ndim == 2
-        and mean.shape[:1] == log_variance.shape == log_prior.shape == (feature_count,)
+        and mean.shape[:1] == log_variance.shape == log_prior.shape == (D,)
     )

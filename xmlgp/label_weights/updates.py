@@ -23,7 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from xmlgp.gp.expectations.jaakkola_jordan import expected_softplus_and_slope
+from xmlgp.gp.expectations.closed_form import expected_softplus_and_slope
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel

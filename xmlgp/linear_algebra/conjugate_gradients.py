@@ -37,23 +37,10 @@ SHORTEST = 1e-5
 
 
 def solve(matrix, right, start=None, progress=silent):
-    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖.
+    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖, from a start or zero.
 
-    Parameters
-    ----------
-    matrix : ndarray, N×N
-        A, positive definite.
-    right : ndarray, N×P
-        B, of the dtype of A.
-    start : ndarray, N×P, optional
-        Where iterations start; by default zero.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Raises
-    ------
-    LinAlgError
-        If A is not finite, is not positive definite, or needs more than `ITERATIONS` iterations.
+    A is N×N and positive definite, B has its dtype. If A is not finite or not positive definite, or needs more than
+    `ITERATIONS` iterations, raise LinAlgError.
     """
     solution, residual = np.zeros_like(right), right.copy()
     if start is not None:

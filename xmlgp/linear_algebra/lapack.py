@@ -28,42 +28,32 @@ def _routine(name, dtype, arguments):
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(get_pointer(capsule, get_name(capsule)))
 
 
-def _address(value):
-    return ctypes.cast(ctypes.pointer(value), ctypes.c_void_p)
-
-
-def _integer(value):
-    return _address(ctypes.c_int(value))
-
-
-def _letter(value):
-    return _address(ctypes.c_char(value))
+def _call(name, matrix, *arguments):
+    """Call the routine for the dtype of a matrix, with letters, integers and arrays; return its `info`."""
+    info, kinds = ctypes.c_int(0), {bytes: ctypes.c_char, int: ctypes.c_int}
+    addresses = [
+        value.ctypes.data if isinstance(value, np.ndarray) else ctypes.byref(kinds[type(value)](value))
+        for value in arguments
+    ]
+    _routine(name, matrix.dtype, len(addresses) + 1)(*addresses, ctypes.byref(info))
+    return info.value
 
 
 def factorise_lower(matrix):
     """Replace the lower triangle of a matrix A, I×I, by that of L with L Lᵀ = A; return whether A has such a factor."""
-    info = ctypes.c_int(0)
-    size = len(matrix)
-    potrf = _routine("potrf", matrix.dtype, 5)
-    potrf(_letter(b"U"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
+    info = _call("potrf", matrix, b"U", len(matrix), matrix, max(1, len(matrix)))
     # OpenBLAS reports success for NaN.
-    return info.value == 0 and bool(np.isfinite(np.diagonal(matrix)).all())
+    return info == 0 and bool(np.isfinite(np.diagonal(matrix)).all())
 
 
 def invert_factorised(matrix):
     """Replace the lower triangle of L, I×I, by that of (L Lᵀ)⁻¹."""
-    info = ctypes.c_int(0)
-    size = len(matrix)
-    potri = _routine("potri", matrix.dtype, 5)
-    potri(_letter(b"U"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
+    _call("potri", matrix, b"U", len(matrix), matrix, max(1, len(matrix)))
 
 
 def invert_lower(matrix):
     """Replace the lower triangle of L, I×I, by that of L⁻¹."""
-    info = ctypes.c_int(0)
-    size = len(matrix)
-    trtri = _routine("trtri", matrix.dtype, 6)
-    trtri(_letter(b"U"), _letter(b"N"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
+    _call("trtri", matrix, b"U", b"N", len(matrix), matrix, max(1, len(matrix)))
 
 
 def solve_factorised(matrix, right, noise=None):
@@ -71,16 +61,9 @@ def solve_factorised(matrix, right, noise=None):
 
     The lower triangle of the matrix, I×I, is L.
     """
-    info = ctypes.c_int(0)
-    solution = np.array(right, matrix.dtype)
-    size = _integer(max(1, len(matrix)))
-    trtrs = _routine("trtrs", matrix.dtype, 10)
+    solution, size = np.array(right, matrix.dtype), max(1, len(matrix))
     for transposed in (b"T", b"N"):
-        order = _integer(len(matrix)), _integer(1)
-        trtrs(
-            *map(_letter, (b"U", transposed, b"N")), *order, matrix.ctypes.data, size, solution.ctypes.data, size,
-            _address(info),
-        )  # fmt: skip
+        _call("trtrs", matrix, b"U", transposed, b"N", len(matrix), 1, matrix, size, solution, size)
         if noise is not None and transposed == b"T":
             solution += noise
     return solution

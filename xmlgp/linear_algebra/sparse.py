@@ -33,15 +33,9 @@ def is_pattern(indptr, indices, row_count, column_count):
 
 
 def column_sums(indices, column_count, values=None):
-    """Return the number of stored elements of each column of a matrix in CSR format, or the sum of their values.
+    """Return the number of stored elements of each column of a matrix in CSR format, given their columns.
 
-    Parameters
-    ----------
-    indices : ndarray of int
-        The column of each stored element.
-    column_count : int
-    values : callable, optional
-        Returns the values of a slice of the stored elements; without it, they are counted.
+    With a function that returns the values of a slice of the stored elements, return the sum of their values.
     """
     sums = np.zeros(column_count, np.int64 if values is None else np.float64)
     # In parts, because bincount copies indices to 64 bits, and values to double precision.

@@ -12,10 +12,9 @@ Predictive probabilities, `expected_sigmoid`, use quadrature in every case. `app
 do, or nearly, without quadrature.
 """
 
-from xmlgp.gp.expectations.jaakkola_jordan import JaakkolaJordan
+from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor
 from xmlgp.gp.expectations.mackay import approximate_log_odds, highest_probability
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
-from xmlgp.gp.expectations.taylor import Taylor
 
 __all__ = [
     "DEFAULT_NODES",

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from scipy.special import expit
 
-from xmlgp.gp.expectations.elementwise import fill_one
+from xmlgp.gp.expectations.elementwise import fill
 from xmlgp.linear_algebra.compiled import compiled
 
 __all__ = ["approximate_log_odds", "highest_probability"]
@@ -21,7 +21,7 @@ MARGIN = 0.1
 
 def approximate_log_odds(mean, variance):
     """Return m / √(1 + πv/8), elementwise: about the log odds of E σ(f) under f ~ N(m, v). A v below 0 counts as 0."""
-    return fill_one(_shrink, mean, variance)
+    return fill(_shrink, 1, mean, variance)[0]
 
 
 def highest_probability(log_odds):

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
+from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_17, polynomial
 
@@ -27,10 +27,7 @@ LARGEST_VARIANCE = 28.0
 
 @functools.cache
 def nodes_and_weights(count, dtype):
-    """Return `count` nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j) for f ~ N(m, v).
-
-    It is exact for polynomials up to degree 2·count − 1.
-    """
+    """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j), exact for polynomials up to 2·count − 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
 
@@ -45,7 +42,7 @@ class Quadrature:
 
     def expected_softplus(self, mean, variance):
         """Return E log(1 + e^f), elementwise."""
-        return fill_one(_expected_softplus, mean, variance, *_rules(self.nodes, False, mean.dtype))
+        return fill(_expected_softplus, 1, mean, variance, *_rules(self.nodes, False, mean.dtype))[0]
 
     def gradients(self, mean, variance, fast=False, out=None):
         """Return the derivatives E σ(f) by the mean and ½ E σ(f)(1 − σ(f)) by the variance, elementwise.
@@ -54,16 +51,13 @@ class Quadrature:
         is at most about 1e-4, far below the noise of minibatches.
         """
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        return fill_two(_gradients, mean, variance, tail, *_rules(self.nodes, fast, mean.dtype), out=out)
+        return fill(_gradients, 2, mean, variance, tail, *_rules(self.nodes, fast, mean.dtype), out=out)
 
 
 def expected_sigmoid(mean, variance, nodes=DEFAULT_NODES):
-    """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3).
-
-    The variance is an array of the shape of the means, or a number; values below 0 count as 0.
-    """
+    """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3)."""
     tail = mean.dtype.type(EXACT_TAIL)
-    probability, _ = fill_two(_gradients, mean, variance, tail, *_rules(nodes, False, mean.dtype))
+    probability, _ = fill(_gradients, 2, mean, variance, tail, *_rules(nodes, False, mean.dtype))
     # Rounding can take the sum of the weights above one.
     return np.minimum(probability, 1, out=probability)
 

@@ -1,19 +1,12 @@
-"""Gaussian expectations of the logistic likelihood by the bound of Jaakkola and Jordan.
-
-For every ξ, log(1 + e^f) ≤ f/2 + log(2 cosh(ξ/2)) + λ(ξ)(f² − ξ²) with λ(ξ) = tanh(ξ/2)/(4ξ). The expectation of the
-right side is least at ξ² = E f² = m² + v, where E log(1 + e^f) ≤ m/2 + log(2 cosh(ξ/2)).
-
-Source: T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods, Statistics and Computing 10,
-2000; [I] section 1.
-"""
+"""Gaussian expectations of the logistic likelihood in closed form: a bound, and a second-order Taylor expansion."""
 
 import numpy as np
 
-from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
+from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
-__all__ = ["JaakkolaJordan", "expected_softplus_and_slope"]
+__all__ = ["JaakkolaJordan", "Taylor", "expected_softplus_and_slope"]
 
 #: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
 #: where tanh has no cancellation.
@@ -24,17 +17,23 @@ TANH = (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1
 
 
 class JaakkolaJordan:
-    """The upper bound on E log(1 + e^f), f ~ N(m, v), at the optimal ξ = √(m² + v); equality holds for v = 0."""
+    """The upper bound on E log(1 + e^f), f ~ N(m, v), by Jaakkola and Jordan.
+
+    For every ξ, log(1 + e^f) ≤ f/2 + log(2 cosh(ξ/2)) + λ(ξ)(f² − ξ²) with λ(ξ) = tanh(ξ/2)/(4ξ). The expectation of
+    the right side is least at ξ² = E f² = m² + v, where E log(1 + e^f) ≤ m/2 + log(2 cosh(ξ/2)). Equality holds for
+    v = 0. Source: T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods, Statistics and
+    Computing 10, 2000; [I] section 1.
+    """
 
     name = "jj"
 
     def expected_softplus(self, mean, variance):
         """Return m/2 + log(2 cosh(ξ/2)), elementwise."""
-        return fill_one(_expected_softplus, mean, variance)
+        return fill(_expected_softplus, 1, mean, variance)[0]
 
     def gradients(self, mean, variance, fast=False, out=None):
         """Return the derivatives ½ + 2λ(ξ)m by the mean and λ(ξ) by the variance, elementwise."""
-        return fill_two(_gradients, mean, variance, out=out)
+        return fill(_gradients, 2, mean, variance, out=out)
 
 
 @compiled
@@ -91,6 +90,51 @@ def _gradients(mean, variance, d_mean, d_variance):
             below = e / (real(1) + e) + real(4) * slope * excess
             first[k] = real(1) - below if m[k] >= real(0) else below
             second[k] = slope
+        # The results may overwrite the arguments.
+        for k in range(m.size):
+            d_mean[start + k], d_variance[start + k] = first[k], second[k]
+
+
+class Taylor:
+    """An approximation to E log(1 + e^f), f ~ N(m, v), for small v, exact for v = 0; it is not a bound.
+
+    log(1 + e^f) ≈ log(1 + e^m) + σ(m)(f − m) + ½ σ(m)σ(−m)(f − m)². Source: [I] (16).
+    """
+
+    name = "taylor"
+
+    def expected_softplus(self, mean, variance):
+        """Return log(1 + e^m) + ½ v σ(m)σ(−m), elementwise."""
+        return fill(_expected_by_taylor, 1, mean, variance)[0]
+
+    def gradients(self, mean, variance, fast=False, out=None):
+        """Return the derivatives σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) by the mean and ½ σ(m)σ(−m) by the variance."""
+        return fill(_taylor_gradients, 2, mean, variance, out=out)
+
+
+@compiled
+def _expected_by_taylor(mean, variance, out):
+    real = mean.dtype.type
+    for k in range(mean.size):
+        e = exponential(-abs(mean[k]))
+        above = real(1) / (real(1) + e)
+        out[k] = softplus(mean[k]) + max(variance[k], real(0)) * (real(0.5) * e * above * above)
+
+
+@compiled
+def _taylor_gradients(mean, variance, d_mean, d_variance):
+    real = mean.dtype.type
+    first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    for start in range(0, mean.size, CHUNK):
+        m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
+        for k in range(m.size):
+            # σ(|m|) = 1/(1 + e^−|m|), σ(m)σ(−m) = e^−|m| σ(|m|)² and |1 − 2σ(m)| = (1 − e^−|m|) σ(|m|).
+            e = exponential(-abs(m[k]))
+            above = real(1) / (real(1) + e)
+            half = real(0.5) * e * above * above
+            below = e * above + max(v[k], real(0)) * half * (real(1) - e) * above
+            first[k] = real(1) - below if m[k] >= real(0) else below
+            second[k] = half
         # The results may overwrite the arguments.
         for k in range(m.size):
             d_mean[start + k], d_variance[start + k] = first[k], second[k]
