@@ -44,7 +44,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.preprocess.pipeline import Preprocessed, weighting_of_counts
 from xmlgp.runs.learn import learn_points
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.trained_model import TrainedModel, open_predictor
 from xmlgp.training.trained import STATISTICS, statistics_of
 
 #: Share of the points that is trained on first, and batches of the rest.
@@ -254,8 +254,9 @@ def learned_after(N, K):
     parameters |= random_label_weights(K, random) | statistics
     preprocessed = Preprocessed(weighting_of_counts(settings.weighting, N, statistics[STATISTICS[1]]), None, None)
     facts = {"N": N, "D": FEATURES, "K": K, "fingerprint": ""}
+    known = TrainedModel(settings, facts, preprocessed, parameters, [])
     began = time.perf_counter(), time.process_time()
-    learn_points(settings, preprocessed, parameters, facts, batch)
+    learn_points(known, batch)
     return time.perf_counter() - began[0], time.process_time() - began[1]
 
 

@@ -23,8 +23,8 @@ from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import METRICS, best_rule
-from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_predictor
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},
@@ -152,7 +152,7 @@ def test_errors_name_the_cause(kind, name):
     train, _ = toy_dataset()
     with pytest.raises(SettingsError, match=f"{name} is 0"):
         kind(**{name: 0}).fit(train.features, train.labels)
-    with pytest.raises(SettingsError, match="X has 5 points, but Y has 4"):
+    with pytest.raises(SettingsError, match="there are 5 points, but labels of 4"):
         kind().fit(train.features[:5], train.labels[:4])
 
 
@@ -240,7 +240,7 @@ def test_tune_chooses_what_predict_assigns(fitted):
     before = evaluate_assignment(sp.csr_array(model.predict(held.features)), held.labels)
     assert model.tune(held.features, held.labels.toarray(), metric) is model
     rule, value = best_rule(
-        Scores.stack(list(model._predictor.top(held.features, 64, "probability"))), held.labels, metric
+        Scores.stack(list(model.model_.predictor.top(held.features, 64, "probability"))), held.labels, metric
     )
     assert model.assignment_rule_ == rule
     found = model.predict(held.features)
@@ -262,7 +262,7 @@ def test_what_cannot_be_tuned_is_refused():
     model = BMLPLClassifier(topics=3, iterations=3).fit(data.features, data.labels)
     for Y, metric, message in [
         (data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
-        (data.labels[:9], "f1-micro", "X has 60 points, but Y has 9"),
+        (data.labels[:9], "f1-micro", "there are 60 points, but labels of 9"),
         (data.labels[:, :3], "f1-micro", "the points have 3 labels, but the model was trained on 7"),
         (np.zeros((60, 7)), "f1-micro", "no point has a true label, so there is nothing to tune for"),
     ]:

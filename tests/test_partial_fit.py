@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -132,7 +133,7 @@ def test_what_was_learned_is_saved_and_loaded(tmp_path, models, name):
     for one in (loaded, model):
         one.partial_fit(MORE.features, MORE.labels)
         assert one.tuned_ == tuned
-        assert one._data["first"] == OLD.fingerprint
+        assert one.model_.data["first"] == OLD.fingerprint
     assert without_seconds(loaded.learned_) == without_seconds(model.learned_)
     same_models(loaded, model)
     again = pickle.loads(pickle.dumps(model))
@@ -178,7 +179,7 @@ def test_names_stay_as_long_as_they_name_all(models):
         (MORE, Names()),
     ]:
         model = models(name)
-        model.names_ = names
+        model.model_ = dataclasses.replace(model.model_, names=names)
         assert model.partial_fit(batch.features, batch.labels).names_ == expected
 
 
@@ -189,7 +190,7 @@ def test_what_it_cannot_learn_is_refused_and_changes_nothing(models):
     for X, Y, message in [
         (SAME.features[:, :24], SAME.labels, "the points have 24 features, but the model was trained on 25; "),
         (SAME.features, SAME.labels[:, :6], "the points have 6 labels, but the model was trained on 7; "),
-        (SAME.features, SAME.labels[:4], "X has 15 points, but Y has 4$"),
+        (SAME.features, SAME.labels[:4], "there are 15 points, but labels of 4$"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}"):
             model.partial_fit(X, Y)

@@ -156,7 +156,6 @@ def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, ana
     monkeypatch.chdir(tmp_path)
     # More texts than are counted at a time.
     monkeypatch.setattr(vectorize, "DOCUMENTS", 7)
-    monkeypatch.setattr(module, "TEXTS", 9)
     labels = [[*names, " fish", ""] if i == 3 else names for i, names in enumerate(LABELS)]
     documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, labels, strict=True)]
     Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
@@ -168,7 +167,7 @@ def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, ana
     assert tagger.vectorizer_.words == Path("data/features.txt").read_text().split("\n")[:-1]
     assert tagger.classes_.tolist() == Path("data/labels.txt").read_text().split("\n")[:-1]
     # The fingerprint is that of all features and labels.
-    assert tagger.classifier_._data == dataset.facts
+    assert tagger.classifier_.model_.data == dataset.facts
     features = tagger._features(TEXTS)
     assert features.dtype == dataset.features.dtype
     for part in ("data", "indices", "indptr"):
@@ -219,9 +218,7 @@ def test_features_need_no_vectorizer(tmp_path, tagger, kind):
     assert loaded.suggest(features) == found.suggest(features)
     assert loaded.vectorizer_ is None
     for one in (found, loaded):
-        with pytest.raises(
-            SettingsError, match="^the model was trained on a matrix of features, so X must be one, not"
-        ):
+        with pytest.raises(SettingsError, match="^the points are text, but the model was not trained on text$"):
             one.predict(NEW)
         with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
             one.predict(features[:, :2])
@@ -328,7 +325,7 @@ def test_numbers_are_ordered_as_numbers():
             r"y must be a list of label names for each document, but y\[0\] has 7, which is no text",
         ),
         (["a text"], np.ones((1, 3)), "y must be a list of label names for each document, not numbers"),
-        (["a text"], [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
+        (["a text"], [["a"], ["b"]], "there are 1 points, but labels of 2"),
         (["a text"], [["a\tb"]], r"y\[0\]: label 'a\\tb' has a control character, U\+0009"),
         (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
         (["a text", "text"], [[], [" "]], "no document has a label"),
@@ -363,7 +360,7 @@ def test_what_cannot_be_used_is_refused(tagger):
             tagger.suggest(NEW, threshold=threshold)
     for y, metric, message in [
         (TRUTH, "f1", "metric must be one of "),
-        (TRUTH[:9], "f1-micro", "the numbers of documents differ: 25 in X, 9 in y$"),
+        (TRUTH[:9], "f1-micro", "there are 25 points, but labels of 9$"),
         ([["unknown"]] * 25, "f1-micro", "no point has a true label"),
         (["fish"] * 25, "f1-micro", "y must be a list of label names"),
     ]:
@@ -393,7 +390,7 @@ def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
         learned = TextTagger.load("model")
         assert tagger.classes_.tolist() == learned.classes_.tolist()
         assert tagger.vectorizer_.words == learned.vectorizer_.words
-        assert tagger.classifier_._data == learned.classifier_._data
+        assert tagger.classifier_.model_.data == learned.classifier_.model_.data
         assert tagger.suggest(NEW) == learned.suggest(NEW)
         assert tagger.predict_proba(MORE).shape == (4, len(tagger.classes_))
     assert tagger.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses", "yews"]

@@ -16,9 +16,8 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import open_predictor
-from xmlgp.runs.train import train_model
+from xmlgp.runs.train import preprocess_model, train_model
+from xmlgp.runs.trained_model import open_predictor
 
 D, K, T = 25, 7, 4
 NEW = small_features(8, D, seed=9)

@@ -13,9 +13,8 @@ from xmlgp.bmlpl.topics import list_topics, topic_shares
 from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import open_topics
-from xmlgp.runs.train import train_model
+from xmlgp.runs.train import preprocess_model, train_model
+from xmlgp.runs.trained_model import open_topics
 
 K, T = 7, 4
 

@@ -27,8 +27,8 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import CheckpointWriter
 

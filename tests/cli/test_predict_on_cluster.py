@@ -20,10 +20,10 @@ from xmlgp.errors import ClusterError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.runs import predict as library
-from xmlgp.runs.predict import StoredPredictor, predict_blocks
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs import shards as library
+from xmlgp.runs.shards import Scoring, StoredPredictor, score_blocks
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime.threads import limit_cores
 from xmlgp.text.points import read_training_data
 
@@ -156,8 +156,8 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, files):
             yield range(number * POINTS, (number + 1) * POINTS), features
 
     rule = AssignmentRule(limit=3)
-    found = list(predict_blocks(stored, blocks(True), rule, work=cluster))
-    expected = list(predict_blocks(stored, blocks(False), rule))
+    found = list(score_blocks(Scoring(stored, rule), blocks(True), cluster))
+    expected = list(score_blocks(Scoring(stored, rule), blocks(False)))
     assert [names for names, *_ in found] == [names for names, *_ in expected]
     ours, theirs = (type(parts[0][2]).stack([scores for *_, scores in parts]) for parts in (found, expected))
     np.testing.assert_array_equal(ours.labels, theirs.labels)
@@ -171,10 +171,10 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     stored = StoredPredictor(open_predictor(folder), folder)
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
-        list(predict_blocks(stored, blocks, rule, work=cluster))
+        list(score_blocks(Scoring(stored, rule), blocks, cluster))
     shutil.copytree(files / "topics", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
-        list(predict_blocks(stored, blocks, rule, work=cluster))
+        list(score_blocks(Scoring(stored, rule), blocks, cluster))
     assert not list(cluster._folder.iterdir())
 
 

@@ -12,7 +12,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.train import preprocess_model
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

@@ -12,8 +12,8 @@ from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.stored import open_topics
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_topics
 
 NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
 

@@ -72,7 +72,7 @@ def stopped(monkeypatch):
     def stop(dataset, path, request, progress, **options):
         raise Stop(plan_run(Path(path), dataset, request, None, print).settings)
 
-    monkeypatch.setattr("xmlgp.api.train_model", stop)
+    monkeypatch.setattr("xmlgp.runs.train.train_model", stop)
 
     def call(*options):
         with pytest.raises(Stop) as caught:

@@ -17,7 +17,7 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.trained_model import open_predictor
 
 
 @pytest.fixture(scope="module")

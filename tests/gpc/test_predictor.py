@@ -16,9 +16,8 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.model import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import open_predictor
-from xmlgp.runs.train import train_model
+from xmlgp.runs.train import preprocess_model, train_model
+from xmlgp.runs.trained_model import open_predictor
 
 D, M = 25, 6
 DRAWS = 20_000

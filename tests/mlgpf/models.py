@@ -17,9 +17,8 @@ from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.regression import regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import stored_preprocessing
-from xmlgp.runs.train import train_model
+from xmlgp.runs.train import preprocess_model, train_model
+from xmlgp.runs.trained_model import stored_preprocessing
 
 D, K, M, R, P = 25, 7, 5, 6, 3
 SMALL = {

@@ -9,7 +9,7 @@ from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.trained_model import open_predictor
 
 KINDS = {
     "free": {"inducing": "free"},

@@ -11,7 +11,7 @@ from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.trained_model import open_predictor
 
 
 def missing(array):

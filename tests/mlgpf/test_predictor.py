@@ -35,8 +35,8 @@ from xmlgp.mlgpf.train import train
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime import threads
 
 #: With label weights, with the exact GP, or both.

@@ -16,7 +16,7 @@ from xmlgp.model_folder.description import FORMAT_VERSION
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.trained_model import open_predictor
 
 GOLDEN = Path(__file__).parent / "golden"
 

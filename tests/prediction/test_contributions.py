@@ -12,8 +12,8 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runs.trained_model import open_predictor
 
 N = 300
 POINTS = NEW[:N]

@@ -118,7 +118,6 @@ def test_a_run_that_was_interrupted_before_training(interrupted):
     assert run.settings == SETTINGS
     assert (run.step, run.steps, run.seconds, run.where) == (0, 0, 0, "after preprocessing")
     assert len(run.preprocess) == 3
-    assert not run.worth_keeping
 
 
 def test_a_run_that_was_interrupted_in_preprocessing(tmp_path):
@@ -145,7 +144,6 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
 @pytest.mark.parametrize(("seconds", "kept"), [(59, False), (60.0, True)])
 def test_a_run_of_a_minute_is_not_discarded_unasked(interrupted, seconds, kept):
     path = interrupted(lambda content: content["state"].update(seconds=seconds))
-    assert InterruptedRun.read(path).worth_keeping == kept
     other = MLGPFSettings(**SETTINGS.mapping() | {"factors": 2})
     if kept:
         match = r"unfinished run with different settings \(factors 3, now 2\) exists, which stopped after 2 of 6"

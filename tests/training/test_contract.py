@@ -16,6 +16,7 @@ from xmlgp.gpc import inference
 from xmlgp.mlgpf import sweep
 from xmlgp.models import MODELS
 from xmlgp.runs.learn import learn_points
+from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
@@ -125,8 +126,9 @@ def train(case, progress=silent, checkpoints=None):
         return record.train(data.features, data.labels, preprocessed, case.settings, progress, checkpoints)
     N, D, K = KNOWN[case.model]
     facts = {"N": N, "D": D, "K": K, "fingerprint": ""}
-    grown = learn_points(case.settings, *known_model(case), facts, data.rows(slice(N, None)), progress, checkpoints)
-    return grown.parameters, grown.batch["history"]
+    known = TrainedModel(case.settings, facts, *known_model(case), [])
+    grown = learn_points(known, data.rows(slice(N, None)), progress, checkpoints)
+    return grown.parameters, grown.learned[-1]["history"]
 
 
 @functools.cache

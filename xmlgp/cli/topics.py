@@ -7,7 +7,7 @@ import click
 from xmlgp.cli.options import INPUT
 from xmlgp.data.names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.stored import open_topics
+from xmlgp.runs.trained_model import open_topics
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["topics"]

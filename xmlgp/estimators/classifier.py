@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import os
@@ -14,30 +15,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from xmlgp import api
 from xmlgp.data.dataset import Dataset
-from xmlgp.errors import SettingsError
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule, assign
-from xmlgp.prediction.tuning import Tuned, tune
-from xmlgp.runs.learn import learn_points
-from xmlgp.runs.predict import StoredPredictor, predict_blocks
-from xmlgp.runs.save import save_model
-from xmlgp.runs.stored import open_model
-from xmlgp.runtime.progress import silent
+from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
+from xmlgp.prediction.tuning import Tuned
+from xmlgp.runs.given import features_in_memory, labels_in_memory
 from xmlgp.text.names import Names
-from xmlgp.training.trained import Trained
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work.connection import open_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TypeAlias
 
     from numpy.typing import ArrayLike
     from typing_extensions import Self
 
     from xmlgp.model import Model
-    from xmlgp.prediction.scores_file import Scores
 
     #: A matrix of features or labels.
     Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
@@ -48,8 +41,9 @@ __all__ = ["Classifier", "Estimator", "load_estimator"]
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
 
-    It predicts what `xmlgp predict` does. The folder is not trusted: it holds no code, and its content is checked. The
-    arrays are read-only and mapped into memory, so that they are read where they are used.
+    It predicts what `xmlgp predict` does, and leaves the folder as it is. The folder is not trusted: it holds no code,
+    and its content is checked. The arrays are read-only and mapped into memory, so that they are read where they are
+    used.
 
     Parameters
     ----------
@@ -66,8 +60,11 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     ModelFolderError
         If there is no model, or it is not trained yet, damaged or of another version.
     """
-    folder, stored, names = ModelFolder.read(path, lambda folder: (folder, open_model(folder), folder.names))
-    return Estimator.kinds[folder.settings.model]._from_stored(folder, stored, names)
+    model = api.load(path)
+    model.folder = None
+    estimator = Estimator.kinds[model.settings.model](**model.settings.mapping())
+    estimator.model_ = model
+    return estimator
 
 
 def _learns_on(estimator: Estimator) -> bool:
@@ -82,6 +79,8 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
+    model_ : TrainedModel
+        The fitted model, for the functions of `xmlgp`.
     parameters_ : dict of str to ndarray
         As described in docs/model-folder.md.
     history_ : list of dict
@@ -105,12 +104,7 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     #: Features are converted to this type.
     feature_dtype: ClassVar[type] = np.float32
 
-    parameters_: dict[str, np.ndarray]
-    history_: list[dict[str, Any]]
-    n_features_in_: int
-    tuned_: Tuned | None
-    names_: Names
-    learned_: list[dict[str, Any]]
+    model_: api.TrainedModel
 
     def __init_subclass__(cls, model: Model | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -133,6 +127,36 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         cls.__init__ = __init__  # type: ignore[method-assign]
         cls.model = model
         Estimator.kinds[model.name] = cls
+
+    @property
+    def parameters_(self) -> dict[str, np.ndarray]:
+        """The learned arrays, by name."""
+        return self.model_.parameters
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """The objective of each epoch of `fit`."""
+        return self.model_.history
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features, D."""
+        return self.model_.data["D"]
+
+    @property
+    def tuned_(self) -> Tuned | None:
+        """What was tuned, and for which scores."""
+        return self.model_.tuned
+
+    @property
+    def names_(self) -> Names:
+        """The names of labels and features."""
+        return self.model_.names
+
+    @property
+    def learned_(self) -> list[dict[str, Any]]:
+        """What was learned after `fit`."""
+        return self.model_.learned
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands.
@@ -157,56 +181,19 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
             If the folder cannot be written; its earlier content stays.
         """
         check_is_fitted(self)
-        trained = Trained(self.parameters_, self.history_)
-        facts = {"names": self.names_} | self._more_to_store()
-        if self.learned_:
-            facts["learned"] = self.learned_
-        save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **facts)
+        self.model_.save(path)
 
-    def _fit(self, features, labels, classes, work=THIS_MACHINE):
-        settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
-        dataset = Dataset(features, labels)
-        options = self.model.work_options(work)
-        self.model.check_memory(settings, dataset)
-        preprocessed = self.model.preprocess(features, settings, silent, **options)
-        trained = self.model.train(features, labels, preprocessed, settings, silent, None, **options)
-        predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
-        return self._set_fitted(settings, dataset.facts, preprocessed, trained, predictor, classes)
-
-    def _set_fitted(self, settings, data, preprocessed, trained, predictor, classes):
-        """Set the attributes of a fitted model, whose settings and data facts may differ from those of `self`."""
-        self._settings, self._data, self._preprocessed, self._predictor = settings, data, preprocessed, predictor
-        self.parameters_, self.history_ = trained
-        self.n_features_in_ = predictor.feature_count
-        self.classes_ = classes
-        self.tuned_, self.names_, self.learned_ = None, Names(), []
+    def _fit(self, points, work=THIS_MACHINE):
+        """Train on a `Dataset` or on `TrainingData`, and return the estimator itself."""
+        dataset = points if isinstance(points, Dataset) else points.dataset
+        settings = self.model.settings(**self.get_params()).for_shape(*dataset.shape)
+        self.model_ = api.train(points, settings=settings, work=work)
         return self
-
-    @classmethod
-    def _from_stored(cls, folder, stored, names):
-        """Return the fitted estimator of a model folder, its `StoredModel` and its `Names`."""
-        description = folder.description
-        trained = Trained(stored.parameters, description["history"])
-        classes = cls._stored_classes(folder, stored.predictor.label_count)
-        fitted = cls(**folder.settings.mapping())._set_fitted(
-            folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes
-        )
-        fitted.tuned_, fitted.names_, fitted.learned_ = folder.tuned, names, description.get("learned", [])
-        return fitted
-
-    @classmethod
-    def _stored_classes(cls, folder, label_count):
-        """Return `classes_` of the model in a folder."""
-        return [np.array([0, 1])] * label_count
-
-    def _more_to_store(self):
-        """Return entries of the model folder that only this kind of model has."""
-        return {}
 
     def _score(self, X, output):
         """Return the scores of all labels, N×K."""
         features = self._known_features(X)
-        return self._predictor.score(features, output)[0]
+        return self.model_.predictor.score(features, output)[0]
 
     def _known_features(self, X):
         """Return the features of points for the fitted model; raise an error if they are not as many as in `fit`."""
@@ -216,15 +203,11 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         return features
 
     def _check_features(self, count):
-        self._predictor.check(count)
+        self.model_.predictor.check(count)
 
     def _features(self, X):
-        features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=self.feature_dtype))
-        if not features.has_canonical_format or not features.data.all():
-            features = features.copy()
-            features.sum_duplicates()
-            features.eliminate_zeros()
-        return features
+        dtype = self.feature_dtype
+        return features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
 
 
 class Classifier(Estimator):
@@ -238,7 +221,15 @@ class Classifier(Estimator):
         The threshold and the limit of `tuned_`.
     """
 
-    classes_: list[np.ndarray]
+    @property
+    def classes_(self) -> list[np.ndarray]:
+        """[0, 1] for each label."""
+        return [np.array([0, 1])] * self.model_.data["K"]
+
+    @property
+    def assignment_rule_(self) -> AssignmentRule | None:
+        """The tuned threshold and limit, or None."""
+        return self.tuned_ and self.tuned_.rule
 
     def fit(self, X: Matrix, Y: Matrix, client: Any = None) -> Self:
         """Train on points and their labels; return the estimator itself.
@@ -259,9 +250,9 @@ class Classifier(Estimator):
         ClusterError
             If the cluster is lost.
         """
-        features, labels = self._points(X, Y)
+        points = self._points(X, Y)
         with open_work(client=client) as work:
-            return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], work)
+            return self._fit(points, work)
 
     @available_if(_learns_on)
     def partial_fit(self, X: Matrix, Y: Matrix) -> Self:
@@ -290,20 +281,9 @@ class Classifier(Estimator):
         NumericalError
             If the objective or a parameter becomes non-finite.
         """
-        if not hasattr(self, "parameters_"):
+        if not hasattr(self, "model_"):
             return self.fit(X, Y)
-        dataset = Dataset(*self._points(X, Y))
-        grown = learn_points(self._settings, self._preprocessed, self.parameters_, self._data, dataset)
-        trained = Trained(grown.parameters, self.history_)
-        predictor = self.model.predictor(self._settings, grown.preprocessed, grown.parameters, dataset.D)
-        classes = [*self.classes_, *[np.array([0, 1])] * grown.batch["K"]]
-        tuned, names, learned = self.tuned_, self.names_, [*self.learned_, grown.batch]
-        if grown.batch["K"]:
-            names = names._replace(labels=None)
-        if grown.batch["D"]:
-            names = names._replace(features=None, vectorizer=None)
-        self._set_fitted(self._settings, grown.data, grown.preprocessed, trained, predictor, classes)
-        self.tuned_, self.names_, self.learned_ = tuned, names, learned
+        self.model_ = api.learn(self.model_, self._points(X, Y))
         return self
 
     def decision_function(self, X: Matrix) -> np.ndarray:
@@ -319,21 +299,18 @@ class Classifier(Estimator):
         client : distributed.Client, optional
             Of a Dask cluster that computes them.
         """
-        return self._score(X, "probability") if client is None else self._score_on_cluster(X, client)
-
-    @property
-    def assignment_rule_(self) -> AssignmentRule | None:
-        """The tuned threshold and limit, or None."""
-        return self.tuned_ and self.tuned_.rule
+        if client is None:
+            return self._score(X, "probability")
+        features = self._known_features(X)
+        with open_work(client=client) as work:
+            return _predicted(self.model_, features, k="all", output="probability", work=work).matrix().toarray()
 
     def predict(self, X: Matrix) -> np.ndarray:
         """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
-        features = self._known_features(X)
-        assigned, done = np.zeros((features.shape[0], self._predictor.label_count), int), 0
-        for scores in self._assigned(features):
-            assigned[done + scores.points, scores.labels] = 1
-            done += scores.N
-        return assigned
+        assigned = self._assigned(self._known_features(X)).matrix()
+        # An assigned label may have the utility 0.
+        assigned.data = np.ones(assigned.nnz, int)
+        return assigned.toarray()
 
     def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro") -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
@@ -354,35 +331,30 @@ class Classifier(Estimator):
             For another metric, for X and Y with other shapes than expected, or if there is one label or no true label.
         """
         check_is_fitted(self)
-        features, labels = self._points(X, Y)
-        self.tuned_ = tune(self._predictor, features, labels, metric, "probability")
+        return self._tune(self._points(X, Y), None, metric)
+
+    def _tune(self, points, labels, metric):
+        # Copies of the estimator share the model.
+        model = copy.copy(self.model_)
+        api.tune(model, points, labels=labels, metric=metric, output="probability")
+        self.model_ = model
         return self
 
-    def _assigned(self, features: sp.csr_array) -> Iterator[Scores]:
-        """Yield the labels of points that `predict` assigns, a chunk of points at a time."""
-        output = self.tuned_.output if self.tuned_ else "probability"
-        return assign(self._predictor, features, self.assignment_rule_ or ABOVE_HALF, output)
-
-    def _score_on_cluster(self, X, client):
-        """Return the probabilities of all labels, N×K, which workers compute with a copy of the model in a folder."""
-        features = self._known_features(X)
-        N, K = features.shape[0], self._predictor.label_count
-        found = np.empty((N, K), self._predictor.dtype)
-        with open_work(client=client) as work:
-            folder = work.new_folder()
-            self.save(folder)
-            stored = StoredPredictor(self._predictor, ModelFolder(folder))
-            every = AssignmentRule(limit=K)
-            for points, _, scores in predict_blocks(stored, [(range(N), features)], every, "probability", work=work):
-                found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
-        return found
+    def _assigned(self, features, **rule):
+        """Return the `Predictions` of labels that a rule assigns, by default that of `predict`."""
+        output = "probability"
+        if not rule and self.tuned_:
+            output = self.tuned_.output
+        elif not rule:
+            rule = {"threshold": ABOVE_HALF.threshold}
+        return _predicted(self.model_, features, output=output, **rule)
 
     def _points(self, X, Y):
-        """Return the features and labels of points."""
+        """Return points with labels (`Dataset`)."""
         features = self._features(X)
-        labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
-        labels.eliminate_zeros()
-        labels.sum_duplicates()
-        if labels.shape[0] != features.shape[0]:
-            raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
-        return features, labels
+        return Dataset(features, labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0]))
+
+
+def _predicted(model, features, **options):
+    """Return the `Predictions` of features as read."""
+    return model.predict(Dataset(features, sp.csr_array((features.shape[0], 0), dtype=bool)), **options)

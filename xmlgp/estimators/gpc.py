@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.estimators.classifier import Estimator
 from xmlgp.gpc.record import GPC
-from xmlgp.model_folder.description import plain_classes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,7 +43,11 @@ class GPCClassifier(Estimator, model=GPC):
     #: Features that are standardised later may be far from zero.
     feature_dtype = np.float64
 
-    classes_: np.ndarray
+    @property
+    def classes_(self) -> np.ndarray:
+        """The two classes, in ascending order."""
+        classes = self.model_.classes
+        return np.array([0, 1]) if classes is None else classes
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Train on points and their classes; return the estimator itself.
@@ -70,7 +74,9 @@ class GPCClassifier(Estimator, model=GPC):
         if len(classes) != 2:
             count = "one class" if len(classes) == 1 else f"{len(classes)} classes"
             raise ValueError(f"Only binary classification is supported, but y has {count}")
-        return self._fit(features, sp.csr_array(codes[:, None].astype(bool)), classes)
+        self._fit(Dataset(features, sp.csr_array(codes[:, None].astype(bool))))
+        self.model_.classes = classes
+        return self
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Return the means of the latent function, N, above zero where the second class is more likely."""
@@ -85,13 +91,6 @@ class GPCClassifier(Estimator, model=GPC):
         """Return the more likely class, N."""
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]
-
-    @classmethod
-    def _stored_classes(cls, folder, label_count):
-        return np.array(folder.classes or [0, 1])
-
-    def _more_to_store(self):
-        return {"classes": plain_classes(self.classes_)}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

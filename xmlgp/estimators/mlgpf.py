@@ -36,7 +36,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
         They are the log odds of the probabilities, or the utilities if the setting `ranking` was "utility" in `fit`.
         """
         check_is_fitted(self)
-        output = self._predictor.default_output
+        output = self.model_.predictor.default_output
         scores = self._score(X, output)
         if output == "utility":
             return scores

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from xmlgp import api
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, load_estimator
 from xmlgp.estimators.mlgpf import MLGPFClassifier
-from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
+from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.vectorize import as_texts, vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     Documents: TypeAlias = Iterable[str] | Matrix
 
 __all__ = ["TextTagger"]
-
-#: Texts that are vectorized at a time.
-TEXTS = 1024
 
 #: Probabilities of all labels that are computed at a time, where those of some labels are needed.
 PROBABILITIES = 1 << 22
@@ -99,14 +96,22 @@ class TextTagger(BaseEstimator):
             If X are not documents, y has no such lists, or there are no words or no labels; for a setting that is not
             allowed, or for training that does not fit into memory.
         """
-        classifier = self._new_classifier()
-        names, labels = label_matrix(y)
-        if not names:
+        if not isinstance(self._template, Classifier):
+            kind = type(self._template).__name__
+            raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
+        analysis, transformer = Analysis() if self.vectorizer is None else self.vectorizer, None
+        if not isinstance(analysis, Analysis):
+            transformer = clone(self.vectorizer)
+            X = transformer.fit_transform(X)
+        elif is_matrix(X) and self.vectorizer is not None:
+            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
+        else:
+            analysis.check()
+        names = Names(vectorizer=None if is_matrix(X) else Vectorizer(analysis, []))
+        points = in_memory(X, y, names, extend=True)
+        if not points.names.labels:
             raise SettingsError("no document has a label")
-        vectorizer, features = self._fit_vectorizer(X)
-        _check_length(features, labels)
-        classifier.fit(features, labels)
-        return self._set_fitted(classifier, vectorizer, names)
+        return self._set_fitted(clone(self._template)._fit(points), transformer)
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
@@ -132,13 +137,14 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
-        names, labels = label_matrix(y, self.classes_.tolist())
-        if not labels.shape[0]:
+        points = in_memory(self._transformed(X), y, self.classifier_.names_, extend=True)
+        if not points.dataset.N:
             raise SettingsError("there are no documents")
-        vectorizer, features = self._more_features(X)
-        _check_length(features, labels)
-        self.classifier_.partial_fit(features, labels)
-        return self._set_fitted(self.classifier_, vectorizer, names)
+        if points.names.vectorizer and is_matrix(X):
+            self.classifier_._check_features(points.dataset.D)
+        classifier = copy.copy(self.classifier_)
+        classifier.model_ = api.learn(classifier.model_, points)
+        return self._set_fitted(classifier, self._transformer)
 
     def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
@@ -163,8 +169,15 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         _check_limits(k, threshold)
-        rule = AssignmentRule(threshold, k) if k is not None or threshold is not None else None
-        return [pairs for features in self._blocks(X) for pairs in self._named(features, rule)]
+        rule = {} if k is None and threshold is None else {"limit": k, "threshold": threshold}
+        found: list[list[tuple[str, float]]] = []
+        for _, features, scores in self.classifier_._assigned(self._features(X), **rule).blocks():
+            scores.check_finite(len(found))
+            if not rule and self.tuned_ and self.tuned_.output != "probability":
+                scores = self._with_probabilities(features, scores)
+            pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
+            found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
+        return found
 
     def predict_proba(self, X: Documents) -> np.ndarray:
         """Return the probabilities of all labels, N×K, in the order of `classes_`.
@@ -174,7 +187,7 @@ class TextTagger(BaseEstimator):
         X : list of str or matrix, N×D
         """
         check_is_fitted(self)
-        return self.classifier_._predictor.score(self._features(X), "probability")[0]
+        return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
 
     def predict(self, X: Documents) -> list[list[str]]:
         """Return the names of the assigned labels: by the tuned rule, or with a probability above one half.
@@ -208,11 +221,8 @@ class TextTagger(BaseEstimator):
             For another metric, if X are not documents or y has no such lists, or if no document has a known label.
         """
         check_is_fitted(self)
-        _, labels = label_matrix(y, self.classes_.tolist(), extend=False)
-        features = self._features(X)
-        _check_length(features, labels)
-        self.classifier_.tune(features, labels, metric)
-        return self
+        classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric)
+        return self._set_fitted(classifier, self._transformer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands.
@@ -221,9 +231,9 @@ class TextTagger(BaseEstimator):
         because a model folder holds no code.
         """
         check_is_fitted(self)
-        if not isinstance(self.vectorizer_, Vectorizer | None):
+        if self._transformer is not None:
             raise SettingsError(
-                f"a model folder holds no code, so a tagger with {type(self.vectorizer_).__name__} cannot be saved; "
+                f"a model folder holds no code, so a tagger with {type(self._transformer).__name__} cannot be saved; "
                 "fit one without a vectorizer, or save its classifier_, which takes features"
             )
         self.classifier_.save(path)
@@ -250,22 +260,19 @@ class TextTagger(BaseEstimator):
         if labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
         analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
-        tagger = cls(clone(classifier), analysis)
-        return tagger._set_fitted(classifier, vectorizer, labels)
+        return cls(clone(classifier), analysis)._set_fitted(classifier, None)
 
     @property
     def tuned_(self) -> Tuned | None:
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
-    def _set_fitted(self, classifier, vectorizer, names):
-        """Set the attributes of a fitted tagger, given a fitted classifier and the names of its labels."""
-        classifier.names_ = classifier.names_._replace(labels=names)
-        if isinstance(vectorizer, Vectorizer):
-            classifier.names_ = Names(names, vectorizer.words, vectorizer)
-        self.classifier_, self.vectorizer_ = classifier, vectorizer
+    def _set_fitted(self, classifier, transformer):
+        """Set the attributes of a fitted tagger: a classifier that has names of labels, and another's vectorizer."""
+        self.classifier_, self._transformer = classifier, transformer
+        self.vectorizer_ = classifier.names_.vectorizer if transformer is None else transformer
         # Strings of a fixed length would take the memory of the longest for each.
-        self.classes_ = np.array(names, object)
+        self.classes_ = np.array(classifier.names_.labels, object)
         return self
 
     @property
@@ -273,71 +280,15 @@ class TextTagger(BaseEstimator):
         """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
-    def _new_classifier(self):
-        if not isinstance(self._template, Classifier):
-            kind = type(self._template).__name__
-            raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        return clone(self._template)
-
-    def _fit_vectorizer(self, X):
-        """Return the vectorizer or None, and the features of X."""
-        if self.vectorizer is not None and not isinstance(self.vectorizer, Analysis):
-            vectorizer = clone(self.vectorizer)
-            return vectorizer, vectorizer.fit_transform(X)
-        analysis = self.vectorizer or Analysis()
-        analysis.check()
-        if not _is_matrix(X):
-            return vectorize_texts(as_texts(X), Vectorizer(analysis, []))
-        if self.vectorizer is not None:
-            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
-        return None, X
-
-    def _more_features(self, X):
-        """Return the vectorizer with the new words of X, if it counts words here, and the features of X."""
-        own = self.vectorizer_
-        if isinstance(own, Vectorizer) and not _is_matrix(X):
-            return vectorize_texts(as_texts(X), own)
-        if own is None and _is_matrix(X):
-            return None, X
-        return own, self._features(X)
+    def _transformed(self, X):
+        """Return documents as the classifier takes them."""
+        return X if self._transformer is None else self._transformer.transform(X)
 
     def _features(self, X):
         """Return the features of documents, as the predictor takes them."""
-        none = sp.csr_array((0, self.classifier_.n_features_in_), dtype=self.classifier_.feature_dtype)
-        # Some versions of SciPy return a matrix.
-        return sp.csr_array(sp.vstack([none, *self._blocks(X)], format="csr"))
-
-    def _blocks(self, X):
-        """Yield the features of documents, some at a time if they are counted here."""
-        if isinstance(self.vectorizer_, Vectorizer) and not _is_matrix(X):
-            texts = as_texts(X)
-            for start in range(0, len(texts), TEXTS):
-                yield self.vectorizer_.features(texts[start : start + TEXTS])
-            return
-        if not isinstance(self.vectorizer_, Vectorizer | None):
-            X = self.vectorizer_.transform(X)
-        elif not _is_matrix(X):
-            raise SettingsError("the model was trained on a matrix of features, so X must be one, not texts")
-        features = self.classifier_._features(X)
+        features = in_memory(self._transformed(X), None, self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features.shape[1])
-        yield features
-
-    def _named(self, features, rule):
-        """Yield the assigned labels of each point, names with probabilities; those of `predict` if the rule is None."""
-        classifier, done = self.classifier_, 0
-        blocks = (
-            classifier._assigned(features)
-            if rule is None
-            else assign(classifier._predictor, features, rule, "probability")
-        )
-        for scores in blocks:
-            scores.check_finite(done)
-            if rule is None and self.tuned_ and self.tuned_.output != "probability":
-                scores = self._with_probabilities(features[done : done + scores.N], scores)
-            done += scores.N
-            pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
-            for start, stop in zip(scores.indptr[:-1], scores.indptr[1:], strict=True):
-                yield pairs[start:stop]
+        return features
 
     def _with_probabilities(self, features, scores):
         """Return the same labels with their probabilities, highest first."""
@@ -345,7 +296,7 @@ class TextTagger(BaseEstimator):
         found = []
         for start in range(0, scores.N, size):
             part = scores.rows(start, min(start + size, scores.N))
-            dense, _ = self.classifier_._predictor.score(features[start : start + size], "probability")
+            dense, _ = self.classifier_.model_.predictor.score(features[start : start + size], "probability")
             found.append(Scores(part.indptr, part.labels, dense[part.points, part.labels], part.K))
         return Scores.stack(found).descending()
 
@@ -354,15 +305,6 @@ class TextTagger(BaseEstimator):
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
-
-
-def _is_matrix(X):
-    return len(getattr(X, "shape", ())) == 2
-
-
-def _check_length(features, labels):
-    if features.shape[0] != labels.shape[0]:
-        raise SettingsError(f"the numbers of documents differ: {features.shape[0]} in X, {labels.shape[0]} in y")
 
 
 def _check_limits(k, threshold):

@@ -1,75 +1,118 @@
-"""Evaluate scores against the true labels, with messages about what the measures are over."""
+"""Compare scores with the true labels, with messages about what the measures are over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.sparse as sp
 
-from xmlgp.errors import ScoresFormatError, SettingsError
-from xmlgp.metrics.evaluation import are_probabilities, evaluate
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ScoresFormatError, SettingsError, UsageError
+from xmlgp.metrics import evaluation
+from xmlgp.metrics.evaluation import Evaluation, are_probabilities
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model import counted
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.scores_file import Scores, read_scores
+from xmlgp.runs.given import FilePath, Labels, Matrix, is_path, label_of, labels_in_memory
+from xmlgp.runs.predict import Predictions
+from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.points import read_vectorized_data
 
-__all__ = ["check_label_count", "check_probabilities", "describe_coverage", "evaluate_named"]
+__all__ = ["check_label_count", "check_probabilities", "describe_coverage", "evaluate"]
 
 
-def evaluate_named(scores, labels, names, training, ks, propensity, auc, calibration, reliability, assigned, note):
-    """Evaluate scores (`Evaluation`) and say what the measures are over, and which arguments have no effect.
+def evaluate(
+    scores: FilePath | Matrix | Scores | Predictions,
+    labels: FilePath | Labels | Dataset,
+    *,
+    train: FilePath | Dataset | TrainedModel | None = None,
+    ks: Sequence[int] = (1, 3, 5),
+    propensity_a: float | None = None,
+    propensity_b: float | None = None,
+    auc: bool = False,
+    calibration: bool = False,
+    reliability: bool = False,
+    assigned: bool = False,
+    cache: bool = True,
+    progress: Callable = silent,
+    note: Callable[[str], object] = ignore,
+) -> Evaluation:
+    """Compare scores with the true labels.
 
     Parameters
     ----------
-    scores : Scores
-    labels : csr_array of bool, N×K
-    names : (str, str)
-        What scores and labels are called in messages.
-    training : callable or None
-        Returns what the training points are called, their N, D and K, and how many have each label.
-    propensity : (float or None, float or None)
-        A and B of the propensity model.
-    ks, auc, calibration, reliability, assigned
-        As for `xmlgp.metrics.evaluation.evaluate`.
-    note : callable
-        Receives messages.
+    scores : path, matrix N×K, Scores or Predictions
+        A scores file, or what `predict` returns.
+    labels : path, matrix N×K or Dataset
+        The true labels; a path as for `xmlgp evaluate`.
+    train : path, Dataset or TrainedModel, optional
+        The training points or the model, for propensity-scored measures and reliability by frequency.
+    ks : sequence of int
+        Values of k of the measures @k, in ascending order.
+    propensity_a, propensity_b : float, optional
+        Of the propensity model. Default: those of the catalogue for data of the same shape, or 0.55 and 1.5.
+    auc, calibration, reliability : bool
+        Whether to compute the area under the ROC curve; log loss and calibration error; how often labels of each rank
+        are true. The last two need probabilities.
+    assigned : bool
+        Whether all labels in `scores` are assigned: precision, recall and F1.
+    cache, progress, note
+        As for `train`.
 
     Raises
     ------
+    DataFormatError
+        If a file is malformed; it names the line.
     SettingsError
         If the shapes disagree, or a measure is undefined.
-    ScoresFormatError
-        If a point of binary data has no score.
+    UsageError
+        If a propensity model is given without training points.
     """
-    name, measure = names[0], {}
-    if labels.shape != (scores.N, scores.K):
-        counts = [f"{N} points and {counted(K, 'label')}" for N, K in ((scores.N, scores.K), labels.shape)]
-        raise SettingsError(f"{name} has {counts[0]}, but {names[1]} has {counts[1]}")
-    unused = {"training data": training, "reliability": reliability, "k": tuple(ks) != (1, 3, 5)}
+    if train is None and (propensity_a or propensity_b):
+        raise UsageError("A propensity model needs training points.")
+    name, listed = label_of(scores, "the scores"), _scores_of(scores, progress)
+    if (calibration or reliability) and not assigned:
+        check_probabilities(listed, name)
+    true = _true_labels(labels, cache, progress)
+    if true.shape != (listed.N, listed.K):
+        counts = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
+        raise SettingsError(f"{name} has {counts[0]}, but {label_of(labels, 'the data')} has {counts[1]}")
+    unused = {"training data": train is not None, "reliability": reliability, "k": tuple(ks) != (1, 3, 5)}
+    measures: dict = {}
     if assigned:
         _note_unused(unused | {"auc": auc, "calibration": calibration}, "on assigned labels", note)
-    elif scores.K == 1:
+    elif listed.K == 1:
         _note_unused(unused, "on binary data", note)
-        _check_complete(scores, name)
-        if are_probabilities(scores.matrix):
+        _check_complete(listed, name)
+        if are_probabilities(listed.matrix):
             note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
         else:
             note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
     else:
-        longest = int(np.diff(scores.indptr).max(initial=0))
+        longest = int(np.diff(listed.indptr).max(initial=0))
         if ks[-1] > longest:
             note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
-        if training:
-            trained_on, (N, D, K), counts = training()
-            check_label_count(trained_on, K, scores.K, name)
-            found = estimate_propensities(counts, N, D, *propensity)
+        if train is not None:
+            (N, D, K), counts = _training_counts(train, cache, progress)
+            check_label_count(label_of(train, "the model"), K, listed.K, name)
+            found = estimate_propensities(counts, N, D, propensity_a, propensity_b)
             note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})")
-            measure |= {"propensities": found.values, "counts": counts}
+            measures |= {"propensities": found.values, "counts": counts}
         else:
             note("Without training data there are no propensity-scored measures")
-        if auc and len(scores.labels) < scores.N * scores.K:
-            note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(scores)}")
+        if auc and len(listed.labels) < listed.N * listed.K:
+            note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed)}")
         if calibration:
-            note(f"Log loss and ECE are over {describe_coverage(scores)}")
-        measure |= {"ks": ks, "auc": auc, "reliability": reliability}
-    evaluation = evaluate(scores.matrix, labels, calibration=calibration, assigned=assigned, **measure)
-    if evaluation.kind == "binary" and "AUC" not in evaluation.measures:
+            note(f"Log loss and ECE are over {describe_coverage(listed)}")
+        measures |= {"ks": ks, "auc": auc, "reliability": reliability}
+    result = evaluation.evaluate(listed.matrix, true, calibration=calibration, assigned=assigned, **measures)
+    if result.kind == "binary" and "AUC" not in result.measures:
         note("AUC is undefined, as all points have the label or none has it")
-    return evaluation
+    return result
 
 
 def check_probabilities(scores, name):
@@ -97,6 +140,38 @@ def describe_coverage(scores):
         f"the {len(scores.labels)} listed labels only, at most {longest} of {scores.K} per point; "
         "`xmlgp predict -k all` lists all labels"
     )
+
+
+def _scores_of(scores, progress):
+    """Return `Scores` of a file, of `Predictions` or of a matrix."""
+    if is_path(scores):
+        return read_scores(os.fspath(scores), progress)
+    if isinstance(scores, Scores):
+        return scores
+    matrix = sp.csr_array(scores.matrix() if isinstance(scores, Predictions) else scores)
+    return Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1])
+
+
+def _true_labels(labels, cache, progress):
+    if is_path(labels):
+        return read_vectorized_data(labels, "test", cache, progress).labels
+    return labels.labels if isinstance(labels, Dataset) else labels_in_memory(labels, np.shape(labels)[0])
+
+
+def _training_counts(train, cache, progress):
+    """Return N, D and K of the training points, and how many have each label: of data, or of a model."""
+    if is_path(train) and ModelFolder.exists(train):
+        folder = ModelFolder(train)
+        data, counts = folder.description["data"], folder.array("parameters.statistics.labels")
+    elif isinstance(train, TrainedModel):
+        data, counts = train.data, train.parameters.get("statistics.labels")
+    else:
+        points = train if isinstance(train, Dataset) else read_vectorized_data(train, "train", cache, progress)
+        return points.shape, np.bincount(points.labels.indices, minlength=points.K)
+    shape = tuple(data[name] for name in "NDK")
+    if counts is None or counts.shape != shape[2:]:
+        raise SettingsError(f"{train}: the model has no counts of its labels; give the training data instead")
+    return shape, np.array(counts)
 
 
 def _note_unused(options, reason, note):

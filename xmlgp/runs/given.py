@@ -1,8 +1,11 @@
 """Points as a Python user gives them: a path, matrices, or texts with the names of their labels."""
 
+from __future__ import annotations
+
 import contextlib
 import os
-from typing import TypeGuard
+from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +22,14 @@ from xmlgp.text.vectorize import as_texts, vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = [
+    "FilePath",
+    "Labels",
+    "Matrix",
+    "Points",
+    "check_points",
+    "features_in_memory",
+    "in_memory",
+    "is_matrix",
     "is_path",
     "known_points",
     "label_of",
@@ -29,13 +40,23 @@ __all__ = [
     "training_points",
 ]
 
+FilePath: TypeAlias = "str | os.PathLike[str]"
+Matrix: TypeAlias = "np.ndarray | sp.sparray | sp.spmatrix"
+
+#: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
+Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
+
+#: Labels of points that are no file: N×K, nonzero where a point has a label, or the names of the labels of each point.
+Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
+
 
 class _InMemory:
     """Points in memory, as `Rows` and `Texts` of `xmlgp.text.points`."""
 
-    def __init__(self, dataset, texts=None):
-        self.D, self.K, self.is_text, self._dataset, self._texts = dataset.D, dataset.K, False, dataset, texts
-        self.without_words = 0
+    is_text, without_words = False, 0
+
+    def __init__(self, dataset, texts):
+        self.D, self.K, self._dataset, self._texts = dataset.D, dataset.K, dataset, texts
 
     def count(self):
         return self._dataset.N
@@ -44,9 +65,18 @@ class _InMemory:
         yield Block(range(1, self._dataset.N + 1), self._dataset, self._texts)
 
 
-def is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:
+def is_path(data: object) -> TypeGuard[FilePath]:
     """Return whether data are given by a path."""
     return isinstance(data, str | os.PathLike)
+
+
+def is_matrix(data: object) -> TypeGuard[Matrix]:
+    """Return whether data are numbers, not texts or names; a series of pandas has one dimension."""
+    return sp.issparse(data) or len(getattr(data, "shape", ())) == 2
+
+
+def _are_names(labels):
+    return not is_matrix(labels) or not (sp.issparse(labels) or np.asarray(labels).dtype.kind in "biufc")
 
 
 def label_of(data, other="the points"):
@@ -54,18 +84,8 @@ def label_of(data, other="the points"):
     return os.fspath(data) if is_path(data) else other
 
 
-def _features(X):
-    """Return features in memory as a csr_array of float32."""
-    features = sp.csr_array(X, dtype=np.float32)
-    if not np.isfinite(features.data).all():
-        raise SettingsError("a feature is not finite")
-    features.sum_duplicates()
-    features.eliminate_zeros()
-    return features
-
-
 def labels_in_memory(Y, N):
-    """Return labels in memory as a csr_array of bool."""
+    """Return labels in memory, of N points, as a csr_array of bool."""
     labels = sp.csr_array(Y).astype(bool)
     labels.sum_duplicates()
     labels.eliminate_zeros()
@@ -74,33 +94,75 @@ def labels_in_memory(Y, N):
     return labels
 
 
-def _is_matrix(X):
-    return sp.issparse(X) or len(getattr(X, "shape", ())) == 2
+def features_in_memory(X, dtype=np.float32):
+    """Return features in memory as a csr_array without duplicates and stored zeros; X is not changed."""
+    features = sp.csr_array(X, dtype=dtype)
+    if not np.isfinite(features.data).all():
+        raise SettingsError("a feature is not finite")
+    if not features.has_canonical_format or not features.data.all():
+        features = features.copy()
+        features.sum_duplicates()
+        features.eliminate_zeros()
+    return features
+
+
+def in_memory(data, labels, names, extend):
+    """Return points in memory with their names (`TrainingData`).
+
+    Words and labels are numbered by `names`. With `extend` others are appended to these, without they are left out.
+    """
+    if isinstance(data, TrainingData):
+        return data
+    if isinstance(data, Dataset):
+        return TrainingData(data, REPOSITORY, names)
+    if labels is None and extend:
+        raise UsageError("points in memory need labels.")
+    is_text = not is_matrix(data)
+    if not is_text:
+        features = features_in_memory(data)
+    elif names.vectorizer is None:
+        raise SettingsError("the points are text, but the model was not trained on text")
+    elif extend:
+        vectorizer, features = vectorize_texts(as_texts(data), names.vectorizer)
+        names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
+    else:
+        features = names.vectorizer.features(as_texts(data))
+    N = features.shape[0]
+    if labels is None:
+        labels = sp.csr_array((N, 0), dtype=bool)
+    elif _are_names(labels) or (extend and is_text):
+        found, labels = label_matrix(labels, names.labels or (), extend)
+        names = names._replace(labels=found)
+    return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
 
 def training_points(data, labels, path, corpus, cache, progress, note, work):
     """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory."""
     if is_path(data):
         return read_training_data(_training_file(data, path), corpus, cache, progress, note, work)
-    return TrainingData(*_new_points(data, labels))
+    has_numbers = isinstance(data, Dataset | TrainingData) or is_matrix(data)
+    names = Names() if has_numbers else Names(vectorizer=Vectorizer(Analysis(), []))
+    return in_memory(data, labels, names, extend=True)
 
 
-def more_points(data, labels, path, names, D, K, corpus, cache, progress, note):
-    """Return more training points for a model with these names, D features and K labels, and the names after them."""
+def more_points(data, labels, model, names, corpus, cache, progress, note):
+    """Return more training points for a `TrainedModel`, whose labels have these names, and the names after them.
+
+    Points in memory without names may have more features and labels than a model in memory, which then loses the names
+    of all.
+    """
+    D, K = model.data["D"], model.data["K"]
     if is_path(data):
-        found = read_more_data(_training_file(data, path), names, D, K, corpus, cache, progress, note)
+        file = _training_file(data, model.folder and model.folder.path)
+        found = read_more_data(file, names, D, K, corpus, cache, progress, note)
         return found.dataset, found.names
-    if not isinstance(data, Dataset) and not _is_matrix(data):
-        if not names.vectorizer:
-            raise SettingsError("the points are text, but the model was not trained on text")
-        dataset, _, names = _texts_as_points(data, labels, names.vectorizer, names.labels)
-        return dataset, names
-    dataset, _, _ = _new_points(data, labels)
-    if dataset.K > K:
-        names = names._replace(labels=None)
-    if dataset.D > D:
-        names = names._replace(features=None, vectorizer=None)
-    return dataset, names
+    dataset, _, names = in_memory(data, labels, names, extend=True)
+    for kind, count in ("labels", dataset.K), ("features", dataset.D):
+        if getattr(names, kind) is not None and len(getattr(names, kind)) != count:
+            if model.folder:
+                raise SettingsError(f"{model} has names of {kind}, but the points have {kind} without a name")
+            names = names._replace(**{kind: None})
+    return dataset, names if names.features else names._replace(vectorizer=None)
 
 
 def _training_file(data, path):
@@ -113,66 +175,39 @@ def _training_file(data, path):
     return file
 
 
-def _new_points(data, labels):
-    """Return the `Dataset`, the format and the `Names` of points in memory."""
-    if isinstance(data, Dataset):
-        return data, REPOSITORY, Names()
-    if labels is None:
-        raise UsageError("points in memory need labels.")
-    if _is_matrix(data):
-        features = _features(data)
-        if _is_matrix(labels):
-            return Dataset(features, labels_in_memory(labels, features.shape[0])), REPOSITORY, Names()
-        names, matrix = label_matrix(labels)
-        return Dataset(features, labels_in_memory(matrix, features.shape[0])), REPOSITORY, Names(names)
-    return _texts_as_points(data, labels, Vectorizer(Analysis(), []), ())
-
-
-def _texts_as_points(data, labels, vectorizer, known):
-    vectorizer, features = vectorize_texts(as_texts(data), vectorizer)
-    names, matrix = label_matrix(labels, known)
-    dataset = Dataset(features, labels_in_memory(matrix, features.shape[0]))
-    return dataset, REPOSITORY, Names(names, vectorizer.words, vectorizer)
-
-
 def more_labels(names, K, add_labels):
-    """Return the names of a model with more labels, of a file or given."""
+    """Return the names of a model with more labels, of a file or given, and the number of labels."""
     if is_path(add_labels):
-        return add_label_names(add_labels, names, K)
-    if names.labels is None:
+        names = add_label_names(add_labels, names, K)
+    elif names.labels is None:
         raise SettingsError("the model has no names of labels, so none can be added")
-    return names._replace(labels=label_matrix([list(add_labels)], names.labels)[0])
+    else:
+        names = names._replace(labels=label_matrix([list(add_labels)], names.labels)[0])
+    return names, len(names.labels)
 
 
 def known_points(data, labels, part, names, corpus, cache, progress):
-    """Return points with labels for a trained model; words and labels that it does not know are left out."""
+    """Return the `Dataset` of points for a model with these names; words and labels without a name are left out."""
     if is_path(data):
         return read_known_data(data, part, names, corpus, cache, progress)
-    return _in_memory(data, labels, names)
-
-
-def _in_memory(data, labels, names):
-    if isinstance(data, Dataset):
-        return data
-    if _is_matrix(data):
-        features = _features(data)
-    elif names.vectorizer:
-        features = names.vectorizer.features(as_texts(data))
-    else:
-        raise SettingsError("the points are text, but the model was not trained on text")
-    if labels is None:
-        return Dataset(features, sp.csr_array((features.shape[0], 0), dtype=bool))
-    if not _is_matrix(labels):
-        labels = label_matrix(labels, names.labels or (), extend=False)[1]
-    return Dataset(features, labels_in_memory(labels, features.shape[0]))
+    return in_memory(data, labels, names, extend=False).dataset
 
 
 @contextlib.contextmanager
-def open_given(data, labels, names, D, corpus, labelled, note):
-    """Open points to be scored by a model with these names and D features; see `open_points`."""
+def open_given(data, labels, model, corpus, labelled, note):
+    """Open points to be scored by a `TrainedModel`; see `open_points`."""
     if is_path(data):
-        with open_points(data, names, D, corpus, labelled, note) as points:
+        with open_points(data, model.names, model.data["D"], corpus, labelled, note) as points:
             yield points
     else:
-        texts = None if isinstance(data, Dataset) or _is_matrix(data) else as_texts(data)
-        yield _InMemory(_in_memory(data, labels, names), texts)
+        texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
+        points = in_memory(data if texts is None else texts, labels, model.names, extend=False)
+        yield _InMemory(points.dataset, texts)
+
+
+def check_points(points, model, data):
+    """Raise SettingsError, with what the data are called, for points of other features than a `TrainedModel` knows."""
+    try:
+        model.predictor.check(points.D)
+    except SettingsError as error:
+        raise SettingsError(f"{label_of(data)}: {error}") from None

@@ -12,7 +12,15 @@ from xmlgp.settings.fields import in_words
 from xmlgp.training.checkpoints import read_checkpoint
 from xmlgp.version import __version__
 
-__all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "readable_run", "resume_or_discard", "what_is_left"]
+__all__ = [
+    "CHECKPOINT",
+    "InterruptedRun",
+    "describe_run",
+    "protected_arrays",
+    "readable_run",
+    "resume_or_discard",
+    "what_is_left",
+]
 
 CHECKPOINT = "checkpoint.npz"
 
@@ -24,7 +32,7 @@ WORTH_KEEPING = 60
 
 
 def describe_run(data, settings, preprocess):
-    """Return the facts about the run that a checkpoint stores, in JSON types.
+    """Return the facts about a run that a checkpoint stores, in JSON types.
 
     These are the facts of the training data, the settings, and the entries of the arrays of preprocessing in the model
     folder, which are empty before it is done.
@@ -42,26 +50,10 @@ def describe_run(data, settings, preprocess):
 
 
 class InterruptedRun:
-    """An interrupted run.
+    """An interrupted run, from its `Checkpoint`; ModelFolderError for one that is damaged or of another version.
 
-    Attributes
-    ----------
-    checkpoint : Checkpoint
-    data : dict
-        Facts of its training data.
-    settings : Settings
-    cores : int
-    preprocess : dict
-        Entries of the arrays of preprocessing; empty if preprocessing is not done.
-    step, steps : int
-        Steps done and in all; 0 and 0 if training has not started.
-    seconds : float
-        Seconds of training done.
-
-    Raises
-    ------
-    ModelFolderError
-        For a checkpoint that is damaged or of another version.
+    It has `settings`, and as `describe_run` wrote them `data`, `cores` and `preprocess`; of `steps` steps of training
+    `step` are done, which took `seconds`. All are 0 if training has not started.
     """
 
     def __init__(self, checkpoint):
@@ -76,8 +68,7 @@ class InterruptedRun:
             self.checkpoint, self.data, self.preprocess = checkpoint, about["data"], about["preprocess"]
             self.cores, model, settings = about["cores"], about["model"], about["settings"]
             state = state or {"step": 0, "steps": 0, "seconds": 0.0}
-            self.step, self.steps = state["step"], state["steps"]
-            self.seconds = state["seconds"]
+            self.step, self.steps, self.seconds = state["step"], state["steps"], state["seconds"]
             self.settings = settings_from(settings, checkpoint.path, model)
         except SettingsError as error:
             raise ModelFolderError(f"{error}; use --no-resume to start a new run") from None
@@ -102,6 +93,11 @@ class InterruptedRun:
             return "after preprocessing" if self.preprocess else "in preprocessing"
         return f"after {self.step} of {self.steps} steps"
 
+    @property
+    def learns(self):
+        """Whether it is a run of learning on, not of training."""
+        return "learns_on" in self.data
+
     def difference(self, data, settings):
         """Return how this run differs from another, after "a run", given the facts of its data; None if it does not."""
         if self.learns != ("learns_on" in data):
@@ -115,16 +111,6 @@ class InterruptedRun:
                 return f"with different settings ({name} {in_words(value)}, now {in_words(now[name])})"
         return None
 
-    @property
-    def learns(self):
-        """Whether it is a run of learning on, not of training."""
-        return "learns_on" in self.data
-
-    @property
-    def worth_keeping(self):
-        """Whether it is not discarded unless the user says so."""
-        return self.seconds >= WORTH_KEEPING
-
 
 def readable_run(path):
     """Return the interrupted run in a model folder; None if there is none, or none that can be read."""
@@ -134,28 +120,18 @@ def readable_run(path):
         return None
 
 
+def protected_arrays(path):
+    """Return the entries of the arrays in a model folder that its interrupted run needs."""
+    run = readable_run(path)
+    return run.preprocess.values() if run else ()
+
+
 def resume_or_discard(path, run, data, settings, resume, note):
-    """Return the interrupted run if it is to be resumed, or None, and the one that is discarded, or None.
+    """Return the interrupted run in a folder if it is to be resumed, or None, and the one that is discarded, or None.
 
-    Parameters
-    ----------
-    path : path
-        The model folder.
-    run : InterruptedRun or None
-        The one in the folder; None also if it is to be discarded.
-    data : mapping
-        Facts of the data of the new run.
-    settings : Settings
-    resume : bool, optional
-        False: discard an interrupted run. Otherwise it is resumed if it is the same run; another one is discarded if it
-        took less than a minute and `resume` is None.
-    note : callable
-        Receives messages to the user.
-
-    Raises
-    ------
-    ModelFolderError
-        If another run is in the way.
+    `run` is the one in the folder, or None if it is to be discarded; `data` are the facts of the data of the new run.
+    The same run is resumed; another one is discarded if it took less than a minute and `resume` is None, otherwise it
+    is in the way (ModelFolderError).
     """
     discarded = run or readable_run(path)
     if run:
@@ -168,7 +144,7 @@ def resume_or_discard(path, run, data, settings, resume, note):
                     "results may differ in the last digits"
                 )
             return run, None
-        if resume or run.worth_keeping:
+        if resume or run.seconds >= WORTH_KEEPING:
             raise ModelFolderError(
                 f"{path}: an unfinished run {difference} exists, which stopped {run.where}; "
                 "finish it with --resume, or discard it with --no-resume"

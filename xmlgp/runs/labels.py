@@ -7,6 +7,7 @@ import numpy as np
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError
+from xmlgp.runs.given import is_path
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.corpus import decoded_lines
 
@@ -16,22 +17,10 @@ __all__ = ["allowed_labels"]
 def allowed_labels(only, without, K, names):
     """Return which labels are allowed, K of bool, or None if all are.
 
-    Parameters
-    ----------
-    only, without : path or sequence of (str or int) or None
-        The labels that are allowed, and those that are not: a file with a label a line (`-` for standard input), or
-        their names and numbers.
-    K : int
-        The number of the model's labels.
-    names : list of str or None
-        Their names, which a file has; without names it has numbers from 0.
-
-    Raises
-    ------
-    DataFormatError
-        If a line of a file is not a label of the model.
-    SettingsError
-        If a label is not one of the model, or none is allowed.
+    `only` and `without` are the labels that are allowed, and those that are not: a file with a label a line (`-` for
+    standard input), or their names and numbers. K and `names` are those of the model; without names, a file has numbers
+    from 0. A DataFormatError names the line of a file that is not a label of the model; a SettingsError is raised for
+    another such label, or if none is allowed.
     """
     if only is None and without is None:
         return None
@@ -42,8 +31,8 @@ def allowed_labels(only, without, K, names):
     allowed = np.full(K, only is None)
     for labels, value in (only, True), (without, False):
         if labels is not None:
-            of_file = isinstance(labels, str | os.PathLike)
-            allowed[_of_file(labels, known, names, K) if of_file else _of_sequence(labels, known, K)] = value
+            found = _of_file(labels, known, names, K) if is_path(labels) else _of_sequence(labels, known, K)
+            allowed[found] = value
     if not allowed.any():
         raise SettingsError("`only` and `without` allow no label")
     return allowed

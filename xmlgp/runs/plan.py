@@ -1,14 +1,59 @@
-"""Decide whether a training run starts, resumes or has nothing to do, from the content of its model folder."""
+"""What a user asks of training, and whether a run starts, resumes or has nothing to do in its model folder."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS, check_names
+from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, settings_from
+from xmlgp.recipes import resolve
 from xmlgp.runs.interrupted import InterruptedRun, resume_or_discard
 from xmlgp.settings.fields import Settings, in_words
 
-__all__ = ["RunPlan", "plan_run"]
+__all__ = ["Request", "RunPlan", "plan_run"]
+
+
+class Request(NamedTuple):
+    """A user's request for training; recipes and defaults fill in the rest.
+
+    `chosen` are settings by name, and the `model` if that was chosen, or complete `Settings`, which are taken as they
+    are. `default_model` is that for the format of the data, if the user chooses neither a model nor a recipe.
+    """
+
+    chosen: Mapping | Settings
+    recipe: str | None = None
+    default_model: str | None = None
+
+    def asked(self, dataset):
+        """Return all settings that the user asked for, those of the recipe included, with the model."""
+        if isinstance(self.chosen, Settings):
+            return self.chosen.with_model()
+        if not self.recipe:
+            return self.chosen
+        return resolve(load_catalogue(), self.recipe, dataset.shape, self.chosen)[0].with_model()
+
+    def settings(self, dataset):
+        """Return complete settings for a data set, and messages to the user about their origin."""
+        chosen, notes = self.chosen, []
+        if isinstance(chosen, Settings):
+            return chosen, notes
+        if self.default_model and not self.recipe and "model" not in chosen:
+            chosen = {"model": self.default_model} | chosen
+            if self.default_model != DEFAULT_MODEL:
+                notes.append(f"the model is {self.default_model}, the default for data of this format")
+        settings, entry = resolve(load_catalogue(), self.recipe, dataset.shape, chosen)
+        if entry is not None and self.recipe:
+            notes.append(f"recipe {self.recipe} of the model {settings.model} with its settings for {entry.name}")
+        return settings, notes
+
+    def over(self, folder):
+        """Return the settings of a preprocessed model with those chosen in their place, or None if others are asked."""
+        if self.recipe or isinstance(self.chosen, Settings):
+            return None
+        if self.chosen.get("model", folder.settings.model) != folder.settings.model:
+            return None
+        return settings_from(folder.settings.with_model() | self.chosen, str(folder.path))
 
 
 class RunPlan(NamedTuple):
@@ -20,27 +65,11 @@ class RunPlan(NamedTuple):
 
 
 def plan_run(path, dataset, request, resume, note):
-    """Return the plan of a training run, or None if the model is trained as asked.
+    """Return the plan of a training run into the folder at `path` (Path), or None if the model is trained as asked.
 
-    Parameters
-    ----------
-    path : Path
-        The model folder.
-    dataset : Dataset
-        The training points.
-    request : Request
-    resume : bool, optional
-        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False, None: see
-        `resume_or_discard`.
-    note : callable
-        Receives messages to the user.
-
-    Raises
-    ------
-    SettingsError
-        For settings that are not allowed, or that contradict the run or the model that is to be kept.
-    ModelFolderError
-        If the folder holds an interrupted run that is damaged, or another one that is worth keeping.
+    With `resume` True, an interrupted run is resumed with its settings, and nothing is done if the model is trained as
+    asked; for the rest see `resume_or_discard`. A SettingsError is raised for settings that are not allowed, or that
+    contradict the run or the model that is to be kept.
     """
     folder, notes = _existing_model(path, note), []
     run = None if resume is False else InterruptedRun.read(path)
@@ -50,13 +79,16 @@ def plan_run(path, dataset, request, resume, note):
     elif resume and not run and folder and _is_trained(folder, dataset, request):
         note("already trained; nothing to resume")
         return None
-    elif folder and folder.stage == "preprocessed" and _has_data(folder, dataset) and request.extends(folder.settings):
-        settings = request.settings_over(folder.settings, str(path))
     else:
-        settings, notes = request.settings(dataset)
+        settings = None
+        if folder and folder.stage == "preprocessed" and _has_data(folder, dataset):
+            settings = request.over(folder)
+        if settings is None:
+            settings, notes = request.settings(dataset)
     plan = RunPlan(settings, *resume_or_discard(path, run, dataset.facts, settings, resume, note))
-    unused = settings.unused()
-    notes += [f"{name} has no effect with {unused[name]}" for name in sorted(unused.keys() & set(request.chosen))]
+    if not isinstance(request.chosen, Settings):
+        unused = settings.unused()
+        notes += [f"{name} has no effect with {unused[name]}" for name in sorted(unused.keys() & set(request.chosen))]
     for text in [*notes, *MODELS[settings.model].notes(settings, dataset)]:
         note(text)
     return plan
@@ -73,14 +105,13 @@ def _existing_model(path, note):
 
 
 def _is_trained(folder, dataset, request):
-    """Return whether the model is trained as asked; raise an error if it is trained otherwise."""
+    """Return whether the model is trained as asked; raise an error if it is trained otherwise, or damaged."""
     if folder.stage != "trained":
         return False
     if not _has_data(folder, dataset):
         raise SettingsError(f"{folder.path}: the model was trained on other data; use --no-resume to replace it")
     _check_same(folder.path, "the model", folder.settings, request.asked(dataset))
-    for name in folder.entries(""):
-        folder.array(name)
+    folder.arrays("")
     return True
 
 
@@ -90,12 +121,11 @@ def _has_data(folder, dataset):
 
 def _check_same(path, what, settings, asked):
     """Raise SettingsError if settings are not as asked."""
+    present, names = settings.with_model(), asked
     if asked.get("model", settings.model) == settings.model:
         check_names(asked.keys() - {"model"}, path, settings.model)
-        names = asked
     else:
         names = ["model"]
-    present = settings.with_model()
     for name in names:
         if asked[name] != present[name]:
             was, now = in_words(present[name]), in_words(asked[name])

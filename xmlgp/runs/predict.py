@@ -1,246 +1,185 @@
-"""Predict the labels of many points, on this machine or on a Dask cluster, with the same result to the last digit.
+"""Predict the labels of points, a ranking or those assigned."""
 
-Points are scored in shards of a fixed number of rows, wherever the blocks end that a file is read in. BLAS adds up in
-an order that depends on the shapes of matrices, so only equal shards have equal scores.
-"""
+from __future__ import annotations
 
-import copy
+import contextlib
 import functools
-import hashlib
-import json
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from xmlgp.data.streams import open_output
-from xmlgp.errors import ModelFolderError, UsageError
+from xmlgp.errors import UsageError
+from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
+from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.given import FilePath, Points, check_points, label_of, open_given
+from xmlgp.runs.labels import allowed_labels
+from xmlgp.runs.shards import Scoring, StoredPredictor, score_blocks
+from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.names import Names
-from xmlgp.work import THIS_MACHINE
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.work import THIS_MACHINE, ThisMachine
 
-__all__ = ["ROWS", "Predictions", "StoredPredictor", "predict_blocks"]
+__all__ = ["RANKED", "Predictions", "predict"]
 
-#: Points of a shard: parts of 256 for 16 cores (`xmlgp.prediction.predictor`).
-ROWS = 4096
-
-
-class StoredPredictor:
-    """The predictor of a model, which workers of a cluster open from its folder.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    folder : ModelFolder or None
-        All workers see it under the same path; without it there are none.
-    """
-
-    def __init__(self, predictor, folder):
-        self._predictor = predictor
-        self._place = folder and (os.path.abspath(folder.path), _identity(folder))
-
-    def __getstate__(self):
-        return {"_predictor": None, "_place": self._place}
-
-    @property
-    def predictor(self):
-        """The predictor."""
-        return self._predictor or _opened(*self._place)
+#: Labels of a ranking by default.
+RANKED = 5
 
 
-def _identity(folder):
-    """Return what tells a model from others that the folder may have; tuning does not change it."""
-    facts = [folder.description[name] for name in ("settings", "data", "arrays")]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(path, identity):
-    try:
-        folder, predictor = ModelFolder.read(path, lambda folder: (folder, open_predictor(folder)))
-    except ModelFolderError as error:
-        # The command has read the model.
-        raise OSError(str(error)) from None
-    if _identity(folder) != identity:
-        raise OSError(f"{path}: this is another model than the one to predict with")
-    return predictor
-
-
-class _Scoring(NamedTuple):
-    """What all shards share: how labels are chosen and scored, see `predict_blocks`."""
-
-    stored: StoredPredictor
-    rule: AssignmentRule
-    output: str | None
-    with_std: bool
-    memory: int
-    calibrated: bool
-    allowed: np.ndarray | None
-
-    def opened(self):
-        predictor = self.stored.predictor
-        if not self.calibrated:
-            predictor = copy.copy(predictor)
-            predictor.calibration = None
-        return predictor if self.allowed is None else RestrictedPredictor(predictor, self.allowed), self
-
-
-def predict_blocks(
-    stored,
-    blocks,
-    rule,
-    output=None,
+def predict(
+    model: FilePath | TrainedModel,
+    data: Points,
     *,
-    with_std=False,
-    memory=MEMORY,
-    calibrated=True,
-    allowed=None,
-    work=THIS_MACHINE,
-):
-    """Yield the labels of points, a chunk of points at a time, in the order of the points.
+    k: int | str | None = None,
+    threshold: float | None = None,
+    limit: int | None = None,
+    assign: bool = False,
+    output: str | None = None,
+    calibrated: bool = True,
+    only: FilePath | Sequence[str | int] | None = None,
+    without: FilePath | Sequence[str | int] | None = None,
+    explain: int | None = None,
+    with_std: bool = False,
+    memory: int = MEMORY,
+    corpus: CorpusOptions = NO_OPTIONS,
+    progress: Callable = silent,
+    note: Callable[[str], object] = ignore,
+    work: ThisMachine = THIS_MACHINE,
+) -> Predictions:
+    """Return the labels of points, a ranking or those assigned.
+
+    With k, every point has as many labels, a ranking. A threshold assigns the labels with at least this score, a limit
+    at most so many, `assign` those of the highest expected F1. Without any of these, the threshold and the limit that
+    `tune` chose apply, and without them the 5 best labels are listed.
 
     Parameters
     ----------
-    stored : StoredPredictor
-    blocks : iterable of (sequence, csr_array)
-        The identifiers of consecutive points, and their features as read.
-    rule : AssignmentRule
+    model : path or TrainedModel
+    data : path, matrix N×D, list of str or Dataset
+        A path as for `xmlgp predict`. It is read when the labels are asked for.
+    k : int or "all", optional
+    threshold : float, optional
+    limit : int, optional
+    assign : bool
     output : str, optional
-        The scores, see `Predictor.top`.
-    with_std : bool
-        Whether the scores have standard deviations.
-    memory : int
-        Megabytes that scoring may take, on each thread of a cluster, besides the model.
+        "probability" or "utility", by which labels are ranked. Default: as the model was trained for.
     calibrated : bool
-        Whether probabilities are calibrated if the model has a calibration.
-    allowed : ndarray of bool, K, optional
-        The labels that are considered; all by default.
-    work : ThisMachine or DaskCluster
-        Scores shards of points. A few of them are in memory, however many points there are.
+        Whether probabilities are calibrated.
+    only, without : path or list of (str or int), optional
+        The labels that are considered, and those that are left out: a file with a label a line, or their names or
+        numbers.
+    explain : int, optional
+        The number of features that speak for each label, and against it, to list.
+    with_std : bool
+        Whether scores have standard deviations.
+    memory : int
+        Megabytes that scoring may take besides the model.
+    corpus, progress, note, work
+        As for `train`.
 
-    Yields
-    ------
-    identifiers : list
-    features : csr_array
-    scores : Scores
+    Returns
+    -------
+    Predictions
+        Iterate over it, or call its `matrix` or `write`.
 
     Raises
     ------
+    UsageError
+        For arguments that contradict each other.
+    ModelFolderError
+        As for `load`.
     SettingsError
-        If the points do not have the model's number of features.
-    NumericalError
-        If a score is not finite.
-    ClusterError
-        If a cluster is lost, or a worker cannot read the model.
+        If the model cannot explain, or no label is allowed.
     """
-    waiting = deque()
-
-    def shards():
-        for identifiers, features in _shards(blocks):
-            waiting.append((identifiers, features))
-            yield (features,)
-
-    scoring = _Scoring(stored, rule, output, with_std, memory, calibrated, allowed)
-    for chunks in work.map(_assigned, shards(), scoring):
-        identifiers, features = waiting.popleft()
-        place = 0
-        for scores in chunks:
-            scores = Scores(*scores)
-            rows = slice(place, place + scores.N)
-            yield identifiers[rows], features[rows], scores
-            place += scores.N
-
-
-def _assigned(shared, features):
-    """Return the fields of the `Scores` of points, a chunk at a time."""
-    ranker, how = shared
-    chunks = assign(ranker, features, how.rule, how.output, how.with_std, how.memory)
-    return [(chunk.indptr, chunk.labels, chunk.scores, chunk.K, chunk.std) for chunk in chunks]
-
-
-def _shards(blocks):
-    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer."""
-    identifiers, parts, count = [], [], 0
-    for names, features in blocks:
-        start = 0
-        while start < len(names):
-            stop = min(len(names), start + ROWS - count)
-            identifiers += names[start:stop]
-            parts.append(features[start:stop])
-            count += stop - start
-            start = stop
-            if count == ROWS:
-                yield identifiers, _stacked(parts)
-                identifiers, parts, count = [], [], 0
-    if count:
-        yield identifiers, _stacked(parts)
+    if k is not None and (threshold is not None or limit or assign):
+        raise UsageError("k is for rankings; with a threshold or assign, the limit gives at most so many labels.")
+    if assign and threshold is not None:
+        raise UsageError("assign and threshold exclude each other.")
+    if assign and output == "utility":
+        raise UsageError("assign needs probabilities, not utilities.")
+    model = opened(model)
+    predictor = model.predictor
+    if explain:
+        predictor.check_explainable()
+    uncalibrated = not calibrated and predictor.calibration is not None
+    output = "probability" if assign else output or predictor.default_output
+    if not calibrated and not (uncalibrated and output == "probability"):
+        note("utilities are not calibrated anyway" if uncalibrated else f"{model} has no calibration to leave out")
+    if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
+        raise UsageError(f"the threshold {threshold:g} is not a probability from 0 to 1.")
+    if k is not None:
+        rule = AssignmentRule(limit=None if k == "all" else int(k))
+    elif threshold is None and limit is None and not assign:
+        rule = _default_rule(model, output, uncalibrated, note)
+    else:
+        rule = AssignmentRule(threshold, limit, assign)
+    allowed = allowed_labels(only, without, predictor.label_count, model.names.labels)
+    stored = StoredPredictor(predictor, _folder_for(model, work))
+    scoring = Scoring(stored, rule, output, with_std, memory, calibrated, allowed)
+    return Predictions(model, data, scoring, explain, corpus, progress, note, work)
 
 
-def _stacked(parts):
-    # Some versions of SciPy return a matrix.
-    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
+def _default_rule(model, output, uncalibrated, note):
+    """Return the tuned rule if there is one for this output, otherwise a ranking."""
+    tuned = model.tuned
+    if tuned is None:
+        return AssignmentRule(limit=RANKED)
+    if tuned.output != output or (uncalibrated and output == "probability"):
+        of = f"the output {tuned.output}" if tuned.output != output else "calibrated probabilities"
+        note(f"{model} is tuned for {of}; listing the {RANKED} best labels")
+        return AssignmentRule(limit=RANKED)
+    note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; k ranks labels instead")
+    return tuned.rule
+
+
+def _folder_for(model, work):
+    """Return the folder from which the workers of a cluster open a model; None on this machine."""
+    if model.folder or not work.is_cluster:
+        return model.folder
+    path = work.new_folder()
+    model.save(path)
+    return ModelFolder(path)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The labels of points with their scores, which are computed whenever they are asked for.
+    """The labels of points with their scores, which are computed whenever they are asked for; `predict` returns one.
 
     It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first. A
     label is its name, or its number if the model has no names. With standard deviations, a label also has `std`; with
     an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
-
-    Attributes
-    ----------
-    stored : StoredPredictor
-    names : Names
-        Of the model.
-    source : callable
-        Returns a context manager with the points, `Rows` or `Texts` of `xmlgp.text.points`.
-    label : str
-        What the points are called in messages.
-    rule : AssignmentRule
-    output : str
-        What the scores are: "probability" or "utility".
-    explain : int or None
-        Features for and against each label.
-    options : dict
-        Of `predict_blocks`.
-    progress, note : callable
     """
 
-    stored: StoredPredictor
-    names: Names
-    source: Callable
-    label: str
-    rule: AssignmentRule
-    output: str
-    explain: int | None
-    options: dict
-    progress: Callable = silent
-    note: Callable = ignore
+    _model: TrainedModel
+    _data: Points
+    _scoring: Scoring
+    _explain: int | None
+    _corpus: CorpusOptions
+    _progress: Callable
+    _note: Callable
+    _work: ThisMachine
 
     def __iter__(self) -> Iterator[dict]:
-        with self.source() as points:
-            yield from label_records(self._scored(points, None), *self._form())
+        with self._points() as points:
+            yield from label_records(self._scored(points), *self._form())
+
+    def blocks(self) -> Iterator[tuple[list, csr_array, Scores]]:
+        """Yield the identifiers, the features and the scores of points, some points at a time."""
+        with self._points() as points:
+            yield from self._scored(points)
 
     def matrix(self) -> csr_array:
         """Return the scores of the labels as a matrix, N×K; labels that are not listed are not stored."""
-        K = self.stored.predictor.label_count
-        with self.source() as points:
-            blocks = [scores for *_, scores in self._scored(points, None)]
-        return Scores.stack(blocks).matrix if blocks else csr_array((0, K))
+        blocks = [scores for *_, scores in self.blocks()]
+        return Scores.stack(blocks).matrix if blocks else csr_array((0, self._model.data["K"]))
 
-    def write(self, out: str | os.PathLike = "-", format: str | None = None) -> None:
+    def write(self, out: FilePath = "-", format: str | None = None) -> None:
         """Write a file, or standard output.
 
         Parameters
@@ -258,35 +197,43 @@ class Predictions:
         """
         out = os.fspath(out)
         format = format or format_of(out)
-        if self.explain and format == "scores":
+        if self._explain and format == "scores":
             raise UsageError("an explanation needs the format jsonl, tsv or csv")
-        with self.source() as points:
-            format = format or ("jsonl" if points.is_text or self.explain else "scores")
+        with self._points() as points:
+            format = format or ("jsonl" if points.is_text or self._explain else "scores")
             # The number of points comes first in a scores file.
             N = points.count() if format == "scores" or not points.is_text else None
             with open_output(out) as stream:
                 scored = self._scored(points, N)
                 if format == "scores":
-                    write_scores(stream, N, self.stored.predictor.label_count, (scores for *_, scores in scored))
+                    write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored))
                 else:
                     write_labels(stream, format, scored, *self._form())
 
+    @contextlib.contextmanager
+    def _points(self):
+        """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
+        model, name = self._model, label_of(self._data)
+        with open_given(self._data, None, model, self._corpus, False, self._note) as points:
+            check_points(points, model, self._data)
+            K = model.data["K"]
+            if not points.is_text and points.K not in (0, K):
+                self._note(f"{name} has {counted(points.K, 'label')}, but the model was trained on {K}")
+            yield points
+
     def _form(self):
         """Return what the functions of `label_files` need besides the scores."""
-        explain = None
-        if self.explain:
-            explain = functools.partial(explain_labels, self.stored.predictor, self.names.features, self.explain)
-        return self.names.labels, self.output, self.options["with_std"], explain
+        explain, names = None, self._model.names
+        if self._explain:
+            explain = functools.partial(explain_labels, self._model.predictor, names.features, self._explain)
+        return names.labels, self._scoring.output, self._scoring.with_std, explain
 
-    def _scored(self, points, N):
+    def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())
-        with self.progress("predict", N, " points") as bar:
-            for identifiers, features, scores in predict_blocks(
-                self.stored, blocks, self.rule, self.output, **self.options
-            ):
+        with self._progress("predict", N, " points") as bar:
+            for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work):
                 yield identifiers, features, scores
                 bar.update(scores.N)
         if points.without_words:
-            count = points.without_words
-            documents = "1 document has" if count == 1 else f"{count} documents have"
-            self.note(f"{self.label}: {documents} no word that the model knows")
+            documents = "document has" if points.without_words == 1 else "documents have"
+            self._note(f"{label_of(self._data)}: {points.without_words} {documents} no word that the model knows")

@@ -1,54 +1,73 @@
-"""Tune how many labels a trained model assigns, and store that in its folder."""
+"""Tune how many labels a trained model assigns."""
 
-from xmlgp.errors import ModelFolderError
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.prediction.tuning import tune
-from xmlgp.runs.stored import open_predictor
-from xmlgp.runtime.progress import silent
+from __future__ import annotations
 
-__all__ = ["tune_model"]
+from collections.abc import Callable
+
+from xmlgp.errors import SettingsError
+from xmlgp.prediction.tuning import Tuned
+from xmlgp.prediction.tuning import tune as tune_predictor
+from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points, label_of
+from xmlgp.runs.trained_model import TrainedModel, held
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+
+__all__ = ["tune"]
 
 
-def tune_model(dataset, path, metric, progress=silent):
-    """Choose the threshold and the limit of highest F1, and store them in the model folder.
+def tune(
+    model: FilePath | TrainedModel,
+    data: Points,
+    *,
+    labels: Labels | None = None,
+    metric: str = "f1-micro",
+    output: str | None = None,
+    corpus: CorpusOptions = NO_OPTIONS,
+    cache: bool = True,
+    progress: Callable = silent,
+    note: Callable[[str], object] = ignore,
+) -> Tuned:
+    """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
     Training into the folder again drops them. Besides scoring, this takes about 5 KB of memory per point.
 
     Parameters
     ----------
-    dataset : Dataset
-        Points with known labels that the model was not trained on.
-    path : path
-        The folder of a trained model.
+    model : path or TrainedModel
+        Its folder stores what is chosen, if it has one.
+    data : path, matrix N×D, list of str or Dataset
+        Points that the model was not trained on; a path as for `xmlgp tune`.
+    labels : matrix N×K or list of list of str, optional
+        Of points that are a matrix or texts.
     metric : str
-        One of `xmlgp.prediction.tuning.METRICS`.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    ModelFolder
-        With `tuned`, for scores of the model's default output.
+        "f1-micro", F1 over all pairs of point and label; "f1-macro", the mean over labels; "f1-point", over points.
+    output : str, optional
+        The scores that the threshold is for, as for `predict`.
+    corpus, cache, progress, note
+        As for `train`.
 
     Raises
     ------
     SettingsError
-        If the points do not have the model's numbers of features and labels, or no point has a label.
+        If the points do not fit the model, no point has a label, or the model has one label.
     ModelFolderError
-        If there is no trained model, it has one label, or another process is writing the folder.
-    NumericalError
-        If a score is not finite.
-    OSError
-        If the folder cannot be written; it is unchanged.
+        As for `load`, or if another process is writing the folder.
     """
-    if not ModelFolder.exists(path):
-        # A lock would create the folder.
-        raise ModelFolderError(f"{path}: there is no model here (no model.json)")
-    with lock_model_folder(path):
-        folder = ModelFolder(path)
-        predictor = open_predictor(folder)
-        if predictor.label_count == 1:
-            raise ModelFolderError(f"{path}: the model has one label, so there is no number of labels to tune")
-        folder.write_tuned(tune(predictor, dataset.features, dataset.labels, metric, progress=progress))
-    return folder
+    with held(model) as known:
+        if known.data["K"] == 1:
+            where = f"{known}: " if known.folder else ""
+            raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
+        points = known_points(data, labels, "validation", known.names, corpus, cache, progress)
+        if points.fingerprint == known.data["fingerprint"]:
+            note(
+                f"{label_of(data)} has the points that {model} was trained on; held-out points give a better threshold"
+            )
+        try:
+            tuned = tune_predictor(known.predictor, points.features, points.labels, metric, output, progress)
+        except SettingsError as error:
+            raise SettingsError(f"{data}: {error}" if is_path(data) else str(error)) from None
+        if known.folder:
+            known.folder.write_tuned(tuned)
+    if isinstance(model, TrainedModel):
+        model.tuned = tuned
+    return tuned

@@ -1,0 +1,148 @@
+"""Make the page about a model on points whose labels are known."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from xmlgp.data.locate import locate
+from xmlgp.data.names import read_label_names
+from xmlgp.data.streams import open_output
+from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.model import counted
+from xmlgp.runs.evaluate import check_label_count
+from xmlgp.runs.given import FilePath, Labels, Points, check_points, is_path, known_points, label_of, open_given
+from xmlgp.runs.trained_model import TrainedModel, opened
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.points import read_known_data
+
+__all__ = ["report"]
+
+
+def report(
+    model: FilePath | TrainedModel,
+    data: Points,
+    out: FilePath | None = None,
+    *,
+    labels: Labels | None = None,
+    train: Points | None = None,
+    label_names: FilePath | Sequence[str] | None = None,
+    title: str | None = None,
+    seed: int = 0,
+    corpus: CorpusOptions = NO_OPTIONS,
+    cache: bool = True,
+    progress: Callable = silent,
+    note: Callable[[str], object] = ignore,
+) -> str:
+    """Return an HTML page about how a model does on points whose labels are known, and write it if asked.
+
+    Parameters
+    ----------
+    model : path or TrainedModel
+    data : path, matrix N×D, list of str or Dataset
+        A path as for `xmlgp report`.
+    out : path, optional
+        Where to write the page; `-` for standard output.
+    labels : matrix N×K or list of list of str, optional
+        Of points that are a matrix or texts.
+    train : path or Dataset, optional
+        The training points. Default: those beside `data`, if the model was trained on them.
+    label_names : path or list of str, optional
+        K names, or a file with a name a line. Default: those of the model.
+    title : str, optional
+    seed : int
+        Of the sample of documents.
+    corpus, cache, progress, note
+        As for `train`.
+
+    Raises
+    ------
+    SettingsError
+        If the model has one label, the points do not fit it, or no point has a true label.
+    XmlgpError
+        If Jinja2 is not installed.
+    """
+    from xmlgp.reporting.report import check_available, make_report
+
+    check_available()
+    model = opened(model)
+    K = model.data["K"]
+    if K < 2:
+        raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
+    name = locate(os.fspath(data), "test") if is_path(data) else label_of(data)
+    names = read_label_names(label_names, K) if is_path(label_names) else label_names
+    with open_output(out) if out is not None else contextlib.nullcontext() as stream:
+        training = _training_data_of(model, train, data, corpus, cache, progress, note)
+        counts = None if training is None else np.bincount(training.labels.indices, minlength=K)
+
+        def blocks():
+            with open_given(data, labels, model, corpus, True, note) as points:
+                check_points(points, model, data)
+                if points.K != K:
+                    has = f"{label_of(data)} has {counted(points.K, 'label')}"
+                    raise SettingsError(f"{has}, but the model was trained on {K}")
+                for block in points.blocks():
+                    yield block.points, block.texts, block.ids
+
+        page = make_report(
+            model.predictor,
+            blocks(),
+            title=title or (model.folder.path.resolve().name if model.folder else "Model"),
+            facts=_facts(model, name, training),
+            names=names or model.names.labels,
+            feature_names=model.names.features,
+            tuned=model.tuned,
+            counts=counts,
+            propensities=None if training is None else _propensities(training, counts, note),
+            seed=seed,
+            progress=progress,
+            note=note,
+        )
+        if stream:
+            stream.write(page.encode())
+    return page
+
+
+def _training_data_of(model, train, data, corpus, cache, progress, note):
+    """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
+    if train is not None:
+        training = known_points(train, None, "train", model.names, corpus, cache, progress)
+        check_label_count(label_of(train, "the training data"), training.K, model.data["K"], str(model))
+        return training
+    file = None
+    if is_path(data) and os.path.isdir(data):
+        # A folder may well have test data only.
+        with contextlib.suppress(XmlgpError):
+            file = locate(os.fspath(data), "train")
+    if file is not None:
+        training = read_known_data(file, "train", model.names, NO_OPTIONS, cache, progress)
+        if training.fingerprint == model.data["fingerprint"]:
+            return training
+        note(f"{model} was not trained on {file}; --train names its training data")
+    note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
+    return None
+
+
+def _propensities(training, counts, note):
+    """Return the propensities of the labels, or None if there are too few training points for them."""
+    try:
+        return estimate_propensities(counts, training.N, training.D).values
+    except SettingsError as error:
+        note(f"There is no PSP: {error}")
+        return None
+
+
+def _facts(model, name, training):
+    facts = [("Model", f"{model} ({model.settings.model})"), ("Test data", "standard input" if name == "-" else name)]
+    facts.append(("Training documents", f"{model.data['N']:,}"))
+    if training is not None:
+        unseen = training.K - len(np.unique(training.labels.indices))
+        facts.append(("Labels that no training document has", f"{unseen:,}"))
+    if model.folder:
+        facts.append(("Written by", model.folder.description["written_by"]))
+    return facts

@@ -1,0 +1,263 @@
+"""A trained model, in memory or in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xmlgp.errors import ModelFolderError
+from xmlgp.model_folder.description import plain_classes
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.models import MODELS
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.tuning import Tuned
+from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.runs.given import FilePath, Points
+from xmlgp.runs.interrupted import protected_arrays, readable_run
+from xmlgp.settings.fields import Settings
+from xmlgp.text.names import Names
+
+if TYPE_CHECKING:
+    from xmlgp.runs.predict import Predictions
+
+__all__ = [
+    "TrainedModel",
+    "held",
+    "load",
+    "named_arrays",
+    "open_model",
+    "open_predictor",
+    "open_topics",
+    "opened",
+    "preprocessed_from",
+    "stored_preprocessing",
+]
+
+
+@dataclass(eq=False)
+class TrainedModel:
+    """A trained model, in a folder or in memory; `train`, `learn` and `load` return one.
+
+    Attributes
+    ----------
+    settings : Settings
+    data : dict
+        Facts of the points that it knows: N, D, K, fingerprint.
+    preprocessed : Preprocessed
+    parameters : dict of str to ndarray
+        As described in docs/model-folder.md; those of a folder are read-only and mapped into memory.
+    history : list of dict
+        For each epoch `epoch`, the model's objective and `seconds`.
+    names : Names
+        Of labels and features, and what maps text to features; each may be None.
+    tuned : Tuned or None
+        What `tune` chose, and for which scores.
+    learned : list of dict
+        What each `learn` added: `N` points, `D` features and `K` labels, their `fingerprint` and `history`.
+    classes : ndarray or None
+        The two classes that `GPCClassifier` was fitted to.
+    folder : ModelFolder or None
+    predictor : Predictor
+    """
+
+    settings: Settings
+    data: dict[str, Any]
+    preprocessed: Preprocessed
+    parameters: dict[str, np.ndarray]
+    history: list[dict[str, Any]]
+    names: Names = Names()
+    tuned: Tuned | None = None
+    learned: list[dict[str, Any]] = field(default_factory=list)
+    classes: np.ndarray | None = None
+    folder: ModelFolder | None = None
+
+    @functools.cached_property
+    def predictor(self) -> Predictor:
+        """Scores points with this model."""
+        predictor = MODELS[self.settings.model].predictor
+        return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
+
+    def predict(self, data: Points, **options: Any) -> Predictions:
+        """Return the labels of points; see `xmlgp.predict`."""
+        # That module imports this one.
+        from xmlgp.runs.predict import predict
+
+        return predict(self, data, **options)
+
+    def explain(self, data: Points, words: int = 3, k: int = 5, **options: Any) -> list[dict[str, Any]]:
+        """Return the k best labels of each point, with the features that speak most for and against each.
+
+        Parameters
+        ----------
+        data : path, matrix N×D or list of str
+        words, k : int
+            The number of features of each kind, and of labels.
+        **options
+            Of `xmlgp.predict`.
+        """
+        return list(self.predict(data, k=k, explain=words, **options))
+
+    def save(self, path: FilePath) -> None:
+        """Write the model into a folder, for `load` and all commands.
+
+        A model in it is replaced as a whole; an interrupted run stays.
+
+        Parameters
+        ----------
+        path : path
+            Created if missing.
+
+        Raises
+        ------
+        SettingsError
+            If the folder cannot hold the names of two classes.
+        ModelFolderError
+            If the path is one of a file, or another process is writing the folder.
+        OSError
+            If the folder cannot be written; its earlier content stays.
+        """
+        with lock_model_folder(path):
+            self.write(path)
+
+    def write(self, path, keep=None, **facts):
+        """Write into a locked folder, and return it; it has the arrays of the entries `keep` already."""
+        arrays = named_arrays(self.preprocessed) | {f"parameters.{name}": v for name, v in self.parameters.items()}
+        keep = keep or {}
+        if self.learned:
+            facts["learned"] = self.learned
+        if self.tuned:
+            facts["tuned"] = self.tuned._asdict()
+        if self.classes is not None:
+            facts["classes"] = plain_classes(self.classes)
+        return ModelFolder.write(
+            path,
+            settings=self.settings,
+            stage="trained",
+            data=self.data,
+            arrays={name: array for name, array in arrays.items() if name not in keep},
+            keep=keep,
+            protected=protected_arrays(path),
+            history=self.history,
+            names=self.names,
+            **facts,
+        )
+
+    def __str__(self) -> str:
+        return str(self.folder.path) if self.folder else "the model"
+
+
+def load(path: FilePath) -> TrainedModel:
+    """Return the model in a folder.
+
+    The folder is not trusted: it holds no code, and its content is checked.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    ModelFolderError
+        If there is no model, or it is not trained yet, damaged or of another version.
+    """
+    try:
+        return ModelFolder.read(path, open_model)
+    except ModelFolderError as error:
+        if readable_run(path) is None:
+            raise
+        command = shlex.join(["xmlgp", "show", os.fspath(path)])
+        raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
+
+
+def opened(model: FilePath | TrainedModel) -> TrainedModel:
+    """Return a model given as such or by its path."""
+    return model if isinstance(model, TrainedModel) else load(model)
+
+
+@contextlib.contextmanager
+def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
+    """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
+    if not isinstance(model, TrainedModel):
+        path = model
+    elif model.folder:
+        path = model.folder.path
+    else:
+        yield model
+        return
+    # The lock would create a folder.
+    ModelFolder(path)
+    with lock_model_folder(path):
+        yield open_model(ModelFolder(path))
+
+
+def open_model(folder):
+    """Return the trained model in a folder (`TrainedModel`), whose arrays have been checked.
+
+    With `ModelFolder.read(path, open_model)` all arrays are of one model, even while another replaces it. A
+    ModelFolderError is raised if the model is not trained yet, or damaged.
+    """
+    preprocessed, parameters, predictor = _checked(folder)
+    about, classes = folder.description, folder.classes and np.array(folder.classes)
+    arrays = preprocessed, parameters, about["history"]
+    more = folder.names, folder.tuned, about.get("learned", []), classes, folder
+    model = TrainedModel(folder.settings, about["data"], *arrays, *more)
+    model.predictor = predictor
+    return model
+
+
+def open_predictor(folder):
+    """Return the predictor of the model in a folder; its names, which may be many, are not read. See `open_model`."""
+    return _checked(folder)[-1]
+
+
+def _checked(folder):
+    """Return the `Preprocessed`, the parameters and the predictor of the untrusted model in a folder."""
+    if folder.stage != "trained":
+        raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
+    D, K = (folder.description["data"][name] for name in "DK")
+    preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+    predictor = MODELS[folder.settings.model].predictor
+    found = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
+    if found is None:
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
+    return preprocessed, parameters, found
+
+
+def open_topics(folder, top=5):
+    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels.
+
+    A ModelFolderError is raised as by `open_model`, and if the model has no topics.
+    """
+    name = folder.description["model"]
+    if MODELS[name].topics is None:
+        with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
+        raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
+    return MODELS[name].topics(_checked(folder)[1], top)
+
+
+def stored_preprocessing(folder):
+    """Return the `Preprocessed` of a folder; ModelFolderError if arrays are damaged or do not fit the settings."""
+    return preprocessed_from(
+        folder.path, folder.settings, folder.description["data"]["D"], folder.arrays("preprocess.")
+    )
+
+
+def preprocessed_from(path, settings, D, arrays):
+    """Return the `Preprocessed` of arrays that the model folder at `path` has, by their names without the prefix."""
+    try:
+        return Preprocessed.from_arrays(arrays, settings, D)
+    except ValueError:
+        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
+
+
+def named_arrays(preprocessed):
+    """Return the arrays of a `Preprocessed` by the names that a model folder has for them."""
+    return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}
