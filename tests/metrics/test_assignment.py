@@ -48,12 +48,6 @@ def test_any_stored_score_is_an_assigned_label_in_any_order():
     ]
 
 
-def test_all_measures_are_zero_if_nothing_is_assigned_and_one_if_all_is_right():
-    truth = csr_array(np.array([[True, False], [False, False]]))
-    assert set(evaluate_assignment(csr_array((2, 2), dtype=bool), truth).values()) == {0}
-    assert set(evaluate_assignment(truth, truth).values()) == {1}
-
-
 def test_what_cannot_be_evaluated_is_refused():
     truth = csr_array(np.eye(3, dtype=bool))
     with pytest.raises(SettingsError, match="the scores are 3×2, the true labels 3×3"):

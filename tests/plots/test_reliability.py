@@ -71,10 +71,8 @@ def test_groups_have_their_frequencies_and_probabilities(drawn):
     assert probability.get_xydata().tolist() == [[0, 0.25], [2, 0.4]]
     assert (frequency.get_linestyle(), probability.get_linestyle()) == ("-", "--")
     assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "2-3"]
-
-
-def test_of_many_groups_some_are_named(drawn):
-    curve = ReliabilityCurve([str(rank + 1) for rank in range(300)], np.ones((3, 300)))
-    plot_reliability_by_group({"model": curve}, io.BytesIO(), "rank")
-    names = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
+    # Of many groups some are named.
+    ranks = ReliabilityCurve([str(rank + 1) for rank in range(300)], np.ones((3, 300)))
+    plot_reliability_by_group({"model": ranks}, io.BytesIO(), "rank")
+    names = [label.get_text() for label in drawn[1].axes[0].get_xticklabels()]
     assert (len(names), names[0], names[-1]) == (20, "1", "300")

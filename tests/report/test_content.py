@@ -169,16 +169,14 @@ def test_many_labels_give_fifteen_best_and_fifteen_worst():
     assert len(content.confusions) == 20
 
 
-def test_no_true_label():
-    evidence = Evidence(2)
-    evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
-    with pytest.raises(
-        SettingsError, match="no document of the test data has a true label, so there is nothing to report"
-    ):
-        make_content(evidence, title="t")
-
-
 @pytest.mark.parametrize("name", ["names", "counts", "propensities"])
 def test_facts_of_another_number_of_labels(name):
     with pytest.raises(SettingsError, match=f"there are {name} of 3 labels, but scores of 4"):
         small(**{name: np.ones(3)})
+
+
+def test_no_true_label():
+    evidence = Evidence(2)
+    evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
+    with pytest.raises(SettingsError, match="no document of the test data has a true label"):
+        make_content(evidence, title="t")

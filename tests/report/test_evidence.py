@@ -108,19 +108,15 @@ def test_another_seed_gives_another_sample():
 
 
 def test_five_to_ten_labels_are_shown():
-    p = np.tile(np.linspace(1, 0, 15), (2, 1))
-    sample = gathered(p, labels_of([{0}, {0}], 15), rule=AssignmentRule(None, 2)).sample
-    assert [len(point.shown.labels) for point in sample] == [5, 5]
-    sample = gathered(p, labels_of([{0}, {0}], 15), rule=AssignmentRule(None, 12)).sample
-    assert [len(point.shown.labels) for point in sample] == [10, 10]
+    p, labels = np.tile(np.linspace(1, 0, 15), (2, 1)), labels_of([{0}, {0}], 15)
+    for limit, shown in (2, 5), (7, 7), (12, 10):
+        sample = gathered(p, labels, rule=AssignmentRule(None, limit)).sample
+        assert [len(point.shown.labels) for point in sample] == [shown, shown]
 
 
 @pytest.mark.parametrize("value", [1.5, np.nan])
-def test_scores_that_are_no_probabilities(value):
+def test_scores_that_are_no_probabilities_or_of_other_labels(value):
     with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):
         Evidence(2, AssignmentRule(0.5)).add(ranked([[value, 0.5]]), labels_of([{0}], 2))
-
-
-def test_labels_of_another_shape():
     with pytest.raises(SettingsError, match="scores of 1 points and 2 labels, but 1 points with 3 true labels"):
         Evidence(2).add(ranked([[0.9, 0.5]]), labels_of([{0}], 3))
