@@ -23,22 +23,10 @@ def evaluate_assignment(assigned, labels):
     On the remaining labels or points, scikit-learn has the same values with its averages `micro`, `macro` and
     `samples`.
 
-    Parameters
-    ----------
-    assigned : csr_array, N×K
-        Every stored element is an assigned label, whatever its value; at most one per point and label.
-    labels : csr_array of bool, N×K
-        The true labels.
-
-    Returns
-    -------
-    dict of str to float
-        `precision_micro`, `recall_micro`, `F1_micro`, `precision_macro`, … and `precision_point`, …, from 0 to 1.
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree or no point has a true label.
+    Every stored element of `assigned`, a csr_array, N×K, is an assigned label, whatever its value, at most one per
+    point and label; the true labels are a csr_array of bool, N×K. The result has `precision_micro`, `recall_micro`,
+    `F1_micro`, `precision_macro` and so on. SettingsError is raised if the shapes disagree or no point has a true
+    label.
     """
     check_shapes(assigned, labels)
     if not labels.nnz:

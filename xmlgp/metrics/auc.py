@@ -19,26 +19,11 @@ def multilabel_roc_auc(scores, labels):
 
         1/(P M) Σ_{i positive, j negative} [s_i > s_j] + ½ [s_i = s_j].
 
-    Entries without a score are equal to each other and below every score, including −∞.
-
-    Parameters
-    ----------
-    scores : csr_array of float, N×K
-        The listed scores; a stored score of 0 is listed.
-    labels : csr_array of bool, N×K
-        The true labels.
-
-    Returns
-    -------
-    dict of str to float
-        From 0 to 1: `AUC_micro`, the area of all N·K entries; `AUC_macro`, the mean over labels of the area of the
-        label's N entries; `AUC_instance`, the mean over points of the area of the point's K entries. Labels and points
-        without positives or without negatives are left out of the means.
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree, a score is NaN, or no label or no point has both positives and negatives.
+    Scores, N×K, that are not stored are equal to each other and below every score, including −∞. The true labels are a
+    csr_array of bool, N×K. The result has `AUC_micro`, the area of all N·K entries, `AUC_macro`, the mean over labels
+    of the area of the label's N entries, and `AUC_instance`, the mean over points of the area of the point's K entries.
+    Labels and points without positives or without negatives are left out of the means. SettingsError is raised if the
+    shapes disagree, a score is NaN, or no label or no point has both positives and negatives.
     """
     check_shapes(scores, labels)
     if np.isnan(scores.data).any():
@@ -76,9 +61,8 @@ def roc_auc(scores, true):
 def _areas(groups, ranks, true, groups_of_positives, size):
     """Return the area of each group of entries that has positives and negatives.
 
-    Of each of the n listed entries there are the group, the rank of its score, equal for equal scores, and whether it
-    is true. `groups_of_positives` has the group of each positive, listed or not, and `size` the entries of a group,
-    listed or not.
+    Of each listed entry there are the group, the rank of its score, equal for equal scores, and whether it is true.
+    Listed or not, `groups_of_positives` has the group of each positive, and `size` is the number of entries of a group.
     """
     present, n_positive = np.unique(groups_of_positives.astype(np.int64), return_counts=True)
     # Keys sort by group, then by score. There are at most 2^31 groups, so keys do not overflow.

@@ -34,32 +34,13 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     and the sum over the points, divided by the same sum for the best possible ranking, of
 
     - Σ_{l≤k} hit_l / p_l for PSP@k,
-    - Σ_{l≤k} hit_l / (p_l log2(l + 1)) for PSnDCG@k.
+    - Σ_{l≤k} hit_l / (p_l log2(l + 1)) for PSnDCG@k,
 
-    Scores missing from the first k count as misses. Labels with equal scores are ranked by number, the lower first.
+    all in percent. Labels that are not stored in `scores`, a csr_array, N×K, count as misses; those with equal scores
+    are ranked by number, the lower first. The true labels are a csr_array of bool, N×K. Without propensities, K (see
+    `xmlgp.metrics.propensity`), the propensity-scored measures are left out. SettingsError is raised if the shapes
+    disagree or no point has a label.
 
-    Parameters
-    ----------
-    scores : csr_array of float, N×K
-        Scores of the predicted labels; a stored score of 0 is predicted, a label that is not stored is not.
-    labels : csr_array of bool, N×K
-        The true labels.
-    ks : sequence of int
-    propensities : ndarray of float, K, optional
-        See `xmlgp.metrics.propensity`. Without them the propensity-scored measures are left out.
-
-    Returns
-    -------
-    dict of str to float
-        `P@1`, `P@3`, …, `nDCG@1`, … in percent.
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree or no point has a label.
-
-    Notes
-    -----
     The conventions are those of the repository's scripts `precision_k`, `nDCG_k`, `precision_wt_k` and `nDCG_wt_k`
     (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
     number of labels before summing, and then differ for points with fewer than k labels.

@@ -18,15 +18,8 @@ _LISTED = (16, MAX_STREAMED)
 class AssignmentRule(NamedTuple):
     """How many of its best labels are assigned to a point.
 
-    Attributes
-    ----------
-    threshold : float, optional
-        Labels with at least this score are assigned.
-    limit : int, optional
-        At most so many labels are assigned to a point.
-    expected_f1 : bool
-        Whether the labels with the highest expected F1 of the point are assigned, see `highest_expected_f1`. This needs
-        probabilities, and no threshold.
+    These are the labels with at least the score `threshold`, or, if `expected_f1`, those with the highest expected F1
+    of the point, see `highest_expected_f1`, which needs probabilities and no threshold; in any case at most `limit`.
     """
 
     threshold: float | None = None

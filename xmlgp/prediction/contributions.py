@@ -17,18 +17,8 @@ class Contributions:
 
         utility_j = Σ_e values[e] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
 
+    `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
     Features that the point does not have contribute nothing, and are not listed.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, n+1
-        Where each pair starts in `features` and `values`.
-    features : ndarray of int32
-        The features of the point of each pair, in the order of the point.
-    values : ndarray of float
-        Their contributions.
-    rest : ndarray of float, n
-        The part of each utility that is not of single features.
     """
 
     indptr: np.ndarray

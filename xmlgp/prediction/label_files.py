@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-from itertools import islice
 
 from xmlgp.data.names import CONTROL
 
@@ -58,8 +57,7 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     fields = _fields(output, with_std, explain)
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *fields])
-    points = _points(blocks, names, explain)
-    while part := list(islice(points, POINTS)):
+    for part in _points(blocks, names, explain):
         lines = []
         for identifier, pairs in part:
             if name == "jsonl":
@@ -74,8 +72,8 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
 def label_records(blocks, names, output, with_std=False, explain=None):
     """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
     fields = _fields(output, with_std, explain)
-    for identifier, pairs in _points(blocks, names, explain):
-        yield _record(identifier, pairs, fields)
+    for part in _points(blocks, names, explain):
+        yield from (_record(identifier, pairs, fields) for identifier, pairs in part)
 
 
 def _fields(output, with_std, explain):
@@ -83,7 +81,7 @@ def _fields(output, with_std, explain):
 
 
 def _points(blocks, names, explain):
-    """Yield the identifier of each point, and the values of its labels in the order of the fields."""
+    """Yield the identifiers of some points, with the values of their labels in the order of the fields."""
     done = 0
     for identifiers, features, block in blocks:
         block.check_finite(done)
@@ -97,8 +95,8 @@ def _points(blocks, names, explain):
             if explain:
                 columns += zip(*explain(features[rows], part), strict=True)
             pairs, indptr = list(zip(*columns, strict=True)), part.indptr.tolist()
-            for identifier, first, last in zip(identifiers[rows], indptr, indptr[1:], strict=False):
-                yield identifier, pairs[first:last]
+            places = zip(identifiers[rows], indptr, indptr[1:], strict=False)
+            yield [(identifier, pairs[first:last]) for identifier, first, last in places]
         done += block.N
 
 

@@ -40,27 +40,15 @@ MAX_STREAMED = 64
 
 
 class Predictor(ABC):
-    """A trained model that scores points.
+    """A trained model that scores points; `feature_count` and `label_count` are its D and K.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores`,
-    `highest_scores` and `scores_of`, by which top labels are found faster. If utilities are sums over features, it
-    defines `check_explainable` and `contributions`. These methods are called with BLAS on one thread and NumPy's
-    warnings of overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once,
-    each with its own points.
-
-    Attributes
-    ----------
-    feature_count, label_count : int
-        D and K.
-    dtype : dtype
-        Of scores.
-    default_output : str
-        The default output of the model, "utility" or "probability".
-    approximated : tuple of str
-        The outputs for which there are `approximate_scores`, `highest_scores` and `scores_of`.
-    calibration : Calibration or None
-        Maps the probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
+    `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
+    `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
+    faster. If utilities are sums over features, it defines `check_explainable` and `contributions`. These methods are
+    called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
+    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
+    probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
     """
 
     default_output = "utility"
@@ -238,23 +226,11 @@ class Predictor(ABC):
     def explain(self, features, scores):
         """Return which features speak for and against labels of points: `Contributions` to the mean utilities.
 
-        Calibration, a map of probabilities, changes nothing. The result has a number and an index for each feature of
-        the point of each pair: for many points, call this method for some of them at a time.
-
-        Parameters
-        ----------
-        features : csr_array, N×D
-            As read, without weighting.
-        scores : Scores
-            The labels of each point that are explained. The scores are not used.
-
-        Raises
-        ------
-        SettingsError
-            If utilities are not sums over features (`check_explainable`), or features and scores are not of the same
-            points and of this model.
-        NumericalError
-            If a contribution is not finite.
+        The features, N×D, are as read; of `scores` only the labels are used. Calibration, a map of probabilities,
+        changes nothing. The result has a number and an index for each feature of the point of each pair: for many
+        points, call this method for some of them at a time. SettingsError is raised if utilities are not sums over
+        features, or features and scores are not of the same points and of this model; NumericalError if a contribution
+        is not finite.
         """
         self.check_explainable()
         self.check(features.shape[1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,17 +44,8 @@ COLONS = bytes.maketrans(b":", b" ")
 class Scores:
     """Scores of some of the K labels for each of N points.
 
-    Parameters
-    ----------
-    indptr : ndarray of int, N+1
-        Where each point starts in the other arrays.
-    labels : ndarray of int32, n
-        The scored labels, each at most once per point.
-    scores : ndarray of float, n
-    K : int
-        The number of labels.
-    std : ndarray of float, n, optional
-        The standard deviations of the scores.
+    `indptr`, N+1, says where each point starts in the other arrays: its scored labels, each at most once per point,
+    their scores, and perhaps the standard deviations of these, n each.
     """
 
     indptr: np.ndarray
@@ -97,6 +89,12 @@ class Scores:
         table = np.zeros((self.N, k), self.scores.dtype)
         table[np.arange(k) < lengths[:, None]] = self.scores
         return table
+
+    def slices(self, most: int) -> Iterator[slice]:
+        """Yield slices of points that together have at most so many scores, or are one point."""
+        step = max(1, most // int(np.diff(self.indptr).max(initial=1)))
+        for start in range(0, self.N, step):
+            yield slice(start, min(start + step, self.N))
 
     def rows(self, start: int, stop: int) -> Scores:
         """Return the scores of the points in range(start, stop)."""
@@ -149,11 +147,8 @@ def write_scores(stream, N, K, blocks):
     written = 0
     for block in blocks:
         block.check_finite(written)
-        # Points that start within the same stretch of pairs are written together.
-        stretches = np.flatnonzero(np.diff(block.indptr[:-1] // PAIRS_WRITTEN)) + 1
-        bounds = [0, *stretches.tolist(), block.N]
-        for start, stop in zip(bounds, bounds[1:], strict=False):
-            stream.write(_format(block.rows(start, stop).descending()))
+        for rows in block.slices(PAIRS_WRITTEN):
+            stream.write(_format(block.rows(rows.start, rows.stop).descending()))
         written += block.N
     if written != N:
         raise ValueError(f"scores of {written} points for a file of {N}")
@@ -187,7 +182,8 @@ def _read_blocks(reader, N, K, path):
             reason = f"the file ends after {N - missing} points, but its first line declares {N}"
             raise ScoresFormatError(path, line, reason)
         # The first pair of the file shows whether it has standard deviations.
-        columns = columns or _count_columns(text)
+        if columns is None and (first := text.split(None, 1)[:1]):
+            columns = 3 if first[0].count(b":") == 2 else 2
         block = _parse_block(text, K, columns or 2)
         if block is None:
             raise _find_error(text, K, columns or 2, path, line)
@@ -210,12 +206,6 @@ def _parse_header(text, path):
     if K >= INDEX_BOUND:
         raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")
     return N, K
-
-
-def _count_columns(text):
-    """Return 3 if the first pair is a triple, 2 if not, None if there is no pair."""
-    first = text.split(None, 1)[:1]
-    return (3 if first[0].count(b":") == 2 else 2) if first else None
 
 
 def _parse_block(text, K, columns):

@@ -27,18 +27,8 @@ LONGEST = MAX_STREAMED
 class Tuned(NamedTuple):
     """A tuned threshold and limit, as a model folder has them.
 
-    Attributes
-    ----------
-    metric : str
-        One of `METRICS`.
-    output : str
-        One of `OUTPUTS`: the scores that the threshold is one of.
-    threshold : float
-    limit : int
-    value : float
-        What the metric reached on the points of tuning.
-    points : int
-        Their number.
+    `metric` is one of `METRICS`, `output` says what scores the threshold is one of, "utility" or "probability", `value`
+    is what the metric reached on the points of tuning, and `points` is their number.
     """
 
     metric: str

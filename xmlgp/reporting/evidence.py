@@ -91,9 +91,7 @@ class Evidence:
                 f"but {labels.shape[0]} points with {labels.shape[1]} true labels"
             )
         self.longest = max(self.longest, int(np.diff(scores.indptr).max(initial=0)))
-        step = max(1, PAIRS // max(self.longest, 1))
-        for start in range(0, scores.N, step):
-            rows = slice(start, min(start + step, scores.N))
+        for rows in scores.slices(PAIRS):
             about = [None if part is None else part[rows] for part in (features, texts, ids)]
             self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
 
