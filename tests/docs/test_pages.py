@@ -73,13 +73,6 @@ def unknown_options(command):
     return unknown
 
 
-def test_unknown_options_are_found():
-    assert unknown_options("xmlgp train data model --no-such-option --seed 3") == ["--no-such-option"]
-    assert unknown_options("zcat new.txt.gz | xmlgp predict models/toy - --auc") == ["--auc"]
-    assert unknown_options("--no-such-option VALUE") == ["--no-such-option"]
-    assert unknown_options("evaluate --auc") == unknown_options("gzip --keep data/toy/test.txt") == []
-
-
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
 def test_options_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf-8")

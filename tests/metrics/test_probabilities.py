@@ -60,12 +60,6 @@ def test_log_loss_of_certain_and_wrong_is_finite_as_in_scikit_learn(dtype):
     assert log_loss(listed(probabilities), csr_array(truth)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_stored_probability_of_zero_counts():
-    probabilities = csr_array((np.array([0.0, 0.5]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
-    truth = csr_array(np.array([[True, False, False]]))
-    assert log_loss(probabilities, truth) == pytest.approx(math.log(2) / 2)
-
-
 def test_hand_worked_calibration():
     # Two bins. Below 0.5: 0.1 (false) and 0.3 (true), mean 0.2, half true. From 0.5 on: 0.5, 0.7, 1 and 1, all true.
     probabilities = csr_array(np.array([[0.1, 0.3, 0.5], [0.7, 1.0, 1.0]]))
@@ -75,9 +69,7 @@ def test_hand_worked_calibration():
     assert curve.confidence == pytest.approx([0.2, 0.8])
     assert curve.frequency == pytest.approx([0.5, 1.0])
     assert curve.error == pytest.approx(2 / 6 * 0.3 + 4 / 6 * 0.2)
-
-
-def test_empty_bins_do_not_count():
+    # Empty bins do not count.
     curve = reliability_curve(csr_array([[0.95]]), csr_array([[True]]), bins=4)
     assert curve.count.tolist() == [0, 0, 0, 1]
     assert np.isnan(curve.confidence[:3]).all()

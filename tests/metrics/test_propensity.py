@@ -20,16 +20,12 @@ def test_hand_worked_example():
     assert found == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
 
 
-@pytest.mark.parametrize("n_points", [0, 1, 2])
-def test_too_few_training_points_are_refused(n_points):
-    with pytest.raises(SettingsError, match=f"for {n_points} training points"):
-        propensities(labels_with_counts(n_points, [0, 1]))
-
-
-@pytest.mark.parametrize(("a", "b"), [(1e6, 1.5), (0.55, -1.5), (math.nan, 1.5), (0.55, math.nan)])
-def test_extreme_parameters_are_refused(a, b):
-    with pytest.raises(SettingsError, match="give propensities outside"):
-        propensities(labels_with_counts(10, [0, 1]), a, b)
+@pytest.mark.parametrize(
+    ("n_points", "a", "b"), [(0, 0.55, 1.5), (2, 0.55, 1.5), (10, 1e6, 1.5), (10, 0.55, -1.5), (10, 0.55, math.nan)]
+)
+def test_too_few_points_and_extreme_parameters_are_refused(n_points, a, b):
+    with pytest.raises(SettingsError, match=f"give propensities outside .* for {n_points} training points"):
+        propensities(labels_with_counts(n_points, [0, 1]), a, b)
 
 
 def test_the_least_propensities_do_not_overflow():

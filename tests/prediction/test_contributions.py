@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
@@ -77,9 +76,7 @@ def test_strongest_features_of_a_pair():
 def test_points_without_features_or_labels():
     nothing = sp.csr_array((2, D), dtype=np.float32)
     found = Explained().explain(nothing, Scores.from_top(np.array([[3], [5]], np.int32), np.zeros((2, 1)), K))
-    np.testing.assert_array_equal(found.indptr, [0, 0, 0])
-    np.testing.assert_array_equal(found.rest, [3, 5])
-    assert found.strongest(1, 3) == ([], [])
+    assert (found.indptr.tolist(), found.rest.tolist(), found.strongest(1, 3)) == ([0, 0, 0], [3, 5], ([], []))
     for points in POINTS[:2], POINTS[:0]:
         labels = np.empty((points.shape[0], 0), np.int32)
         found = Explained().explain(points, Scores.from_top(labels, labels.astype(float), K))
@@ -87,15 +84,15 @@ def test_points_without_features_or_labels():
 
 
 def test_scores_of_other_points_or_another_model_raise():
-    scores = ragged_scores()
-    with pytest.raises(SettingsError, match="the points have 3 features"):
-        Explained().explain(POINTS[:, :3], scores)
-    expected = f"^the scores are of {N} points and {K} labels, but there are 7 points, and the model has {K} labels$"
-    with pytest.raises(SettingsError, match=expected):
-        Explained().explain(POINTS[:7], scores)
-    other = Scores(scores.indptr, scores.labels, scores.scores, K + 1)
-    with pytest.raises(SettingsError, match=f"^the scores are of {N} points and {K + 1} labels, .* has {K} labels$"):
-        Explained().explain(POINTS, other)
+    right = ragged_scores()
+    other = Scores(right.indptr, right.labels, right.scores, K + 1)
+    for points, scores, sentence in [
+        (POINTS[:, :3], right, "the points have 3 features"),
+        (POINTS[:7], right, f"{N} points and {K} labels, but there are 7 points, and the model has {K} labels"),
+        (POINTS, other, f"{N} points and {K + 1} labels, .* has {K} labels"),
+    ]:
+        with pytest.raises(SettingsError, match=sentence):
+            Explained().explain(points, scores)
 
 
 @pytest.mark.parametrize("wrong", ["values", "rest"])
@@ -116,38 +113,15 @@ def test_contributions_that_are_not_finite_raise(wrong):
         Overflowing().explain(points, scores)
 
 
-GENERAL = (
-    "^this model cannot be explained, because its utilities are not sums over features; "
-    "train with model=mlgpf and kernel=linear$"
-)
-SE = (
-    "^a model with kernel={} cannot be explained, because its se term compares whole points, "
-    "so that utilities are not sums over features; train with kernel=linear$"
-)
-SMALL = {"inducing_count": 3, "factors": 2, "epochs": 1}
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (BMLPLSettings(topics=2, iterations=1), GENERAL),
-        (MLGPFSettings(kernel="se+linear", **SMALL), SE.format(r"se\+linear")),
-    ],
-    ids=["bmlpl", "se+linear"],
-)
-def test_models_that_are_not_sums_over_features_are_refused(tmp_path, settings, expected):
-    dataset = small_dataset()
-    predictor = open_predictor(train_model(dataset, tmp_path, settings))
-    (scores,) = predictor.top(dataset.features, 1)
-    with pytest.raises(SettingsError, match=expected):
-        predictor.check_explainable()
-    with pytest.raises(SettingsError, match=expected):
-        predictor.explain(dataset.features, scores)
+def test_models_whose_utilities_are_not_sums_over_features_are_refused():
+    sentence = "this model cannot be explained, because its utilities are not sums over features; "
+    with pytest.raises(SettingsError, match=f"^{sentence}train with model=mlgpf and kernel=linear$"):
+        Linear().explain(POINTS, ragged_scores())
 
 
 def test_labels_that_the_model_does_not_have_raise(tmp_path):
-    dataset = small_dataset()
-    predictor = open_predictor(train_model(dataset, tmp_path, MLGPFSettings(**SMALL)))
+    dataset, settings = small_dataset(), MLGPFSettings(inducing_count=3, factors=2, epochs=1)
+    predictor = open_predictor(train_model(dataset, tmp_path, settings))
     labels = np.full((dataset.N, 1), dataset.K, np.int32)
     with pytest.raises(IndexError):
         predictor.explain(dataset.features, Scores.from_top(labels, labels.astype(float), dataset.K))

@@ -49,16 +49,11 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("scratch") / "a.scores"
 
 
-def test_example_of_the_format():
+def test_examples_of_the_format():
     top = Scores.from_top(np.array([[3, 0], [1, 2]]), np.array([[0.25, -1.5], [1e-9, 1 / 3]]), K=4)
     assert written([top], 2, 4) == b"2 4\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n"
-
-
-def test_example_with_standard_deviations(read):
     top = Scores.from_top(np.array([[3, 0]]), np.array([[1.0, 2.0]]), K=4, std=np.array([[0.5, 0.125]]))
-    content = written([top], 1, 4)
-    assert content == b"1 4\n0:2:0.125 3:1:0.5\n"
-    assert rows_of(read(content)) == [[(0, 2.0, 0.125), (3, 1.0, 0.5)]]
+    assert written([top], 1, 4) == b"1 4\n0:2:0.125 3:1:0.5\n"
 
 
 @st.composite
@@ -206,8 +201,3 @@ def test_non_finite_scores_are_not_written(wrong, column):
     blocks = [scores_of([fine], 5, True), scores_of([fine, [], [*fine, pair]], 5, True)]
     with pytest.raises(NumericalError, match="score of label 4 for point 3 is not finite"):
         written(blocks, 4, 5)
-
-
-def test_wrong_number_of_points_is_not_written():
-    with pytest.raises(ValueError, match="scores of 1 points for a file of 2"):
-        written([scores_of([[(0, 0.5)]], 5)], 2, 5)

@@ -34,9 +34,7 @@ def test_best_and_worst_labels():
     # Label 1 is true twice and given once, rightly; label 0 is true twice and given twice, once rightly.
     assert content.best == [Tally("green", 1, true=2, given=1, right=1)]
     assert content.worst == [Tally("red", 7, true=2, given=2, right=1)]
-
-
-def test_labels_without_training_points_are_not_among_the_worst():
+    # Labels without training points are not among the worst.
     content = small(names=NAMES, counts=np.array([0, 1, 0, 0]))
     assert (content.eligible, [row.name for row in content.best], content.worst) == (1, ["green"], [])
     content = small(names=NAMES, counts=np.zeros(4, int))
