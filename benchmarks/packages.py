@@ -3,7 +3,7 @@
     python benchmarks/packages.py --packages FILE --translation FILE FOLDER [--seed 0]
 
 The first FILE is a Packages file, as printed by `apt-cache dumpavail`, the second the archive's Translation-en, which
-contains the descriptions; either may be compressed by gzip, bzip2 or xz. Writes train.txt and test.txt of three data
+contains the descriptions, both as text. Writes train.txt and test.txt of three data
 sets in the repository's text format, and prints their sizes. train.jsonl and test.jsonl are corpora of the same
 packages, with their texts and the names of their labels:
 
@@ -15,12 +15,8 @@ A feature is the count of a word in the text. The seed chooses three quarters of
 fewer than two of these and labels of none of them are dropped, then packages without words or without labels.
 """
 
-import bz2
-import gzip
 import json
-import lzma
 import re
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -33,12 +29,6 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 
 __all__ = ["Example", "collect", "read_index", "split"]
-
-#: First bytes of compressed files; any other file is read as text.
-OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
-
-#: Errors of reading a damaged or truncated compressed file.
-DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 WORD = re.compile(r"[a-z][a-z0-9+]+")
 STOP_WORDS = {
@@ -75,16 +65,8 @@ class Example(NamedTuple):
 
 def read_index(path):
     """Yield the paragraphs of an index, each a mapping of field names to texts."""
-    with open(path, "rb") as stream:
-        start = stream.read(max(map(len, OPENERS)))
-    opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), open)
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            yield from _paragraphs(lines, path)
-    except UnicodeDecodeError:
-        raise XmlgpError(f"{path}: not text, nor text compressed by gzip, bzip2 or xz") from None
-    except DAMAGED as error:
-        raise XmlgpError(f"{path}: cannot be read to its end ({error})") from error
+    with open(path, encoding="utf-8") as lines:
+        yield from _paragraphs(lines, path)
 
 
 def _paragraphs(lines, path):

@@ -1,7 +1,7 @@
 """Ablations: the default recipe with one choice changed at a time, on points held out from training.
 
     python benchmarks/precision.py --data DIR [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4]
-        [--fold-count 1] [--set NAME=VALUE ...] [--cache FILE] [--json FILE]
+        [--fold-count 1] [--set NAME=VALUE ...] [--json FILE]
 
 DIR is a folder with train.txt; its points are divided into folds, and the first folds are held out in turn. Test points
 are not used. For each data set a Markdown table has measures on the held-out points in percent, mean and standard
@@ -9,13 +9,9 @@ deviation over the seeds, and the seconds of preprocessing and training. Columns
 default on the same points with the same seeds, with their standard errors over points. Differences of more than two
 standard errors are bold; others may be noise. Among dozens of differences, one or two are bold by chance.
 
---cache keeps predictions in FILE, and later calls reuse them instead of training again. The file identifies the data,
-the split and the settings, but not the program: use another file after changes to the program. --set applies to every
-variant, including the default, unless the variant has its own value.
+--set applies to every variant, including the default, unless the variant has its own value.
 """
 
-import dataclasses
-import json
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -30,11 +26,9 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.data.streams import open_output
 from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.settings import MLGPFSettings
 
 __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 
@@ -95,9 +89,8 @@ NOTABLE = 2
 
 
 class Fold(NamedTuple):
-    """Training points and held-out points, what identifies the split in JSON types, and inverse propensities, K."""
+    """Training points and held-out points, and inverse propensities, K."""
 
-    split: dict
     train: Dataset
     held_out: Dataset
     weights: np.ndarray
@@ -111,15 +104,13 @@ def make_folds(dataset, folds, count):
     entry = load_catalogue().find_by_shape(dataset.N, dataset.D, dataset.K)
     known = entry and entry.propensity
     a, b = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
-    content = dataset.fingerprint
     place = np.random.default_rng(0).permutation(dataset.N) % folds
     made = []
     for number in range(count):
         train, held_out = dataset.rows(place != number), dataset.rows(place == number)
         if not held_out.labels.nnz:
             raise XmlgpError(f"no held-out point has a label, of {dataset.N} points in {folds} folds")
-        split = {"data": content, "folds": folds, "fold": number}
-        made.append(Fold(split, train, held_out, 1 / propensities(train.labels, a, b)))
+        made.append(Fold(train, held_out, 1 / propensities(train.labels, a, b)))
     return made
 
 
@@ -168,70 +159,23 @@ def compare(runs, baseline):
 # ---- Runs
 
 
-def predict(fold, settings):
-    """Train, and return the best labels of the held-out points, N×k, and the seconds of training."""
+def run(fold, settings):
+    """Train, and return the measures of the held-out points, n×5, and the seconds of training."""
     harness.warm_up(settings)
     start = time.perf_counter()
     model, _ = harness.fit(fold.train, settings)
     seconds = time.perf_counter() - start
     k = min(TOP, fold.train.K)
     scores = MLGPFPredictor(*model, fold.train.D).top(fold.held_out.features, k)
-    return np.concatenate([block.labels.reshape(-1, k) for block in scores]), seconds
+    labels = np.concatenate([block.labels.reshape(-1, k) for block in scores])
+    return by_point(labels, fold.held_out.labels, fold.weights), seconds
 
 
-class Runs:
-    """Finished runs, kept in a JSON file if one is given."""
-
-    def __init__(self, path):
-        self._path, self._runs = path, []
-        if path and Path(path).exists():
-            try:
-                self._runs = json.loads(Path(path).read_text(encoding="utf-8"))["runs"]
-            except (ValueError, LookupError, TypeError):
-                raise XmlgpError(f"{path}: not a cache of runs; use another file") from None
-
-    def find(self, split, settings):
-        """Return a run on a split of data with these settings, or None.
-
-        Settings that did not exist at the time of the run count as their current default.
-        """
-        wanted, defaults = dataclasses.asdict(settings), dataclasses.asdict(MLGPFSettings())
-        return next((r for r in self._runs if r["split"] == split and defaults | r["settings"] == wanted), None)
-
-    def add(self, split, settings, result):
-        """Store and return a run."""
-        run = {"split": split, "settings": dataclasses.asdict(settings)} | result
-        self._runs.append(run)
-        if self._path:
-            with open_output(self._path) as stream:
-                stream.write(json.dumps({"runs": self._runs}).encode() + b"\n")
-        return run
-
-
-def run(fold, settings, runs):
-    """Return the finished run with these settings, or train and add it."""
-    found = runs.find(fold.split, settings)
-    if not found:
-        try:
-            labels, seconds = predict(fold, settings)
-            result = {"labels": labels.tolist(), "seconds": seconds}
-        except NumericalError as error:
-            result = {"failed": str(error)}
-        found = runs.add(fold.split, settings, result)
-    if "failed" in found:
-        raise NumericalError(found["failed"])
-    return found
-
-
-def measure(folds, seeds, runs):
+def measure(folds, seeds):
     """Return the measures of a variant, S×n×5, and its mean seconds."""
-    values, seconds = [], []
-    for settings in seeds:
-        finished = [run(fold, settings, runs) for fold in folds]
-        pairs = zip(finished, folds, strict=True)
-        values.append([by_point(np.array(one["labels"]), fold.held_out.labels, fold.weights) for one, fold in pairs])
-        seconds += [one["seconds"] for one in finished]
-    return np.array([np.concatenate(of_folds) for of_folds in values]), float(np.mean(seconds))
+    runs = [[run(fold, settings) for fold in folds] for settings in seeds]
+    values = np.array([np.concatenate([values for values, _ in of_folds]) for of_folds in runs])
+    return values, float(np.mean([seconds for of_folds in runs for _, seconds in of_folds]))
 
 
 # ---- Tables
@@ -256,7 +200,7 @@ def change(difference, error):
     return f"{mark}{difference:+.2f}{mark} ± {error:.2f}"
 
 
-def report(data, variants, chosen, seeds, folds, fold_count, runs):
+def report(data, variants, chosen, seeds, folds, fold_count):
     """Print the table of a data set and return its numbers by the name of the variant."""
     dataset = read_dataset(locate(data, "train"), cache=False)
     # Resolved before the first training, so that an invalid setting does not fail after an hour.
@@ -275,7 +219,7 @@ def report(data, variants, chosen, seeds, folds, fold_count, runs):
     results = {}
     for variant in variants:
         try:
-            values, seconds = measure(chosen_folds, settings[variant.name], runs)
+            values, seconds = measure(chosen_folds, settings[variant.name])
             if variant == DEFAULT:
                 baseline = values
             result = compare(values, baseline) | {"seeds": seeds, "seconds": seconds}
@@ -315,18 +259,14 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--fold-count", type=click.IntRange(1), default=1, show_default=True, help="Number of folds to hold out in turn."
 )
-@click.option("--cache", type=click.Path(dir_okay=False), help="Keep finished runs in this file, and reuse them.")
 @harness.set_option
 @harness.json_option
-def main(folders, patterns, seeds, folds, fold_count, cache, chosen, as_json):
+def main(folders, patterns, seeds, folds, fold_count, chosen, as_json):
     if fold_count > folds:
         raise click.UsageError(f"--fold-count {fold_count} is more than --folds {folds}.")
     variants = choose(patterns)
     try:
-        runs = Runs(cache)
-        results = {}
-        for data in folders:
-            results[data.name] = report(data, variants, chosen, seeds, folds, fold_count, runs)
+        results = {data.name: report(data, variants, chosen, seeds, folds, fold_count) for data in folders}
         harness.write_json(as_json, results)
     except (OSError, XmlgpError) as error:
         raise click.ClickException(str(error)) from error

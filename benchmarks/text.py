@@ -128,11 +128,7 @@ def run_xmlgp(corpus, folder, variant, options, environment):
         "peak_mb": max(usage.peak_mb for usage in taken.values()),
     }
     sizes = read_header(data / "train.txt")._asdict()
-    return (
-        {"sizes": sizes, "steps": steps}
-        | usage
-        | harness.evaluate(scores, data, MEASURES, "--calibration", env=environment)
-    )
+    return {"sizes": sizes, "steps": steps} | usage | evaluate(scores, data, environment)
 
 
 def evaluate(scores, data, environment):
@@ -144,11 +140,7 @@ def run_peer(name, corpus, folder, data, python, environment):
     scores, steps = folder / f"{name}.scores", folder / f"{name}.json"
     script = [python, PEERS_SCRIPT, "tags", corpus, scores, "--times", steps, *PEERS[name]]
     usage = harness.usage_of(*script, env=environment)._asdict()
-    return (
-        {"steps": json.loads(steps.read_text())}
-        | usage
-        | harness.evaluate(scores, data, MEASURES, "--calibration", env=environment)
-    )
+    return {"steps": json.loads(steps.read_text())} | usage | evaluate(scores, data, environment)
 
 
 def compare_tagging(corpus, folder, variants, options, peers, python):
