@@ -6,38 +6,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = [
-    "CERTIFICATE",
-    "LoopbackServer",
-    "endless",
-    "never_answer",
-    "raw",
-    "redirect",
-    "serve",
-    "stall",
-    "status",
-    "truncate",
-]
+__all__ = ["CERTIFICATE", "LoopbackServer", "endless", "raw", "redirect", "serve", "stall", "status", "truncate"]
 
 #: A self-signed certificate for 127.0.0.1, valid until 2120, with its key. Only the tests trust it.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Answers a request for a path with the first of `answers[path]`, and removes it unless it is the last.
+    """Answers a request for a path with the first of `answers[path]` (functions), and removes it unless it is the last.
 
-    Parameters
-    ----------
-    secure : bool
-        Use https with `CERTIFICATE`.
-
-    Attributes
-    ----------
-    answers : dict of str to list of callable
-    requests : list of (str, dict)
-        Path and headers of each request.
-    closing : Event
-        Set at the end of the test, for answers that wait.
+    `requests` has the path and the headers of each request; `closing` is set at the end of the test.
     """
 
     daemon_threads = True
@@ -72,8 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.requests.append((self.path, dict(self.headers)))
         answers = self.server.answers.get(self.path, [status(404)])
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        answer(self)
+        (answers.pop(0) if len(answers) > 1 else answers[0])(self)
 
     def log_message(self, *args):
         pass
@@ -86,17 +63,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(body, **headers):
-    """Answer with `body`, or with the requested range if there is an ETag and it matches If-Range."""
+    """Answer with `body`, or with the requested range if there is an ETag or a date and it matches If-Range."""
 
     def answer(handler):
-        start, extra, requested = 0, {}, handler.headers.get("Range")
-        if requested and headers.get("ETag") == handler.headers.get("If-Range"):
+        start, requested = 0, handler.headers.get("Range")
+        if requested and handler.headers.get("If-Range") in headers.values():
             start = int(requested.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(body):
-                return handler.head(416, Content_Range=f"bytes */{len(body)}")
-            extra["Content_Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+        extra = {"Content_Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
         handler.head(206 if start else 200, Content_Length=len(body) - start, **headers, **extra)
-        return handler.wfile.write(body[start:])
+        handler.wfile.write(body[start:])
 
     return answer
 
@@ -112,19 +87,14 @@ def truncate(body, size, **headers):
 
 
 def stall(body, size, **headers):
-    """Announce `body` but send nothing after `size` bytes."""
+    """Announce `body` but send nothing after `size` bytes, until the end of the test."""
 
     def answer(handler):
         truncate(body, size, **headers)(handler)
         handler.wfile.flush()
-        never_answer(handler)
+        handler.server.closing.wait(60)
 
     return answer
-
-
-def never_answer(handler):
-    """Send nothing until the end of the test."""
-    handler.server.closing.wait(60)
 
 
 def endless(start, piece):
@@ -139,9 +109,9 @@ def endless(start, piece):
     return answer
 
 
-def raw(*pieces):
+def raw(content):
     """Send these bytes, without a head of their own, and close the connection."""
-    return lambda handler: handler.wfile.write(b"".join(pieces))
+    return lambda handler: handler.wfile.write(content)
 
 
 def status(code, **headers):
@@ -149,6 +119,6 @@ def status(code, **headers):
     return lambda handler: handler.head(code, Content_Length=0, **headers)
 
 
-def redirect(to, code=302):
+def redirect(to):
     """Redirect to another address."""
-    return status(code, Location=to)
+    return status(302, Location=to)

@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import random
 
 import pytest
 
@@ -81,17 +80,6 @@ def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, in_files, outcome, 
     assert_same(outcome(TEXTS[kind], in_files), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
-    randomly = random.Random(seed)
-    text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))
-    for _ in range(randomly.randint(1, 2)):
-        place = randomly.randrange(len(text))
-        change = randomly.choice([b"", b"\n", b"\r\n", b" ", b"7", b",", b":", b"\n\n"])
-        text[place : place + randomly.randint(0, 3)] = change
-    assert_same(outcome(bytes(text), in_files), outcome(bytes(text), None))
-
-
 def test_many_points_are_read_in_many_tasks(in_files, outcome):
     outcome(TEXTS["many points"], in_files)
     assert in_files.blocks > 30
@@ -129,13 +117,6 @@ def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(in_
     for read, data_format in found:
         assert data_format == REPOSITORY
         assert same(read, dataset)
-
-
-def test_a_relative_path_is_that_of_this_process(cluster, outcome, tmp_path, monkeypatch):
-    (tmp_path / "other.txt").write_bytes(SMALL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    assert read_dataset("other.txt", work=cluster).N == 6
 
 
 def test_a_file_that_workers_cannot_see_is_one_sentence(cluster, tmp_path, monkeypatch):

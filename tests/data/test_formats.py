@@ -79,23 +79,12 @@ def test_only_the_repository_format_is_cached(tmp_path, monkeypatch):
     assert_expected(read_dataset("a.txt")[0])
 
 
-def test_named_pipe_is_opened_once(tmp_path):
-    for content in LIBSVM_CONTENT, REPOSITORY_CONTENT:
-        os.mkfifo(tmp_path / "pipe")
-        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
-        writer.start()
-        assert_expected(read_dataset("pipe")[0])
-        writer.join()
-        (tmp_path / "pipe").unlink()
-
-
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
         (b"", 1, "the file is empty"),
         (b"\n+1 1:1\n", 1, "`N D K`"),
-        (b"0,2 1:1\n", 1, "`N D K`"),
         (b"1 1 1\n0 1:1\n", 2, "feature '1' is not below 1"),
         (b"1 1:1\n1 1 1\n", 2, "'1' is not a feature:value pair"),
         (b"2 1:1\n", 1, "label '2' is not one of"),

@@ -1,7 +1,6 @@
 """Files in libsvm format are read as scikit-learn writes and reads them; malformed ones are refused."""
 
 import io
-import tracemalloc
 import warnings
 
 import numpy as np
@@ -33,12 +32,6 @@ def assert_equal(dataset, features, positive):
     # scikit-learn writes 16 digits.
     np.testing.assert_array_equal(dataset.features.toarray().astype(np.float32), features)
     np.testing.assert_array_equal(dataset.labels.toarray(), np.reshape(positive, (-1, 1)))
-
-
-def test_values_are_read_in_double_precision():
-    # Times in seconds: single precision represents one in 128 of them.
-    content = b"-1 1:1600000001\n+1 1:1600000002.5\n"
-    assert read(content).features.toarray().tolist() == [[1600000001], [1600000002.5]]
 
 
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1e-45, -3.4e38])
@@ -79,6 +72,8 @@ def test_all_features_of_the_format():
     expected[2, 1] = 4
     expected[3, [0, 4]] = 1
     assert_equal(read(content), expected, [True, False, True, True, False])
+    # Times in seconds: single precision represents one in 128 of them.
+    assert read(b"-1 1:1600000001\n+1 1:1600000002.5\n").features.toarray().tolist() == [[1600000001], [1600000002.5]]
 
 
 @pytest.mark.parametrize(
@@ -88,11 +83,6 @@ def test_all_features_of_the_format():
 def test_labels(labels, positive):
     content = "".join(f"{label} 2:1\n" for label in labels.split()).encode()
     np.testing.assert_array_equal(read(content).labels.toarray()[:, 0], np.array(positive, bool))
-
-
-def test_points_without_features():
-    dataset = read(b"1\n0\n1\n")
-    assert (dataset.N, dataset.D, dataset.K) == (3, 0, 1)
 
 
 def test_resize_features():
@@ -115,20 +105,16 @@ MALFORMED = {
         "'0' is not a feature index, an integer from 1 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
     ),
     "a negative index": ("1 -3:1", "'-3' is not a feature index"),
-    "an index with a sign": ("1 +3:1", "'+3' is not a feature index"),
-    "an index of letters": ("1 x:1", "'x' is not a feature index"),
     "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is above 10000000"),
     "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'10000001' is above {MAX_FEATURES}, the highest"),
     "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is above"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),
     "decreasing indices": ("1 3:1 2:1", "feature 2 follows 3, but features must increase"),
     "no pair": ("1 3", "'3' is not a feature:value pair"),
-    "no value": ("1 3:", "feature 3 has no value"),
     "nan": ("1 3:nan", "'nan' is not a finite decimal number"),
     "a value beyond float32": ("1 3:3.4028235677973366e38", "'3.4028235677973366e38' is too large for a 32-bit"),
     "query id": ("1 qid:3 4:1", "qid is not supported for binary data"),
     "a null byte": ("1 3:1\0 4:1", "byte 0x00 at column 6 is not text"),
-    "digits of another script": ("1 \u0663:1", "byte 0xd9 at column 3 is not text"),
     "carriage return alone": ("1 3:1\r1 4:1", "byte 0x0d at column 6 is not text"),
 }
 
@@ -169,24 +155,12 @@ def test_last_line_without_newline_is_refused():
         read(b"1 1:1\n7 1:1", "x")
 
 
-def test_highest_index_takes_no_memory():
-    read(b"1 1:1\n")  # imports scikit-learn
-    content = b"1 7:1 %d:1\n-1 2:1\n" % MAX_FEATURES
-    tracemalloc.start()
-    dataset = read(content)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert dataset.D == MAX_FEATURES
-    assert peak < 1 << 20
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         (b"+1 1:2 3:4\n", True),
         (b"-1 1:2\r\n", True),
         (b"0 1:2 # and so on\n", True),
-        (b"  1\t1:2  \n", True),
         (b"+1.0", True),
         (b"# 3 4 5\n", True),
         # Malformed, but in this format.
@@ -194,10 +168,8 @@ def test_highest_index_takes_no_memory():
         (b"1 qid:2 1:1\n", True),
         (b"3 4 5\n", False),
         (b"1 1 1 # 2:3\n", False),
-        (b"1 1\n", False),
         (b"1,2 0:1\n", False),
         (b" 0:1\n", False),
-        (b"\n", False),
         (b"", False),
         (b"nan 1:1\n", False),
         (b"\x1f\x8b\x08", False),

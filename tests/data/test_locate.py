@@ -6,11 +6,16 @@ from xmlgp.data.locate import locate
 from xmlgp.errors import XmlgpError
 
 
-@pytest.mark.parametrize("name", ["-", "points.txt", "no/such/file", "missing"])
-def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch, name):
+def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.txt").write_text("")
-    assert locate(name, "train") == name
+    (tmp_path / "train.txt").write_text("")
+    (tmp_path / "-").mkdir()
+    (tmp_path / "-" / "train.txt").write_text("")
+    for name in ("-", "points.txt", "no/such/file", "missing", ""):
+        assert locate(name, "train") == name
+    assert locate("./-", "train") == "-/train.txt"
+    assert locate(".", "train") == "train.txt"
 
 
 def test_folder_without_the_file_is_reported(tmp_path):
@@ -68,18 +73,3 @@ def test_several_candidates_are_reported(tmp_path, names):
         locate(str(tmp_path), "train")
     found = " or ".join(sorted(name.removesuffix(".gz") for name in names.split() if name != "c.svm"))
     assert str(caught.value) == f"{tmp_path}: the train file may be {found}; name the file"
-
-
-def test_folder_called_dash_needs_a_path(tmp_path, monkeypatch):
-    (tmp_path / "-").mkdir()
-    (tmp_path / "-" / "train.txt").write_text("")
-    monkeypatch.chdir(tmp_path)
-    assert locate("-", "train") == "-"
-    assert locate("./-", "train") == "-/train.txt"
-
-
-def test_empty_name_is_not_the_current_folder(tmp_path, monkeypatch):
-    (tmp_path / "train.txt").write_text("")
-    monkeypatch.chdir(tmp_path)
-    assert locate("", "train") == ""
-    assert locate(".", "train") == "train.txt"

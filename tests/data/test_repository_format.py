@@ -252,14 +252,6 @@ def test_error_line_does_not_depend_on_the_blocks(written, monkeypatch, bad):
     assert caught.value.line == bad
 
 
-def test_truncated_gzip_file_is_reported_with_its_line(written):
-    content = b"2000 9 9\n" + b"".join(b"%d 1:%d\n" % (i % 9, i) for i in range(2000))
-    path = written(gzip.compress(content, mtime=0)[:-100], "data.txt.gz")
-    with pytest.raises(DataFormatError, match="truncated") as caught:
-        read_dataset(path)
-    assert 1 <= caught.value.line <= 2001
-
-
 def test_blocks_have_their_line(monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 16)
     header, *blocks = read_header_and_blocks(LineReader(io.BytesIO(SMALL), "x"))
