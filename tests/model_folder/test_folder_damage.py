@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.model_folder.test_folder import ARRAYS, DATA, HISTORY, write
+from tests.model_folder.test_folder import DATA, HISTORY, write
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder import description as module
 from xmlgp.model_folder.folder import ModelFolder
@@ -61,9 +61,13 @@ TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 
+MISSING = object()
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        *[(key, MISSING) for key in ("model", "written_by", "stage", "settings", "data", "history", "arrays")],
         *[("model", value) for value in (["mlgpf"], "another")],
         *[("written_by", value) for value in (None, 3)],
         *[("stage", value) for value in ("half", ["trained"])],
@@ -84,7 +88,10 @@ ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 )
 def test_damaged_description(tmp_path, key, value):
     write(tmp_path)
-    describe(tmp_path, **{key: value})
+    description = json.loads((tmp_path / "model.json").read_text()) | {key: value}
+    if value is MISSING:
+        del description[key]
+    (tmp_path / "model.json").write_text(json.dumps(description))
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(tmp_path)
 
@@ -113,16 +120,6 @@ def test_description_that_is_unsafe_to_show(tmp_path, name):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("key", ["model", "written_by", "stage", "settings", "data", "history", "arrays"])
-def test_incomplete_description(tmp_path, key):
-    write(tmp_path)
-    description = json.loads((tmp_path / "model.json").read_text())
-    del description[key]
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFolderError, match="damaged"):
-        ModelFolder(tmp_path)
-
-
 @pytest.mark.parametrize("value", [{"factors": 0}, {"factors": "3"}, {"kernel": ["se"]}, {"unheard_of": 1}])
 def test_invalid_settings(tmp_path, value):
     write(tmp_path)
@@ -133,7 +130,7 @@ def test_invalid_settings(tmp_path, value):
 
 OUTSIDE = [
     "../x.npy", "arrays/../../x.npy", "arrays/../x.npy", "arrays/sub/x.npy", "x.npy",
-    "arrays//x.npy", "./arrays/x.npy", "arrays/./x.npy", "arrays/", "arrays", "",
+    "arrays//x.npy", "./arrays/x.npy", "arrays/./x.npy", "arrays/", "arrays", "", "arrays/link.npy",
 ]  # fmt: skip
 
 
@@ -144,28 +141,10 @@ def test_files_outside_the_folder_of_arrays_are_not_read(tmp_path, name):
     (path / "arrays" / "sub").mkdir()
     for place in (tmp_path, path, path / "arrays", path / "arrays" / "sub"):
         np.save(place / "x.npy", np.ones(2))
+    (path / "arrays" / "link.npy").symlink_to(tmp_path / "x.npy")
     name = str(tmp_path / "x.npy") if name is None else name
     assert (path / name).exists()
     describe(path, arrays={"secret": {"file": name, "dtype": "<f8", "shape": [2]}})
-    with pytest.raises(ModelFolderError, match="damaged"):
-        ModelFolder(path)
-
-
-@pytest.mark.parametrize("name", ["arrays/..", "arrays/.", "arrays/a\0b", "arrays/\ud800", "arrays/" + "a" * 5000])
-def test_invalid_file_names(tmp_path, name):
-    write(tmp_path)
-    describe(tmp_path, arrays={"odd": {"file": name, "dtype": "<f8", "shape": [2]}})
-    with pytest.raises((ModelFolderError, OSError)):
-        ModelFolder(tmp_path).array("odd")
-
-
-def test_symbolic_links_are_not_followed(tmp_path):
-    path = tmp_path / "model"
-    folder = write(path)
-    np.save(tmp_path / "secret.npy", ARRAYS["parameters.matrix"])
-    file = path / folder.entries("")["parameters.matrix"]["file"]
-    file.unlink()
-    file.symlink_to(tmp_path / "secret.npy")
     with pytest.raises(ModelFolderError, match="damaged"):
         ModelFolder(path)
 
@@ -207,43 +186,19 @@ def test_array_of_another_shape_or_type(array_file, array):
     assert_rejected(array_file, "is not the one that model.json describes")
 
 
-def test_truncated_array(array_file):
-    content = array_file[1].read_bytes()
-    for length in range(0, len(content), 5):
-        array_file[1].write_bytes(content[:length])
-        assert_rejected(array_file, "is damaged")
-
-
 class Trap:
     def __reduce__(self):
         return os._exit, (99,)
 
 
-def test_pickles_are_not_loaded(array_file):
+def test_damaged_arrays_and_pickles_are_not_loaded(array_file):
+    file = array_file[1]
+    file.write_bytes(file.read_bytes()[:-1])
+    assert_rejected(array_file, "is damaged")
     objects = np.empty((2, 3), object)
     objects[:] = Trap()
-    np.save(array_file[1], objects, allow_pickle=True)
+    np.save(file, objects, allow_pickle=True)
     assert_rejected(array_file, "is damaged")
-    objects.dump(array_file[1])
-    assert_rejected(array_file, "is damaged")
-
-
-HEADERS = [
-    "", "{[]: 1}", "(" * 5000, "\xff", "__import__('os')._exit(99)",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
-    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3000000000000)}",
-    f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**70},)}}",
-    "{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}",
-    "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 3)}",
-    "{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 3)}",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header[:60])
-def test_damaged_headers(array_file, header):
-    encoded = header.encode("latin-1") + b"\n"
-    array_file[1].write_bytes(b"\x93NUMPY\x01\x00" + len(encoded).to_bytes(2, "little") + encoded + bytes(24))
-    assert_rejected(array_file, "is ")
 
 
 def test_folder_of_arrays_that_is_a_symbolic_link(tmp_path):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -32,85 +31,72 @@ def test_a_signal_raises_an_exception_with_the_exit_status(number):
     assert caught.value.status == 128 + number
 
 
-def test_a_deferred_signal_can_be_raised_within_the_block():
+def events(action):
+    """Return what an action reports, and the number of the signal that ends it within `handle_signals`."""
     done = []
+    with pytest.raises(Interrupted) as caught, handle_signals():
+        action(done.append)
+    return done, caught.value.number
 
-    def work():
-        with handle_signals(), defer_signals():
+
+def test_a_deferred_signal_can_be_raised_within_the_block():
+    def work(report):
+        with defer_signals():
             raise_pending_signal()
             send(signal.SIGTERM)
-            done.append(signal_pending())
+            report(signal_pending())
             raise_pending_signal()
-            done.append("after")
+            report("after")
 
-    with pytest.raises(Interrupted):
-        work()
-    assert done == [True]
+    assert events(work) == ([True], signal.SIGTERM)
 
 
 def test_a_signal_is_deferred_to_the_end_of_the_block():
-    done = []
-
-    def work():
-        with handle_signals(), defer_signals():
+    def work(report):
+        with defer_signals():
             send(signal.SIGTERM)
-            done.append("after")
+            report("after")
+        report("never")
 
-    with pytest.raises(Interrupted):
-        work()
-    assert done == ["after"]
+    assert events(work) == (["after"], signal.SIGTERM)
 
 
 def test_a_second_signal_is_not_deferred():
-    done = []
-
-    def work():
-        with handle_signals(), defer_signals():
+    def work(report):
+        with defer_signals():
             send(signal.SIGTERM)
-            done.append("after one")
+            report("after one")
             send(signal.SIGINT)
-            done.append("after two")
+            report("after two")
 
-    with pytest.raises(Interrupted) as caught:
-        work()
-    assert done == ["after one"]
-    assert caught.value.number == signal.SIGINT
+    assert events(work) == (["after one"], signal.SIGINT)
 
 
 @pytest.mark.parametrize("single", [True, False])
 def test_signals_are_not_raised_in_an_uninterruptible_block(single):
-    done = []
-
-    def work():
-        with handle_signals(), defer_signals():
+    def work(report):
+        with defer_signals():
             with uninterruptible:
                 with uninterruptible:
                     send(signal.SIGTERM)
                     if not single:
                         send(signal.SIGINT)
-                done.append("inner")
-            done.append("outer")
+                report("inner")
+            report("outer")
             raise_pending_signal()
-            done.append("never")
+            report("never")
 
-    with pytest.raises(Interrupted):
-        work()
-    assert done == ["inner", "outer"][: 1 + single]
+    assert events(work)[0] == ["inner", "outer"][: 1 + single]
 
 
 def test_a_signal_is_raised_at_the_end_of_an_uninterruptible_block():
-    done = []
+    def work(report):
+        with uninterruptible:
+            send(signal.SIGTERM)
+            report("inner")
+        report("outer")
 
-    def work():
-        with handle_signals():
-            with uninterruptible:
-                send(signal.SIGTERM)
-                done.append("inner")
-            done.append("outer")
-
-    with pytest.raises(Interrupted):
-        work()
-    assert done == ["inner"]
+    assert events(work)[0] == ["inner"]
 
 
 def test_an_error_in_the_block_takes_precedence_over_a_signal():
@@ -127,21 +113,17 @@ def test_an_error_in_the_block_takes_precedence_over_a_signal():
 
 
 def test_ignored_signals_have_no_effect_until_the_next_block():
-    def work():
-        with handle_signals():
-            try:
-                send(signal.SIGTERM)
-            finally:
-                ignore_signals()
-                for number in ALL:
-                    send(number)
+    def work(report):
+        try:
+            send(signal.SIGTERM)
+        finally:
+            ignore_signals()
+            for number in ALL:
+                send(number)
 
-    with pytest.raises(Interrupted) as caught:
-        work()
-    assert caught.value.number == signal.SIGTERM
+    assert events(work) == ([], signal.SIGTERM)
     # The next block handles them again.
-    with pytest.raises(Interrupted), handle_signals():
-        send(signal.SIGHUP)
+    assert events(lambda report: send(signal.SIGHUP)) == ([], signal.SIGHUP)
 
 
 def test_a_signal_at_the_end_of_the_block_does_not_keep_handlers(monkeypatch):
@@ -163,20 +145,6 @@ def test_ignored_signals_stay_ignored():
             send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_handlers_are_not_set_in_other_threads():
-    found = []
-
-    def work():
-        with handle_signals():
-            found.append(signal.getsignal(signal.SIGTERM))
-
-    before = signal.getsignal(signal.SIGTERM)
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [before]
 
 
 def test_an_interrupted_run_waits_for_its_threads():

@@ -90,12 +90,6 @@ def test_a_second_process_is_rejected_with_the_name_of_the_first(tmp_path, file,
     assert content(tmp_path) == ["folder", "folder/lock"]
 
 
-def test_one_process_cannot_hold_a_lock_twice(file):
-    with hold_lock(file):
-        assert rejected(file).startswith(f"process {os.getpid()} on ")
-    hold(file)
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, None], ids=["killed", "ended"])
 def test_the_lock_is_released_when_its_process_ends(file, holder, number):
     if number:
@@ -142,17 +136,12 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     assert content(tmp_path) == ["before", "new", "new/folder", "new/folder/something"]
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"12 on \x1b[2J\n", b"12 on " + b"x" * 5000], ids=repr)
-def test_other_content_of_a_lock_file_is_not_shown(file, text):
+def test_other_content_of_a_lock_file_is_not_shown(file):
     with hold_lock(file):
-        file.write_bytes(text)
-        assert rejected(file) == "another process"
-        assert lock_holder(file) == "another process"
-
-
-def test_a_missing_lock_has_no_holder(tmp_path):
-    assert lock_holder(tmp_path / "lock") is None
-    assert lock_holder(tmp_path / "missing" / "lock") is None
+        for text in (b"\xff\xfe", b"12 on \x1b[2J\n", b"12 on " + b"x" * 5000):
+            file.write_bytes(text)
+            assert rejected(file) == lock_holder(file) == "another process"
+    assert lock_holder(file) is None
 
 
 def test_a_query_for_the_holder_does_not_block_others(tmp_path):
@@ -185,14 +174,6 @@ def test_other_kinds_of_files_are_neither_followed_nor_opened(tmp_path, make):
     assert lock_holder(tmp_path / "lock") is None
     assert (tmp_path / "elsewhere").read_text() == "precious"
     assert content(tmp_path) == ["elsewhere", "lock"]
-
-
-def test_a_file_in_place_of_the_folder_raises_os_error(tmp_path):
-    (tmp_path / "folder").write_text("")
-    for file in (tmp_path / "folder" / "lock", tmp_path / "folder" / "deep" / "lock"):
-        with pytest.raises(OSError, match="File exists|Not a directory") as caught:
-            hold(file)
-        assert caught.value.filename
 
 
 @pytest.mark.parametrize(

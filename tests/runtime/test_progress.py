@@ -29,6 +29,8 @@ def test_nothing_is_drawn_if_standard_error_is_not_a_terminal(capsys, progress):
 
 def test_a_terminal_shows_label_count_and_facts(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
+    work(terminal_progress(quiet=True))
+    assert sys.stderr.getvalue() == ""
     work(terminal_progress())
     assert capsys.readouterr().out == ""
     drawn = sys.stderr.getvalue()
@@ -36,12 +38,6 @@ def test_a_terminal_shows_label_count_and_facts(capsys, monkeypatch):
     assert "3/3" in drawn
     assert "bound=-7.5" in drawn
     assert drawn.split("\r")[-2].isspace(), "the bar is cleared at the end"
-
-
-def test_quiet_draws_nothing_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    work(terminal_progress(quiet=True))
-    assert sys.stderr.getvalue() == ""
 
 
 def test_counts_without_a_unit_are_not_shown(monkeypatch):

@@ -128,34 +128,22 @@ def test_numpy_error_settings_apply_to_all_threads(cores):
         run_parallel([overflow] * 10)
 
 
-def core_type(monkeypatch, cpuinfo, **environment):
-    """Return the environment that `prefer_avx512` leaves on a processor."""
-
-    def fake_open(path, *arguments, **options):
-        if path != "/proc/cpuinfo":
-            return original(path, *arguments, **options)
-        if cpuinfo is None:
-            raise FileNotFoundError(path)
-        return io.StringIO(cpuinfo)
-
-    original = builtins.open
-    monkeypatch.setattr(builtins, "open", fake_open)
-    monkeypatch.setattr(os, "environ", environment)
-    prefer_avx512()
-    return environment.get("OPENBLAS_CORETYPE")
-
-
-NEW = "processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n"
-
-
-def test_avx512_kernels_are_preferred_if_the_processor_supports_them(monkeypatch):
-    assert core_type(monkeypatch, NEW) == "Cooperlake"
-    assert core_type(monkeypatch, NEW, OPENBLAS_CORETYPE="Haswell") == "Haswell"
-
-
-@pytest.mark.parametrize("cpuinfo", [None, "", "flags\t: fpu avx2 avx512f\n", "Features: bf16\n"])
-def test_openblas_chooses_kernels_for_other_processors(monkeypatch, cpuinfo):
-    assert core_type(monkeypatch, cpuinfo) is None
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n", "Cooperlake"),
+        ("flags\t: fpu avx2 avx512f\n", None),
+        ("Features: bf16\n", None),
+        ("", None),
+    ],
+)
+def test_avx512_kernels_are_preferred_if_the_processor_supports_them(monkeypatch, cpuinfo, expected):
+    monkeypatch.setattr(builtins, "open", lambda path: io.StringIO(cpuinfo))
+    for chosen in ({}, {"OPENBLAS_CORETYPE": "Haswell"}):
+        environment = dict(chosen)
+        monkeypatch.setattr(os, "environ", environment)
+        prefer_avx512()
+        assert environment.get("OPENBLAS_CORETYPE") == chosen.get("OPENBLAS_CORETYPE", expected)
 
 
 def test_the_command_line_does_not_import_numpy():
