@@ -35,7 +35,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.weight_space import WeightSpace
-from xmlgp.label_weights.prior import PRIOR_VARIANCE
+from xmlgp.label_weights.posterior import PRIOR_VARIANCE
 from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.mlgpf.settings import MLGPFSettings

@@ -114,7 +114,7 @@ MUTANTS = [
         "label-weights-prior",
         "lost sum",
         "The prior variance of a feature has only its last label weight, not the mean over all.",
-        "xmlgp/label_weights/prior.py",
+        "xmlgp/label_weights/posterior.py",
         "total[columns[e]] += (",
         "total[columns[e]] = (",
         ("tests/label_weights/test_updates.py",),

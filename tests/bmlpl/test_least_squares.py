@@ -14,7 +14,7 @@ from tests.problems import small_features
 from xmlgp.bmlpl import least_squares as module
 from xmlgp.bmlpl.least_squares import Design, cg_sample, cg_solve, cholesky_solve, with_intercept
 from xmlgp.errors import NumericalError
-from xmlgp.linear_algebra.lapack import factorise_lower
+from xmlgp.linear_algebra.cholesky import factorise_lower
 from xmlgp.runtime import threads
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 

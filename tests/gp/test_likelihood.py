@@ -8,8 +8,7 @@ from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from tests.grids import each_value
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
-from xmlgp.gp.likelihood import SampledPairs, full_log_likelihood, sampled_log_likelihood, utility_moments
-from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood, utility_moments
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)

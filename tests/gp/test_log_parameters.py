@@ -13,7 +13,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.log_parameters import LIMIT, bounded_exp, bounded_exp_derivative, checked_log, is_inside
+from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
 from xmlgp.gp.posteriors import POSTERIORS
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -43,11 +43,8 @@ def test_exponential_beyond_the_limits_is_constant(dtype):
 
 
 @PRECISIONS
-def test_derivative_agrees_with_central_differences(dtype):
+def test_results_inside_the_limits_are_known(dtype):
     x = np.array([-1e30, -100, -LIMIT - 1e-3, 1e-3 - LIMIT, -5, 0, 5, LIMIT - 1e-3, LIMIT + 1e-3, 100, 1e30])
-    step = 1e-5
-    numeric = (bounded_exp(x + step) - bounded_exp(x - step)) / (2 * step)
-    np.testing.assert_allclose(bounded_exp_derivative(bounded_exp(x.astype(dtype))), numeric, rtol=1e-4)
     np.testing.assert_array_equal(is_inside(bounded_exp(x.astype(dtype))), np.abs(x) < LIMIT)
     np.testing.assert_array_equal(is_inside(bounded_exp(x.astype(dtype), 0.5), 0.5), np.abs(x) < LIMIT)
 

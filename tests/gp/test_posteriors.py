@@ -20,7 +20,8 @@ from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.posteriors import POSTERIORS, Moments
+from xmlgp.gp.likelihood import Moments
+from xmlgp.gp.posteriors import POSTERIORS
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
 SHAPES = {

@@ -51,8 +51,8 @@ def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, w
         weights = np.zeros_like(weights)
     dense = utilities_of(latent, features, loadings, bias, weights)
     utilities = UtilityMoments(loadings, bias, label_weights(weights) if weighted else None)
-    out, some = np.empty((20, S), np.int32), slice(10, 30)
-    shortlist_negatives(utilities, latent[some], sp.csr_array(features[some]), sp.csr_array(labels[some]), out)
+    some = slice(10, 30)
+    out = shortlist_negatives(utilities, latent[some], sp.csr_array(features[some]), sp.csr_array(labels[some]), S)
     dense[labels] = -np.inf
     np.testing.assert_array_equal(out, np.argsort(-dense[some], axis=1)[:, :S])
 
@@ -63,9 +63,8 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     latent, features, loadings, bias, weights, labels = problem
     labels[:3] = True
     labels[1, 4] = labels[2, [3, 9]] = False
-    out = np.empty((N, S), np.int32)
     utilities = UtilityMoments(loadings, bias, label_weights(weights))
-    shortlist_negatives(utilities, latent, sp.csr_array(features), sp.csr_array(labels), out)
+    out = shortlist_negatives(utilities, latent, sp.csr_array(features), sp.csr_array(labels), S)
     assert [row[row >= 0].tolist() for row in out[:2]] == [[], [4]]
     assert set(out[2, :2]) == {3, 9}
     assert (out[:3] == -1).sum() == 3 * S - 3

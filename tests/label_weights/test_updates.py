@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from scipy.special import log_expit, roots_hermitenorm
 
 from xmlgp.label_weights.pairs import LabelPairs
-from xmlgp.label_weights.posterior import LabelWeights
-from xmlgp.label_weights.prior import WeightsPrior, prior_of_training, update_prior_variances
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_of_training, update_prior_variances
 from xmlgp.label_weights.updates import update_label_weights
 
 N, D, K = 30, 9, 4

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.grids import grid
-from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.likelihood import Moments
 from xmlgp.label_weights import utilities as module
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import UtilityMoments

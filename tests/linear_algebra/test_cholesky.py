@@ -1,4 +1,4 @@
-"""Cholesky factorisation against NumPy, and the jitter that it adds."""
+"""Cholesky factors, their inverses and solutions against NumPy, and the jitter that is added."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.gp.reference import DETERMINISTIC
 from tests.grids import each_value
 from xmlgp.errors import NumericalError
-from xmlgp.linear_algebra.cholesky import JITTERS, factorise
+from xmlgp.linear_algebra.cholesky import JITTERS, factorise, factorise_lower, invert_lower, solve_factorised
 
 
 def with_eigenvalues(values, seed=0):
@@ -70,3 +70,48 @@ def test_diagonal_whose_sum_overflows_is_factorised():
     with np.errstate(all="raise", under="ignore"):
         result = factorise(matrix.copy(), "C")
     np.testing.assert_allclose(np.diagonal(result.factor), np.sqrt(np.float32(2e38)), rtol=1e-6)
+
+
+def random_matrix(size, dtype):
+    root = np.random.default_rng(size).normal(size=(size, 2 * size + 1))
+    return (root @ root.T / (2 * size + 1) + 0.1 * np.eye(size)).astype(dtype)
+
+
+@each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
+def test_inverse_of_a_triangular_matrix_agrees_with_numpy(size, dtype):
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    factor = np.linalg.cholesky(random_matrix(size, dtype).astype(float))
+    work = factor.astype(dtype)
+    # Elements above the diagonal are neither read nor written.
+    work[np.triu_indices(size, 1)] = np.nan
+    invert_lower(work)
+    assert np.isnan(work[np.triu_indices(size, 1)]).all()
+    np.testing.assert_allclose(np.tril(work), np.linalg.inv(factor), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("invalid", [-1.0, np.nan, np.inf])
+def test_matrix_without_factor_is_reported(invalid):
+    matrix = random_matrix(5, np.float64)
+    matrix[3, 3] = invalid
+    assert not factorise_lower(matrix)
+
+
+@each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
+def test_solutions_and_samples_agree_with_numpy(size, dtype):
+    tolerance = 1e-3 if dtype == np.float32 else 1e-10
+    matrix, random = random_matrix(size, dtype), np.random.default_rng(0)
+    right, noise = random.normal(size=(2, size))
+    factor = np.linalg.cholesky(matrix.astype(float))
+    work = matrix.copy()
+    work[np.triu_indices(size, 1)] = np.nan
+    assert factorise_lower(work)
+    factor_before, right_before = work.copy(), right.copy()
+    found = solve_factorised(work, right)
+    assert found.dtype == dtype
+    expected = np.linalg.solve(matrix.astype(float), right)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    sample = solve_factorised(work, right, noise)
+    np.testing.assert_allclose(sample, expected + np.linalg.solve(factor.T, noise), rtol=tolerance, atol=tolerance)
+    # The factor and the right-hand side are unchanged.
+    np.testing.assert_array_equal(work, factor_before)
+    np.testing.assert_array_equal(right, right_before)

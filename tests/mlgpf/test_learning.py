@@ -14,7 +14,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.inner_products import Points
-from xmlgp.label_weights.prior import PRIOR_VARIANCE, RARE_SPREAD
+from xmlgp.label_weights.posterior import PRIOR_VARIANCE, RARE_SPREAD
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf import learning as module
 from xmlgp.mlgpf import sweep

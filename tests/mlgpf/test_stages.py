@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.label_weights import prior
-from xmlgp.label_weights.prior import prior_scales
+from xmlgp.label_weights import posterior
+from xmlgp.label_weights.posterior import prior_scales
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -73,7 +73,7 @@ def test_sweeps_are_counted_apart():
 
 
 def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
-    monkeypatch.setattr(prior, "RARE_SPREAD", 3.0)
+    monkeypatch.setattr(posterior, "RARE_SPREAD", 3.0)
     found = prior_scales(np.array([3, 1, 0]), np.float32)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [2, 4, 4])

@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, hstack
 from xmlgp.bmlpl.activations import polya_gamma_row
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.cholesky import factorise_lower, solve_factorised
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.lapack import factorise_lower, solve_factorised
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [

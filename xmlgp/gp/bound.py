@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Quadrature
@@ -11,7 +12,7 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import IndexedRows, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.linear_algebra.dense import all_finite
 
-__all__ = ["Batch", "Bound", "LabelSample"]
+__all__ = ["Batch", "Bound", "LabelSample", "log_absent"]
 
 
 class LabelSample(NamedTuple):
@@ -35,6 +36,16 @@ class Batch(NamedTuple):
     pairs: SampledPairs | None
     scale: float
     sample: LabelSample | None = None
+
+
+def log_absent(count, special, size):
+    """Return the log probability that a sample of B of N elements without replacement has no special one, elementwise.
+
+    With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
+    """
+    rest = count - special - size
+    log_ratio = gammaln(count - special + 1) - gammaln(np.maximum(rest, 0) + 1) - gammaln(count + 1)
+    return np.where(rest >= 0, log_ratio + gammaln(count - size + 1), -np.inf)
 
 
 class Bound:

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.posteriors.ratio import expected_log_ratio
 from xmlgp.linear_algebra import dense
 from xmlgp.runtime.threads import run_parallel, start_task

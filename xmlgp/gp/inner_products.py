@@ -18,15 +18,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = [
-    "Covariances",
-    "Points",
-    "ScaledInducing",
-    "backward",
-    "forward_inducing",
-    "forward_points",
-    "primal_weights",
-]
+__all__ = ["Covariances", "Points", "backward", "forward_inducing", "forward_points", "primal_weights"]
 
 #: Least number of elements per thread.
 GRAIN = 1 << 17
@@ -56,21 +48,15 @@ class Covariances(NamedTuple):
     K_diag: np.ndarray
 
 
-class ScaledInducing(NamedTuple):
-    """W^½ Aᵀ, R×M or D×M, for products with points, and the diagonal of W^½; without ARD Aᵀ and None."""
-
-    transposed: np.ndarray
-    scale: np.ndarray | None
-
-
 def forward_inducing(inducing, log_relevance=None):
-    """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and the `ScaledInducing` for `forward_points`.
+    """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and a pair for `forward_points`.
 
-    W = diag(exp(log_relevance)), or I without relevances.
+    W = diag(exp(log_relevance)), or I without relevances. The pair is W^½ Aᵀ, R×M or D×M, and the diagonal of W^½, or
+    None without relevances.
     """
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
-        return dense.gram(transposed), ScaledInducing(transposed, None)
+        return dense.gram(transposed), (transposed, None)
     scale = bounded_exp(log_relevance, 0.5)
     scaled = np.empty_like(transposed)
 
@@ -78,7 +64,7 @@ def forward_inducing(inducing, log_relevance=None):
         np.multiply(transposed[start:stop], scale[start:stop, None], out=scaled[start:stop])
 
     parallel_for(multiply, len(scaled), GRAIN // max(1, len(inducing)))
-    return dense.gram(scaled), ScaledInducing(scaled, scale)
+    return dense.gram(scaled), (scaled, scale)
 
 
 def forward_points(points, scaled):

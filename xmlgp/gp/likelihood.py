@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "IndexedRows",
+    "Moments",
     "SampledPairs",
     "full_log_likelihood",
     "pair_moments",
@@ -33,6 +33,13 @@ BLOCK = 1 << 18
 
 #: Least number of multiplications per thread in the moments of pairs.
 PAIRWISE_GRAIN = 1 << 17
+
+
+class Moments(NamedTuple):
+    """Means m_ip, B×P, and variances s_ip, B×P, or B×1 if shared, of q(h_p(x_i)), or the gradients by them."""
+
+    mean: np.ndarray
+    variance: np.ndarray
 
 
 class SampledPairs(NamedTuple):

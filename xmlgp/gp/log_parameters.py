@@ -8,7 +8,7 @@ import numpy as np
 
 from xmlgp.errors import NumericalError
 
-__all__ = ["LIMIT", "bounded_exp", "bounded_exp_derivative", "checked_log", "is_inside"]
+__all__ = ["LIMIT", "bounded_exp", "checked_log", "is_inside"]
 
 #: Logarithms are clipped to ± this: e^40 is 2e17.
 LIMIT = 40.0
@@ -24,24 +24,13 @@ def bounded_exp(logarithm, power=1.0):
 
 
 def is_inside(values, power=1.0):
-    """Return whether results of `bounded_exp` are inside the limits, where they vary with x, elementwise.
-
-    The power, above 0, is that of the call of `bounded_exp`.
-    """
+    """Return whether results of `bounded_exp` with that power > 0 are inside the limits, where they vary with x."""
     least, most = np.exp(-LIMIT * power), np.exp(LIMIT * power)
     return (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
 
 
-def bounded_exp_derivative(values):
-    """Return the derivative of `bounded_exp` by x, given its results: e^x inside the limits, 0 at them."""
-    return np.where(is_inside(values), values, 0)
-
-
 def checked_log(value, name, share=1.0):
-    """Return the logarithm of the positive number that a parameter starts from.
-
-    A logarithm outside ±`share`·`LIMIT` raises NumericalError with the name of the quantity.
-    """
+    """Return the logarithm of a positive initial value; outside ±`share`·`LIMIT` raise NumericalError with its name."""
     logarithm = np.log(value)
     if not abs(logarithm) <= LIMIT * share:
         least, most = np.exp(-LIMIT * share), np.exp(LIMIT * share)

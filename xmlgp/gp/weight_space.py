@@ -16,10 +16,9 @@ the whitening.
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.bound import log_absent
+from xmlgp.gp.likelihood import IndexedRows, Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
-from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.sampling import log_absent
 from xmlgp.linear_algebra import sparse
 
 __all__ = ["POSTERIOR", "PRIOR", "FeatureShares", "WeightSpace", "are_valid"]

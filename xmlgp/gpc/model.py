@@ -7,8 +7,8 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.posteriors import Moments
 from xmlgp.gpc.posterior import FullPosterior
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor

@@ -4,8 +4,8 @@ import numpy as np
 
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.inner_products import Covariances
+from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
-from xmlgp.gp.posteriors import Moments
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 
 __all__ = ["FullPosterior"]

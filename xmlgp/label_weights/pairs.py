@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.likelihood import pairwise_products
-from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
@@ -72,13 +71,13 @@ def sample_size(K):
     return max(SAMPLED, LEAST_PAIRS // max(1, K))
 
 
-def shortlist_negatives(utilities, latent, features, labels, out):
-    """Write the negatives of highest mean utility of B points to `out`, B×S, int32, highest first.
+def shortlist_negatives(utilities, latent, features, labels, length):
+    """Return the negatives of highest mean utility of B points, B×S, int32, highest first.
 
     A point with fewer than S negatives has −1 after them. The utilities (`UtilityMoments`) take the means of the latent
-    functions, B×P, and weighted features, B×D; S is at most K.
+    functions, B×P, and weighted features, B×D; the length S is at most K.
     """
-    K = labels.shape[1]
+    (B, K), out = labels.shape, np.empty((labels.shape[0], length), np.int32)
 
     def part(start, stop):
         for begin in range(start, stop, ROWS):
@@ -91,7 +90,8 @@ def shortlist_negatives(utilities, latent, features, labels, out):
                 update_top_k(means, first, out[rows], best)
             out[rows][best <= LOWEST] = -1
 
-    parallel_for(part, len(out), ROWS)
+    parallel_for(part, B, ROWS)
+    return out
 
 
 @compiled

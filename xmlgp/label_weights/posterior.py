@@ -1,4 +1,4 @@
-"""q(W), where W has elements: its arrays, those from before training, and those of some labels, taken and put back."""
+"""q(W), where W has elements, and its prior: before, in and after training; taken for some labels and put back."""
 
 import contextlib
 from typing import NamedTuple
@@ -8,15 +8,41 @@ from scipy.special import expit
 
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
 from xmlgp.label_weights.pattern import LABELS, label_features
-from xmlgp.label_weights.prior import PRIOR_VARIANCE, WeightsPrior
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["LabelWeights", "are_valid", "hidden_label_weights", "initial_label_weights"]
+__all__ = [
+    "PRIOR_VARIANCE",
+    "LabelWeights",
+    "WeightsPrior",
+    "are_valid",
+    "hidden_label_weights",
+    "initial_label_weights",
+    "prior_of_training",
+    "prior_scales",
+    "update_prior_variances",
+]
 
 #: What the names of the parameters begin with.
 PREFIX = "label_weights."
+
+#: Initial prior variance τ.
+PRIOR_VARIANCE = 4.0
+
+#: The prior variances of a label with n points are τ times 1 + this/n. Frequent labels decide τ. If it were the prior
+#: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
+RARE_SPREAD = 4.0
+
+
+class WeightsPrior(NamedTuple):
+    """The prior p(w_kd) = N(a_kd, 1/π_kd) of the weights of some labels, in the order of the weights.
+
+    In training it is N(0, ρ_k τ_d), and where a model learns on the posterior of what it learned before.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
 
 
 class LabelWeights(NamedTuple):
@@ -141,6 +167,37 @@ def initial_label_weights(features, labels, bias, dtype):
         log_variance[part] = -np.log(1 / PRIOR_VARIANCE + curvature)
     log_prior = np.full(features.shape[1], np.log(PRIOR_VARIANCE), dtype)
     return LabelWeights(indptr, columns, np.zeros(len(columns), dtype), log_variance, log_prior)
+
+
+def prior_scales(counts, dtype):
+    """Return ρ_k = 1 + `RARE_SPREAD` / n_k, K, given the number of points n with each label, at least 1."""
+    return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
+
+
+def prior_of_training(weights, scales):
+    """Return the prior N(0, ρ_k τ_d) of all weights of a `LabelWeights`; scales are ρ, K."""
+    precision = bounded_exp(-weights.log_prior)[weights.features]
+    precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(weights.indptr))
+    return WeightsPrior(np.zeros_like(precision), precision)
+
+
+def update_prior_variances(weights, scales):
+    """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
+
+    Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
+    """
+    count = sparse.column_sums(weights.features, len(weights.log_prior))
+    total = np.zeros(len(weights.log_prior))
+    _add_second_moments(*weights[:4], scales, total)
+    used = count > 0
+    weights.log_prior[used] = np.log(total[used] / count[used])
+
+
+@compiled
+def _add_second_moments(indptr, columns, means, log_variances, scales, total):
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            total[columns[e]] += (means[e] * means[e] + np.exp(log_variances[e])) / scales[k]
 
 
 @contextlib.contextmanager

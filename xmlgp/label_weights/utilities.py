@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xmlgp.gp.likelihood import pair_moments
-from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 

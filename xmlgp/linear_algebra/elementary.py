@@ -15,9 +15,6 @@ LOG2_HIGH, LOG2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 
 LOG2_INVERSE = 1.4426950408889634
 
-#: Exponents are clipped to these, so that e^x and e^−x are finite in single and double precision.
-SINGLE_LIMIT, DOUBLE_LIMIT = 80.0, 700.0
-
 SQRT2 = 1.4142135623730951
 
 #: Coefficients 1/n! of e^x, the highest first, for single and double precision.
@@ -30,6 +27,15 @@ ARTANH_11 = (1 / 11, *ARTANH_9)
 ARTANH_13 = (1 / 13, *ARTANH_11)
 ARTANH_17 = (1 / 17, 1 / 15, *ARTANH_13)
 ARTANH_25 = (1 / 25, 1 / 23, 1 / 21, 1 / 19, *ARTANH_17)
+
+#: The types of numbers and of their bits, the limit of exponents, so that e^x and e^−x are finite, bias and place of
+#: the binary exponent, and coefficients.
+SINGLE_EXP = np.float32, np.int32, 80.0, 127, 23, SINGLE_TAYLOR
+DOUBLE_EXP = np.float64, np.int64, 700.0, 1023, 52, DOUBLE_TAYLOR
+
+#: The same without the limit, with the bits of the mantissa and those of 1.
+SINGLE_LOG = np.float32, np.int32, 127, 23, 0x7FFFFF, 0x3F800000, ARTANH_9
+DOUBLE_LOG = np.float64, np.int64, 1023, 52, 0xFFFFFFFFFFFFF, 0x3FF0000000000000, ARTANH_17
 
 
 def polynomial(x, coefficients):
@@ -75,53 +81,33 @@ def _polynomial(x, coefficients):
 
 @overload(exponential)
 def _exponential(x):
-    if x == types.float32:
+    real, integer, limit, bias, shift, terms = SINGLE_EXP if x == types.float32 else DOUBLE_EXP
 
-        def single(x):
-            x = min(max(x, np.float32(-SINGLE_LIMIT)), np.float32(SINGLE_LIMIT))
-            k = np.floor(x * np.float32(LOG2_INVERSE) + np.float32(0.5))
-            r = (x - k * np.float32(LOG2_HIGH)) - k * np.float32(LOG2_LOW)
-            power = np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
-            return polynomial(r, SINGLE_TAYLOR) * power
+    def by_powers_of_two(x):
+        x = min(max(x, real(-limit)), real(limit))
+        k = np.floor(x * real(LOG2_INVERSE) + real(0.5))
+        r = (x - k * real(LOG2_HIGH)) - k * real(LOG2_LOW)
+        power = integer((integer(k) + integer(bias)) << integer(shift)).view(real)
+        return polynomial(r, terms) * power
 
-        return single
-
-    def double(x):
-        x = min(max(x, -DOUBLE_LIMIT), DOUBLE_LIMIT)
-        k = np.floor(x * LOG2_INVERSE + 0.5)
-        r = (x - k * LOG2_HIGH) - k * LOG2_LOW
-        return polynomial(r, DOUBLE_TAYLOR) * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
-
-    return double
+    return by_powers_of_two
 
 
 @overload(logarithm)
 def _logarithm(x):
-    if x == types.float32:
+    real, integer, bias, shift, mantissa, one, terms = SINGLE_LOG if x == types.float32 else DOUBLE_LOG
 
-        def single(x):
-            bits = np.float32(x).view(np.int32)
-            k = np.int32(np.int32(bits >> np.int32(23)) - np.int32(127))
-            y = np.int32((bits & np.int32(0x7FFFFF)) | np.int32(0x3F800000)).view(np.float32)
-            large = y > np.float32(SQRT2)
-            y = y * np.float32(0.5) if large else y
-            k = np.int32(k + 1) if large else k
-            q = (y - np.float32(1)) / (y + np.float32(1))
-            return np.float32(k) * np.float32(LOG2_HIGH + LOG2_LOW) + np.float32(2) * q * polynomial(q * q, ARTANH_9)
+    def by_mantissa(x):
+        bits = real(x).view(integer)
+        k = integer(integer(bits >> integer(shift)) - integer(bias))
+        y = integer((bits & integer(mantissa)) | integer(one)).view(real)
+        large = y > real(SQRT2)
+        y = y * real(0.5) if large else y
+        k = integer(k + 1) if large else k
+        q = (y - real(1)) / (y + real(1))
+        return real(k) * real(LOG2_HIGH + LOG2_LOW) + real(2) * q * polynomial(q * q, terms)
 
-        return single
-
-    def double(x):
-        bits = np.float64(x).view(np.int64)
-        k = (bits >> 52) - 1023
-        y = np.int64((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).view(np.float64)
-        large = y > SQRT2
-        y = y * 0.5 if large else y
-        k = k + 1 if large else k
-        q = (y - 1) / (y + 1)
-        return k * (LOG2_HIGH + LOG2_LOW) + 2 * q * polynomial(q * q, ARTANH_17)
-
-    return double
+    return by_mantissa
 
 
 @overload(softplus)

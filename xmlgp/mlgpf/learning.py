@@ -7,8 +7,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
-from xmlgp.label_weights.posterior import LabelWeights
-from xmlgp.label_weights.prior import prior_scales
+from xmlgp.label_weights.posterior import LabelWeights, prior_scales
 from xmlgp.mlgpf.regression import learn_regression
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
@@ -184,7 +183,7 @@ class LearningOn(Stages):
             return latent_map, trained["loadings"], trained["bias"]
 
         def mean_point(data):
-            _, latent, loadings, bias = data.common
+            _, latent, loadings, bias = data.factors
             indptr, columns = self._weights[:2]
             before = sp.csr_array((prior.mean, columns, indptr), shape=(len(indptr) - 1, rows.shape[1]))
             own = (before @ rows[-1:].T).toarray().ravel()

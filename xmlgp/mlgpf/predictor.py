@@ -10,8 +10,7 @@ from xmlgp.gp import exact_gp
 from xmlgp.gp.exact_gp import POOL_WEIGHT
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import pair_moments
-from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.label_weights import posterior as label_weights
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments

@@ -17,8 +17,13 @@ from xmlgp.label_weights.pairs import (
     shortlist_negatives,
     stratified_pairs,
 )
-from xmlgp.label_weights.posterior import LabelWeights
-from xmlgp.label_weights.prior import WeightsPrior, prior_of_training, prior_scales, update_prior_variances
+from xmlgp.label_weights.posterior import (
+    LabelWeights,
+    WeightsPrior,
+    prior_of_training,
+    prior_scales,
+    update_prior_variances,
+)
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra import sparse
@@ -46,41 +51,41 @@ CG_STEPS = 3
 LIST_COSTS, PAIR_COST, UPDATE_COST = (0.5, 0.85), 100, 45
 
 
-class _Points(NamedTuple):
-    """What shortlists are found with: X, Y, h, Φ and b, W or None, and the length of a shortlist."""
+class _Factors(NamedTuple):
+    """X, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
 
     features: sp.csr_array
-    labels: sp.csr_array
     latent: np.ndarray
     loadings: np.ndarray
     bias: np.ndarray
+
+
+class _Points(NamedTuple):
+    """What shortlists are found with: Y, W or None, and the length of a shortlist."""
+
+    factors: _Factors
+    labels: sp.csr_array
     weights: LabelWeights | None
     length: int
 
     def opened(self):
-        return self, UtilityMoments(self.loadings, self.bias, self.weights)
+        return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
 
 
 def _negatives(shared, rows):
     """Return the shortlists of some points, B×S, a slice or an ndarray of their numbers."""
-    points, utilities = shared
-    batch = points.latent[rows], points.features[rows], points.labels[rows]
-    found = np.empty((len(batch[0]), points.length), np.int32)
-    shortlist_negatives(utilities, *batch, found)
-    return found
+    (factors, labels, _, length), utilities = shared
+    return shortlist_negatives(utilities, factors.latent[rows], factors.features[rows], labels[rows], length)
 
 
 class _Labels(NamedTuple):
-    """What label weights are updated with: X, h, Φ and b, W, and ρ of its prior in training or another prior.
+    """What label weights are updated with: W, and ρ of its prior in training or another prior.
 
     Pairs are made of the positives and the listed negatives by label, the seed, the points to draw from and how many
     are drawn, and the `MeanPoint` or None.
     """
 
-    features: sp.csr_array
-    latent: np.ndarray
-    loadings: np.ndarray
-    bias: np.ndarray
+    factors: _Factors
     weights: LabelWeights
     scales: np.ndarray
     prior: WeightsPrior | None
@@ -94,18 +99,18 @@ class _Labels(NamedTuple):
 
 def _updated_weights(given, first, last, rounds):
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
-    drawn = given.seed, given.drawn_from, given.sample_size
+    drawn, (features, latent, loadings, bias) = (given.seed, given.drawn_from, given.sample_size), given.factors
     pairs = stratified_pairs(given.positives, given.listed, first, last, *drawn)
     if given.mean_point is not None:
-        pairs = given.mean_point.add_to(pairs, first, len(given.latent) - 1)
-    offset = latent_offsets(pairs, given.latent, given.loadings[first:last], given.bias[first:last], OFFSET_SHARE)
+        pairs = given.mean_point.add_to(pairs, first, len(latent) - 1)
+    offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
     block = given.weights.block(first, last)
     if given.prior is None:
         prior = prior_of_training(block, given.scales[first:last])
     else:
         own = slice(*given.weights.indptr[[first, last]])
         prior = WeightsPrior(*(array[own] for array in given.prior))
-    bounds = update_label_weights(pairs, offset, given.features, block, prior, rounds, CG_STEPS)
+    bounds = update_label_weights(pairs, offset, features, block, prior, rounds, CG_STEPS)
     return bounds, block.mean, block.log_variance
 
 
@@ -121,16 +126,16 @@ class SweepData:
     def __init__(self, work, seed, features, labels, factors, weights, prior=None, mean_point=None):
         self.work, self.seed, self.features, self.labels = work, seed, features, labels
         self.weights, self.prior = weights, prior
-        self._factors, self._mean_point = factors, mean_point
+        self._make_factors, self._mean_point = factors, mean_point
         N, K = labels.shape
         #: Negatives of each point; −1 after the last of a point that has fewer.
         self.shortlist = np.full((N, shortlist_length(N, K)), -1, np.int32)
 
     @functools.cached_property
-    def common(self):
-        """X, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
-        latent_map, loadings, bias = self._factors()
-        return self.features, self._latent_means(latent_map), loadings, bias
+    def factors(self):
+        """The `_Factors`, once the stages before have ended."""
+        latent_map, loadings, bias = self._make_factors()
+        return _Factors(self.features, self._latent_means(latent_map), loadings, bias)
 
     @functools.cached_property
     def mean_point(self):
@@ -241,9 +246,8 @@ class Sweep(Inference):
     def _list_negatives(self, number):
         data = self._data
         if self._listed is None:
-            features, *others = data.common
             weights = data.weights if self._with_weights else None
-            shared = _Points(features, self._seen_labels(), *others, weights, data.shortlist.shape[1])
+            shared = _Points(data.factors, self._seen_labels(), weights, data.shortlist.shape[1])
             self._listed = data.work.map(_negatives, ((block,) for block in self._point_blocks[number:]), shared)
         data.shortlist[self._point_blocks[number]] = next(self._listed)
         data.shortlist[self._left_out] = -1
@@ -266,7 +270,7 @@ class Sweep(Inference):
         by_label = positives_by_label(self._seen_labels()), listed_by_label(data.shortlist, K)
         points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
         draws = [data.seed, 3, self._number], points.astype(np.int32), sample_size(K)
-        return _Labels(*data.common, data.weights, self._scales(), data.prior, *by_label, *draws, data.mean_point)
+        return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, data.mean_point)
 
     def _seen_labels(self):
         """Return Y without the labels of points that are left out."""
@@ -277,7 +281,7 @@ class Sweep(Inference):
     def _scales(self):
         """Return ρ, K."""
         counts = np.bincount(self._seen_labels().indices, minlength=self._labels.shape[1])
-        return prior_scales(counts, self._data.common[2].dtype)
+        return prior_scales(counts, self._data.factors.loadings.dtype)
 
     def arrays(self):
         """Return the arrays that steps change, by name."""

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from xmlgp.gp.bound import Batch, LabelSample
+from xmlgp.gp.bound import Batch, LabelSample, log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
-from xmlgp.gp.sampling import log_absent
 
 __all__ = ["SAMPLERS", "LabelSampler", "SeededMinibatches", "make_batch", "sample_by_frequency", "sample_negatives"]
 

@@ -12,8 +12,7 @@ Predictive probabilities, `expected_sigmoid`, use quadrature in every case. `app
 do, or nearly, without quadrature.
 """
 
-from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor
-from xmlgp.gp.expectations.mackay import approximate_log_odds, highest_probability
+from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor, approximate_log_odds, highest_probability
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
 
 __all__ = [

@@ -1,12 +1,15 @@
-"""Gaussian expectations of the logistic likelihood in closed form: a bound, and a second-order Taylor expansion."""
+"""Gaussian expectations of the logistic likelihood in closed form: a bound, and approximations."""
+
+import math
 
 import numpy as np
+from scipy.special import expit
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
-__all__ = ["JaakkolaJordan", "Taylor", "expected_softplus_and_slope"]
+__all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope", "highest_probability"]
 
 #: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
 #: where tanh has no cancellation.
@@ -14,6 +17,9 @@ SINGLE_SERIES, DOUBLE_SERIES = 1.0, 0.25
 
 #: Coefficients of tanh(x)/x in x², the highest first.
 TANH = (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0)
+
+#: The log odds of E σ(f) exceed negative approximations by at most 0.095, for all variances.
+MARGIN = 0.1
 
 
 class JaakkolaJordan:
@@ -138,3 +144,28 @@ def _taylor_gradients(mean, variance, d_mean, d_variance):
         # The results may overwrite the arguments.
         for k in range(m.size):
             d_mean[start + k], d_variance[start + k] = first[k], second[k]
+
+
+def approximate_log_odds(mean, variance):
+    """Return m / √(1 + πv/8), elementwise: about the log odds of the predictive probability E σ(f) under f ~ N(m, v).
+
+    It orders labels nearly as E σ(f) does, without quadrature. Source: D. J. C. MacKay, The evidence framework applied
+    to classification networks, Neural Computation 4, 1992.
+    """
+    return fill(_shrink, 1, mean, variance)[0]
+
+
+def highest_probability(log_odds):
+    """Return an upper bound of E σ(f), elementwise, where `approximate_log_odds` has given values.
+
+    Far below zero the approximation exceeds the log odds of E σ(f), by several units where the variance is large; above
+    zero it falls short of them, so that the bound is 1.
+    """
+    return np.where(log_odds <= 0, expit(np.minimum(log_odds, 0) + MARGIN), 1)
+
+
+@compiled
+def _shrink(mean, variance, out):
+    real = mean.dtype.type
+    for k in range(mean.size):
+        out[k] = mean[k] / math.sqrt(real(1) + real(math.pi / 8) * max(variance[k], real(0)))

@@ -19,9 +19,8 @@ Variances are B×P, or B×1 if all latent functions share them.
 
 from xmlgp.gp.posteriors.cholesky import Cholesky
 from xmlgp.gp.posteriors.diagonal import Diagonal, SharedDiagonal
-from xmlgp.gp.posteriors.moments import Moments
 
-__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "Moments", "SharedDiagonal"]
+__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "SharedDiagonal"]
 
 #: The posteriors, by the name that settings use.
 POSTERIORS = {posterior.name: posterior for posterior in (SharedDiagonal(), Diagonal(), Cholesky())}

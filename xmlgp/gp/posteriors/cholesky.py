@@ -6,11 +6,10 @@ import numpy as np
 
 from xmlgp.gp.divergences import whitened_kl
 from xmlgp.gp.inner_products import Covariances
+from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
-from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.linear_algebra import lapack
-from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
+from xmlgp.linear_algebra.cholesky import add_jitter, factorise, invert_lower, jitter_backward
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
@@ -52,7 +51,7 @@ class Cholesky:
         if raw.shape != (P, M, M):
             raise ValueError(f"posterior.whitened_factor has the shape {raw.shape}, not {(P, M, M)}")
         inverse = _factor(K_Z)
-        lapack.invert_lower(inverse)
+        invert_lower(inverse)
         return mean, _lower_factors(raw), inverse
 
     def alpha(self, prepared):

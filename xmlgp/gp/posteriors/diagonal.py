@@ -6,14 +6,14 @@ import numpy as np
 
 from xmlgp.gp.divergences import diagonal_kl, shared_diagonal_kl
 from xmlgp.gp.inner_products import Covariances
-from xmlgp.gp.log_parameters import bounded_exp, bounded_exp_derivative, checked_log
-from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.likelihood import Moments
+from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.linear_algebra.dense import GRAIN
 from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 
-__all__ = ["DIAGONAL_FLOOR", "DIAGONAL_NAME", "Diagonal", "SharedDiagonal", "initial_mean", "sigma_diagonal"]
+__all__ = ["DIAGONAL_NAME", "Diagonal", "SharedDiagonal", "initial_mean", "sigma_diagonal", "sigma_slope"]
 
 #: Least value of the diagonal of Σ, for numerical stability ([S] section 2.3).
 DIAGONAL_FLOOR = 1e-6
@@ -115,10 +115,7 @@ class SharedDiagonal:
         d_diagonal = np.diagonal(d_C) + half / diagonal - half * np.diagonal(inverse)
         d_K_Z = dense.product(-0.5 * mean, mean.T)
         d_K_Z += d_C
-        gradients = {
-            "posterior.mean": d_mean,
-            "posterior.log_diagonal": d_diagonal * bounded_exp_derivative(diagonal - DIAGONAL_FLOOR),
-        }
+        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * sigma_slope(diagonal)}
         return Covariances(d_K_BZ, d_K_Z, d_variance), gradients
 
     def precondition(self, tape, gradients):
@@ -219,7 +216,7 @@ class Diagonal:
             d_K_Z += K_Z_sum
         gradients = {
             "posterior.mean": covariances.K_BZ.T @ d_moments.mean - K_mean,
-            "posterior.log_diagonal": d_diagonals * bounded_exp_derivative(diagonals - DIAGONAL_FLOOR),
+            "posterior.log_diagonal": d_diagonals * sigma_slope(diagonals),
         }
         return Covariances(d_K_BZ, d_K_Z, d_moments.variance.sum(axis=1)), gradients
 
@@ -240,6 +237,12 @@ def sigma_diagonal(parameters):
     diagonal = bounded_exp(parameters["posterior.log_diagonal"])
     diagonal += DIAGONAL_FLOOR
     return diagonal
+
+
+def sigma_slope(diagonal):
+    """Return the derivative of `sigma_diagonal` by the logarithm, given its results: 0 at the limits."""
+    values = diagonal - DIAGONAL_FLOOR
+    return values * is_inside(values)
 
 
 def _factorise_sum(K_Z, diagonal, name):

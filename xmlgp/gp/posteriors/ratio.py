@@ -11,9 +11,9 @@ R. Turner, Streaming sparse Gaussian process approximations, NeurIPS 2017, for i
 
 import numpy as np
 
-from xmlgp.gp.log_parameters import bounded_exp_derivative, is_inside
+from xmlgp.gp.log_parameters import is_inside
 from xmlgp.gp.posteriors.cholesky import Cholesky
-from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR, Diagonal, SharedDiagonal
+from xmlgp.gp.posteriors.diagonal import Diagonal, SharedDiagonal, sigma_slope
 from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.runtime.threads import parallel_for
 
@@ -61,7 +61,7 @@ def _diagonal(prepared, K_Z):
 
         parallel_for(part, len(diagonals), 1)
         value -= weight * variances.sum()
-        d_log = d_diagonals * bounded_exp_derivative(diagonals - DIAGONAL_FLOOR)
+        d_log = d_diagonals * sigma_slope(diagonals)
         return float(value), {
             "posterior.mean": K_Z @ (precise.T * (targets - K_mean)),
             "posterior.log_diagonal": d_log[0] if shared else d_log,
