@@ -1,10 +1,12 @@
-"""Fixtures: a working folder with data, a catalogue and a cache; file systems of limited size."""
+"""Fixtures: a working folder with data, a catalogue and a cache; models trained once; file systems of limited size."""
 
+import shutil
 import subprocess
 
 import pytest
 
-from tests.cli.command import CATALOGUE
+from tests.cli.command import CATALOGUE, SMALL, run
+from tests.cli.texts import TEST, as_json, documents
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 
@@ -20,6 +22,44 @@ def workdir(tmp_path, monkeypatch):
     write_dataset("data/train.txt", small_dataset())
     write_dataset("data/test.txt", small_dataset(seed=7).rows(slice(0, 9)))
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """Return a function that trains the folder `model` here, or copies what an earlier test has trained alike."""
+    shelf = tmp_path_factory.mktemp("shelf")
+
+    def train(name, *arguments):
+        if not (shelf / name).exists():
+            assert run("train", *arguments, "-q").output == ""
+            shutil.copytree("model", shelf / name)
+        else:
+            shutil.copytree(shelf / name, "model")
+
+    return train
+
+
+@pytest.fixture
+def model(workdir, trained):
+    """Return the folder `model`, trained on data/train.txt; label weights stand beside the latent functions."""
+    trained("rows", "data", "model", *SMALL, "--label-weights")
+    return workdir / "model"
+
+
+@pytest.fixture
+def text_model(workdir, trained):
+    """Return the folder `model`, trained on the documents in train.jsonl; others are in new.jsonl."""
+    (workdir / "train.jsonl").write_text(as_json(documents(60, 0)))
+    (workdir / "new.jsonl").write_text(as_json(TEST))
+    trained("text", "train.jsonl", "model", *SMALL, "--label-weights")
+    return workdir / "model"
+
+
+@pytest.fixture
+def topics(workdir, trained):
+    """Return the folder `model` of bmlpl with four topics."""
+    trained("topics", "data", "model", "--model", "bmlpl", "--topics", "4", "--iterations", "4")
+    return workdir / "model"
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
-"""Kill training runs and resume them: `python -m tests.cli.killing EXPECTED`, in a folder with data/.
+"""Kill runs and resume them: `python -m tests.cli.killing train`, in a folder with data/, or `learn`, with new.txt too.
 
-Files change only at the calls in `CALLS`, so a run is killed before calls of given numbers, the
-same on every machine. One process imports and compiles what training needs and forks for each run. After a kill
-the training is resumed, killed again, resumed to its end, and its model compared with that of a run that was not
-disturbed. Prints a JSON object for each kill: before which call, how far training was, what differs.
+Files change only at the calls in `CALLS`, so a run is killed before calls of given numbers, the same on every machine.
+One process imports and compiles what training needs and forks for each run. After a kill the run is resumed, killed
+again, resumed to its end, and its model compared with that of a run that was not disturbed. Prints a JSON object for
+each kill: before which call, how far training was or whether the model was the earlier or the new one, what differs.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from tests.held_out import calibrated
 from xmlgp.cli import main
+from xmlgp.mlgpf import learning
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.training import checkpoints
@@ -126,30 +129,56 @@ def content(folder, name):
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
-def finish(model):
-    assert ended(forked(lambda: train(model, "--resume"))) == 0
+def learn(model):
+    return main(["learn", str(model), "new.txt", "--quiet", "--checkpoint-every", "1e-9"], standalone_mode=False)
 
 
-def run(expected):
-    # Every epoch ends with a checkpoint.
-    checkpoints.TIME_RATIO = 0
-    # A kill does not lose what the system has not written to the disk yet.
-    os.fsync = lambda descriptor: None
+def parts(model, expected, *but):
+    """Return the arrays that differ, and a checkpoint that is left; the next write removes other files."""
+    return [part for part in differences(model, expected) if not part.endswith((".npy", ".tmp", *but))]
+
+
+def kill_training():
     # Compiles.
     train("warm")
     model, dice = Path("killed"), random.Random(0)
     first, resumed = partial(train, model), partial(train, model, "--resume")
-    total = count_calls(partial(train, expected))
+    total = count_calls(partial(train, "expected"))
     for number in chosen_calls(total):
         shutil.rmtree(model, ignore_errors=True)
         status, where = killed(first, number), stage(model)
         # Killed again, unless it ends before.
         killed(resumed, dice.randrange(total - number))
-        finish(model)
-        yield {"call": number, "status": status, "stage": where, "differs": differences(model, expected)}
+        assert ended(forked(resumed)) == 0
+        yield {"call": number, "status": status, "stage": where, "differs": differences(model, "expected")}
+
+
+def kill_learning():
+    # Few steps.
+    InducingMethod.learning_steps, learning.LEAST_EPOCHS = 4, 1
+    train(Path("before"))
+    # Compiles.
+    shutil.copytree("before", "whole")
+    learn("whole")
+    model = Path("killed")
+    shutil.copytree("before", model)
+    total = count_calls(partial(learn, model))
+    for number in chosen_calls(total):
+        shutil.rmtree(model)
+        shutil.copytree("before", model)
+        status = killed(partial(learn, model), number)
+        kept = [name for name in ("before", "whole") if not parts(model, name, "checkpoint.npz")]
+        # Killed again, unless it ends before.
+        killed(partial(learn, model), total - 1 - number)
+        assert ended(forked(partial(learn, model))) == 0
+        yield {"call": number, "status": status, "kept": kept, "differs": parts(model, "whole")}
 
 
 if __name__ == "__main__":
-    with calibrated(0.25):
-        for outcome in run(sys.argv[1]):
+    # Every epoch ends with a checkpoint.
+    checkpoints.TIME_RATIO = 0
+    # A kill does not lose what the system has not written to the disk yet.
+    os.fsync = lambda descriptor: None
+    with calibrated(0.25) if sys.argv[1] == "train" else contextlib.nullcontext():
+        for outcome in kill_training() if sys.argv[1] == "train" else kill_learning():
             print(json.dumps(outcome), flush=True)

@@ -1,73 +1,75 @@
-"""What the tests of `xmlgp learn` share: models to learn on with, new points, and what stays as it was."""
+"""What the tests of `xmlgp learn` share: new points, and what stays as it was."""
 
-import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.test_interruption import assert_no_other_files
-from tests.cli.test_predict_text import as_json, documents
+from tests.cli.texts import as_json, documents
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS
 
-N_KNOWN, D_KNOWN, K_KNOWN = 40, 25, 7
+__all__ = ["STEP", "arrays", "assert_same_model", "learner", "more", "refused", "retrain", "text_learner"]
 
-#: With label weights, which learning on changes beside the latent functions.
-TRAIN = ["train", "data", "model", *SMALL, "--label-weights", "-q"]
-
-#: Inducing inputs, with options to train with them; the last option counts.
-INDUCING = {"free": ["--inducing", "free", "--no-label-weights"], "features": ["--inducing", "features"]}
-
-#: Models that cannot learn on.
-CANNOT = [name for name, record in MODELS.items() if record.learn is None]
+#: Inducing inputs, with options to train with them.
+INDUCING = {
+    "free": ["--inducing", "free", "--no-label-weights"],
+    "features": ["--inducing", "features", "--label-weights"],
+}
 
 STEP = "xmlgp.mlgpf.learning.LearningOn.step"
-WRITE = "xmlgp.model_folder.arrays.write_array"
 
 
-def more(N=30, D=D_KNOWN + 3, K=K_KNOWN + 2, seed=11):
+def more(N=30, D=28, K=9, seed=11):
+    """Return points, by default with three features and two labels more."""
     return small_dataset(N=N, D=D, K=K, seed=seed)
 
 
-def train_once(workdir, name, command):
-    """Train `model`, or copy what the same command has trained for an earlier test."""
-    kept = workdir.parent / f"learning-on-{name}"
-    if not kept.exists():
-        assert run(*command).exit_code == 0
-        shutil.copytree("model", kept)
-    else:
-        shutil.copytree(kept, "model")
-
-
-def train_model(workdir, monkeypatch):
-    """Return a trained model; new points are in new.txt."""
+@pytest.fixture
+def learner(model, monkeypatch):
+    """Return a trained model that learns on in few steps, after each of which there is a checkpoint; see new.txt."""
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 6)
     monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
-    train_once(workdir, "rows", TRAIN)
     write_dataset("new.txt", more())
-    return workdir / "model"
+    return model
+
+
+@pytest.fixture
+def text_learner(text_model, monkeypatch):
+    """Return a model of documents; new ones with another word and label are in more.jsonl."""
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
+    fresh = documents(20, 1)
+    for document in fresh[::2]:
+        document["text"] += " violet violet"
+        document["labels"].append("the violet")
+    Path("more.jsonl").write_text(as_json(fresh))
+    return text_model
+
+
+def retrain(inducing):
+    """Train the model again with some inducing inputs."""
+    assert run("train", "data", "model", *SMALL, *INDUCING[inducing], "-q").output == ""
 
 
 def arrays(path):
+    """Return the arrays of a model."""
     return {
         name: (array.dtype.str, array.shape, array.tobytes()) for name, array in ModelFolder(path).arrays("").items()
     }
 
 
-def described(path):
-    """Return the description without what a run takes."""
-    description = dict(ModelFolder(path).description)
-    return {name: description[name] for name in ("data", "settings", "stage", "model")} | {
-        "learned": [{key: batch[key] for key in ("N", "D", "K", "fingerprint")} for batch in description["learned"]]
-    }
-
-
 def assert_same_model(path, expected):
+    """Check that two folders have the same model, and the first nothing else."""
     assert arrays(path) == arrays(expected)
-    assert described(path) == described(expected)
+    ours, theirs = (ModelFolder(folder).description for folder in (path, expected))
+    for name in ("data", "settings", "stage", "model"):
+        assert ours[name] == theirs[name]
+    for batch, other in zip(ours["learned"], theirs["learned"], strict=True):
+        assert batch | {"history": None} == other | {"history": None}
     assert_no_other_files(Path(path))
 
 
@@ -78,16 +80,3 @@ def refused(folder, *arguments, status=1, **options):
     assert everything(folder) == before
     assert len(line) < 400
     return line
-
-
-def train_text_model(workdir, monkeypatch):
-    """Return a model of documents; new ones with another word and label are in new.jsonl."""
-    monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 6)
-    (workdir / "train.jsonl").write_text(as_json(documents(60, 0)))
-    train_once(workdir, "text", ["train", "train.jsonl", "model", *SMALL, "-q"])
-    fresh = documents(20, 1)
-    for document in fresh[::2]:
-        document["text"] += " violet violet"
-        document["labels"].append("the violet")
-    (workdir / "new.jsonl").write_text(as_json(fresh))
-    return workdir / "model"

@@ -168,16 +168,6 @@ def test_a_worker_without_this_version_is_named(processes, unfit):
     assert f" of the Dask cluster {problem}, but this is xmlgp " in line
 
 
-def test_a_worker_without_this_version_that_joins_is_named_or_costs_nothing(processes, here, unfit, monkeypatch):
-    start, problem = unfit
-    at_step(monkeypatch, IN_SWEEP, start)
-    result = run(*TRAIN, "--scheduler", processes.address)
-    if result.exit_code:  # it had a block to compute
-        assert f" of the Dask cluster {problem}, but this is xmlgp " in last_line(result)
-        assert run("train", "many", "model", "--resume", "-q").exit_code == 0
-    assert_same("model", here)
-
-
 def test_a_worker_that_cannot_read_the_data_is_named(processes):
     cache = Path(os.environ["XMLGP_CACHE_DIR"])
     cache.mkdir(exist_ok=True)

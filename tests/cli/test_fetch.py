@@ -44,15 +44,6 @@ def test_stdout_has_only_the_paths(run, tmp_path):
     assert run("small", "-q") == (0, out, "")
 
 
-def test_force_replaces_existing_files(run, tmp_path):
-    run("small", "--mirror", "../mirror")
-    (tmp_path / "here/data/small/train.txt").write_text("mine")
-    status, out, err = run("small", "--mirror", "../mirror")
-    assert (status, out) == (1, "")
-    assert err.startswith("Error: data/small/train.txt exists but has the header 'mine', not '3 5 4'")
-    assert run("small", "--mirror", "../mirror", "--force")[0] == 0
-
-
 def test_list_prints_a_table(run):
     status, out, err = run("--list")
     assert (status, err) == (0, "")

@@ -140,35 +140,6 @@ def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, pha
     resume()
 
 
-#: By model: a run of 4 iterations, each with 2 minibatches if the inference uses minibatches.
-OTHERS = {
-    "bmlpl": ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60"],
-    "gpc": ["train", "data", "model", "--model", "gpc", "--iterations", "4", "--batch-size", "60", "-M", "6"],
-}
-
-#: By model and inference, then as `PHASES`.
-OTHER_PHASES = [
-    ("bmlpl", "online-em", "xmlgp.bmlpl.online_em.OnlineEM.step", 3, "after 3 of 8 steps"),
-    ("gpc", "svi-adadelta", WRITE, 5, "after 8 of 8 steps"),
-    ("gpc", "vi-taylor", "xmlgp.gpc.inference.TaylorExpansion.step", 2, "after 2 of 4 steps"),
-]
-
-
-@pytest.mark.parametrize(("model", "inference", "name", "call", "where"), OTHER_PHASES)
-def test_a_signal_while_bmlpl_or_gpc_is_trained_does_not_change_the_result(data, model, inference, name, call, where):
-    command = [*OTHERS[model], "--inference", inference]
-    if model == "gpc":
-        write_dataset("data/train.txt", paired_dataset(N=120, K=1))
-    number = SIGNALS[call % 3]
-    with signals_at(name, call, number):
-        assert interrupted(run(*command), number) == where
-    assert not (data / "model" / "model.json").exists()
-    resume()
-    run(*command[:2], "whole", *command[3:], "-q")
-    for array, value in ModelFolder("whole").arrays("").items():
-        assert ModelFolder("model").array(array).tobytes() == value.tobytes(), array
-
-
 @pytest.mark.parametrize("phase", ["within an epoch", "saving the model"])
 def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
     name, call, where = PHASES[phase]
@@ -225,12 +196,6 @@ def test_a_signal_in_the_preprocess_command_leaves_no_folder(data):
     with signals_at(WRITE, 2, signal.SIGTERM):
         result = run("preprocess", "data", "model", "--inducing", "free", "-M", "5")
     assert interrupted(result, signal.SIGTERM) is None
-    assert not (data / "model").exists()
-
-
-def test_without_checkpoints_a_signal_leaves_no_folder(data):
-    with signals_at(STEP, 6, signal.SIGTERM):
-        assert interrupted(run(*TRAIN, "--checkpoint-every", "0"), signal.SIGTERM) is None
     assert not (data / "model").exists()
 
 

@@ -1,163 +1,207 @@
-"""`xmlgp learn` with rows: new points, features and labels, batches after each other, and what a model keeps."""
+"""`xmlgp learn`: new points, features, labels, words and names; what a model keeps, and what is refused."""
 
-import gzip
+import errno
 import json
+import math
+import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file
 
-from tests.cli.command import SMALL, run
-from tests.cli.disk import everything
-from tests.cli.learning_on import D_KNOWN, INDUCING, K_KNOWN, TRAIN, assert_same_model, more, refused, train_model
+from tests.cli.command import run, said
+from tests.cli.disk import everything, failing_disk
+from tests.cli.learning_on import arrays, learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files
-from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 
+__all__ = ["learner", "text_learner"]
 
-@pytest.fixture
-def model(workdir, monkeypatch):
-    return train_model(workdir, monkeypatch)
+AGAIN = "model: the model has learned these points already; nothing to do\n"
 
 
 @pytest.mark.parametrize(("inducing", "epochs"), [("free", 4), ("features", 5)])
-def test_new_points_features_and_labels_are_learned(model, inducing, epochs):
-    assert run(*TRAIN, *INDUCING[inducing]).exit_code == 0
+def test_new_points_features_and_labels_are_learned(learner, inducing, epochs):
+    retrain(inducing)
     before = ModelFolder("model").description
     result = run("learn", "model", "new.txt")
     assert (result.exit_code, result.stdout) == (0, "")
     learned, knows = result.stderr.splitlines()
-    assert re.fullmatch(
-        r"model: learned 30 points, 2 new labels, 3 new features: bound -[0-9.]+, in [0-9.]+ s", learned
-    )
+    pattern = r"model: learned 30 points, 2 new labels, 3 new features: bound -[0-9.]+, in [0-9.]+ s"
+    assert re.fullmatch(pattern, learned)
     assert knows == "model: knows 70 points, 28 features and 9 labels"
-    folder = ModelFolder("model")
-    data = folder.description["data"]
-    assert {name: data[name] for name in "NDK"} == {"N": 70, "D": 28, "K": 9}
-    assert data["first"] == before["data"]["fingerprint"]
-    assert data["fingerprint"] not in (before["data"]["fingerprint"], more().fingerprint)
-    (batch,) = folder.description["learned"]
-    assert {name: batch[name] for name in "NDK"} == {"N": 30, "D": 3, "K": 2}
-    assert batch["fingerprint"] == more().fingerprint
+    description = ModelFolder("model").description
+    assert {name: description["data"][name] for name in "NDK"} == {"N": 70, "D": 28, "K": 9}
+    (batch,) = description["learned"]
+    assert [batch[name] for name in (*"NDK", "fingerprint")] == [30, 3, 2, more().fingerprint]
     assert [entry["epoch"] for entry in batch["history"]] == list(range(1, epochs + 1))
     for name in ("history", "settings"):
-        assert folder.description[name] == before[name]
-    assert_no_other_files(model)
+        assert description[name] == before[name]
+    assert_no_other_files(learner)
     write_dataset("test.txt", more(9, seed=12))
     assert run("predict", "model", "test.txt", "-o", "scores.txt", "-k", "all").exit_code == 0
     assert run("evaluate", "scores.txt", "test.txt").exit_code == 0
 
 
-def test_quiet_prints_nothing(model):
-    result = run("learn", "model", "new.txt", "-q")
-    assert (result.exit_code, result.output) == (0, "")
-
-
-def test_standard_input_and_gzip_give_the_same_model(model):
-    shutil.copytree("model", "piped")
-    shutil.copytree("model", "packed")
-    text = Path("new.txt").read_bytes()
-    Path("new.txt.gz").write_bytes(gzip.compress(text))
-    assert run("learn", "model", "new.txt").exit_code == 0
-    assert run("learn", "piped", "-", stdin=text).exit_code == 0
-    assert run("learn", "packed", "new.txt.gz").exit_code == 0
-    assert_same_model("piped", "model")
-    assert_same_model("packed", "model")
-
-
-def test_points_are_not_learned_twice(model):
-    run("learn", "model", "new.txt", "-q")
-    before = everything(model)
+def test_points_are_not_learned_twice(learner):
+    assert run("learn", "model", "new.txt", "-q").output == ""
+    before = everything(learner)
     for options in ([], ["--resume"], ["--no-resume"]):
         result = run("learn", "model", "new.txt", *options)
-        line = "model: the model has learned these points already; nothing to do\n"
-        assert (result.exit_code, result.output) == (0, line)
-        assert everything(model) == before
+        assert (result.exit_code, result.output) == (0, AGAIN)
+        assert everything(learner) == before
 
 
-def test_points_of_training_are_not_learned_again(model):
-    write_dataset("other.txt", more(D=D_KNOWN, K=K_KNOWN))
-    before = everything(model)
-    for _ in range(2):
-        result = run("learn", "model", "data/train.txt")
-        assert result.stderr == "model: the model has learned these points already; nothing to do\n"
-        assert everything(model) == before
-        run("learn", "model", "other.txt", "-q")
-        before = everything(model)
-
-
-def test_arrays_that_do_not_change_are_not_written_again(model):
-    assert run(*TRAIN, *INDUCING["free"]).exit_code == 0
+def test_what_does_not_change_stays(learner):
+    retrain("free")
     before = ModelFolder("model").entries("")
-    write_dataset("other.txt", more(D=D_KNOWN, K=K_KNOWN))
+    assert run("tune", "model", "data/test.txt", "-q").exit_code == 0
+    tuned = ModelFolder("model").tuned
+    write_dataset("other.txt", more(D=25, K=7))
     assert run("learn", "model", "other.txt", "-q").exit_code == 0
     after = ModelFolder("model").entries("")
     assert after["parameters.inducing"] == before["parameters.inducing"]
     assert after["parameters.bias"] != before["parameters.bias"]
-    assert_no_other_files(model)
+    assert ModelFolder("model").tuned == tuned is not None
+    assert_no_other_files(learner)
 
 
-def test_what_was_tuned_stays(model):
-    assert run("tune", "model", "data/test.txt", "-q").exit_code == 0
-    tuned = ModelFolder("model").tuned
-    assert tuned is not None
-    assert run("learn", "model", "new.txt", "-q").exit_code == 0
-    assert ModelFolder("model").tuned == tuned
-    assert run("predict", "model", "new.txt", "-q").exit_code == 0
-
-
-def test_points_of_one_label_in_libsvm_format(workdir):
-    write_libsvm("train.svm", small_dataset(K=1))
-    assert run("train", "train.svm", "model", *SMALL, "--model", "mlgpf", "-q").exit_code == 0
-    Path("new.svm").write_text("+1 3:1 28:2\n")
-    learned, knows = run("learn", "model", "new.svm").stderr.splitlines()
-    assert learned.startswith("model: learned 1 point, 3 new features: bound -")
-    assert knows == "model: knows 41 points, 28 features and 1 label"
-    # Fewer features are no mistake in this format.
-    write_libsvm("few.svm", more(5, D=9, K=1))
-    assert run("learn", "model", "few.svm", "-q").exit_code == 0
-    Path("other.svm").write_text("2 1:1\n3 2:1\n")
-    assert refused(workdir / "model", "model", "other.svm").startswith("other.svm:1: label 2 is not one of ")
-
-
-def write_libsvm(path, dataset):
-    dump_svmlight_file(dataset.features.toarray(), 2 * dataset.labels.toarray()[:, 0] - 1, path, zero_based=False)
-
-
-def test_another_format_than_that_of_training_is_refused(model):
-    write_libsvm("new.svm", more(K=1))
-    line = refused(model, "model", "new.svm")
-    assert line.startswith("new.svm: the points have 1 label, but the model was trained on 7; ")
-
-
-def test_propensities_of_a_model_are_those_of_all_points_that_it_learned(model):
+def test_propensities_of_a_model_are_those_of_all_points_that_it_learned(learner):
     assert run("learn", "model", "new.txt", "-q").exit_code == 0
     first, new = (read_dataset(file) for file in ("data/train.txt", "new.txt"))
-    wide = Dataset(resized(first.features, new.D), resized(first.labels, new.K))
-    write_dataset("all.txt", stack([wide, new]))
+    sizes = (first.features, new.D), (first.labels, new.K)
+    wide = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], columns)) for X, columns in sizes]
+    write_dataset("all.txt", stack([Dataset(*wide), new]))
     assert run("predict", "model", "new.txt", "-o", "scores", "-q").exit_code == 0
     found, expected = (
-        run("evaluate", "scores", "new.txt", "--train", train, "--json") for train in ("model", "all.txt")
+        json.loads(run("evaluate", "scores", "new.txt", "--train", train, "--json").stdout)
+        for train in ("model", "all.txt")
     )
-    assert found.exit_code == expected.exit_code == 0
-    assert json.loads(found.stdout) == json.loads(expected.stdout)
-    assert "PSP@1" in found.stdout
+    assert found == expected
+    assert "PSP@1" in found
 
 
-def test_a_model_without_counts_has_no_propensities(model):
-    assert run("predict", "model", "data/test.txt", "-o", "scores", "-q").exit_code == 0
-    description = json.loads((model / "model.json").read_text())
-    del description["arrays"]["parameters.statistics.labels"]
-    (model / "model.json").write_text(json.dumps(description))
-    found = run("evaluate", "scores", "data/test.txt", "--train", "model")
-    assert found.exit_code == 1
-    assert "the model has no counts of its labels" in found.stderr
+def test_words_and_labels_of_text_are_added(text_learner):
+    names = ModelFolder("model").names
+    result = run("learn", "model", "more.jsonl")
+    assert "model: learned 20 points, 1 new label, 1 new feature: bound -" in result.stderr
+    found = ModelFolder("model").names
+    assert found.labels == [*names.labels, "the violet"]
+    assert found.vectorizer.words == found.features == [*names.features, "violet"]
+    assert "the violet" in run("predict", "model", "-", "-k", "9", stdin="violet\n").stdout
+    assert run("learn", "model", "train.jsonl").stderr.endswith(AGAIN)
 
 
-def resized(matrix, columns):
-    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns))
+def test_added_labels_leave_the_answers_of_known_ones(text_learner):
+    before = run("predict", "model", "more.jsonl", "-k", "5").stdout
+    Path("labels").write_text("the red\nthe violet\nthe indigo\n")
+    result = run("learn", "model", "--add-labels", "-", stdin=Path("labels").read_bytes())
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines()[0].startswith("model: learned 2 new labels, in ")
+    assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
+    assert run("predict", "model", "more.jsonl", "-k", "5").stdout == before
+    assert "learned   2 new labels" in run("show", "model").stdout
+    result = run("learn", "model", "--add-labels", "labels")
+    assert result.stderr == "model: the model has these labels already; nothing to do\n"
+    # The documents have one of them.
+    assert "model: learned 20 points, 1 new feature: bound -" in run("learn", "model", "more.jsonl").stderr
+    assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
+
+
+def test_labels_and_points_are_added_together(text_learner):
+    Path("labels").write_text("the indigo\n")
+    result = run("learn", "model", "more.jsonl", "--add-labels", "labels")
+    assert "model: learned 20 points, 2 new labels, 1 new feature: bound -" in result.stderr
+    assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
+
+
+def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
+    monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
+    for seed, count in enumerate((3, 4, 5)):
+        write_dataset("new.txt", more(N=count, seed=seed))
+        assert run("learn", "model", "new.txt", "-q").exit_code == 0
+    first, last = [line for line in run("show", "model").stdout.splitlines() if line.startswith("learned")]
+    assert first == "learned   2 batches of 7 points, and then"
+    assert last.startswith("learned   5 points: bound ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason"),
+    [
+        (["new.txt"], 1, "new.txt: the points have 24 features, but the model was trained on 25; points "),
+        (["missing.txt"], 1, "missing.txt: No such file or directory"),
+        (["--add-labels", "labels"], 1, "labels:1: the model of 7 labels has no names of labels, so none can be added"),
+        ([], 2, "Nothing to learn: give data, or labels to add."),
+        (["-", "--add-labels", "-"], 2, "Only one of the files can be standard input."),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(learner, arguments, status, reason):
+    write_dataset("new.txt", more(D=24))
+    Path("labels").write_text("a\n")
+    assert refused(learner, "model", *arguments, status=status).startswith(reason)
+
+
+def test_a_missing_model_is_refused(workdir):
+    before = everything(workdir)
+    assert said(run("learn", "missing", "data")) == "missing: there is no model here (no model.json)"
+    os.mkdir("empty")
+    said(run("learn", "empty", "data"))
+    os.rmdir("empty")
+    assert everything(workdir).keys() - before.keys() <= {"cache"}
+
+
+@pytest.mark.parametrize("name", ["parameters.bias", "parameters.statistics.labels", "preprocess.idf"])
+def test_a_damaged_model_is_refused(learner, name):
+    file = learner / ModelFolder("model").entries("")[name]["file"]
+    file.write_bytes(file.read_bytes()[:-4])
+    assert refused(learner, "model", "new.txt").startswith("model")
+
+
+def test_a_model_without_counts_has_no_propensities_and_learns_nothing(learner):
+    file = learner / "model.json"
+    description = json.loads(file.read_text())
+    for name in [name for name in description["arrays"] if name.startswith("parameters.statistics.")]:
+        (learner / description["arrays"].pop(name)["file"]).unlink()
+    file.write_text(json.dumps(description))
+    assert run("predict", "model", "data/test.txt", "-o", "scores").exit_code == 0
+    line = said(run("evaluate", "scores", "data/test.txt", "--train", "model", "-q"))
+    assert line == "model: the model has no counts of its labels; give the training data instead"
+    line = refused(learner, "model", "new.txt")
+    assert line == "the model lacks what learning on needs, because an earlier version trained it; train it again"
+
+
+@pytest.mark.parametrize("batches", [{}, [{"N": -1, "D": 0, "K": 0, "fingerprint": "a", "history": []}]], ids=str)
+def test_damaged_descriptions_of_batches_are_refused(learner, batches):
+    file = learner / "model.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"learned": batches}))
+    assert refused(learner, "model", "new.txt") == "model/model.json: the description of the model is damaged"
+    assert said(run("show", "model")) == "model/model.json: the description of the model is damaged"
+
+
+@pytest.mark.parametrize(("code", "lasting"), [(errno.EACCES, False), (errno.ENOSPC, True)])
+def test_a_folder_that_cannot_be_written_keeps_its_model(learner, monkeypatch, code, lasting):
+    monkeypatch.setattr("xmlgp.mlgpf.learning.LEAST_EPOCHS", 1)
+    shutil.copytree("model", "before")
+    command = ["learn", "model", "new.txt", "-q", "--no-cache", "--checkpoint-every", "1e-9"]
+    with failing_disk(monkeypatch, learner, math.inf, None) as trial:
+        assert run(*command).exit_code == 0
+    expected, failures = arrays("model"), 0
+    # Shares of the operations that change the folder.
+    for share in (0, 0.3, 0.6, 1):
+        shutil.rmtree("model")
+        shutil.copytree("before", "model")
+        with failing_disk(monkeypatch, learner, 1 + round(share * (len(trial.done) - 1)), code, lasting):
+            result = run(*command)
+        if result.exit_code:
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert re.fullmatch("Error: .*model.*", result.stderr.splitlines()[-1])
+            assert arrays("model") == arrays("before")
+            failures += 1
+        # Files that could not be removed are harmless.
+        assert run(*command).exit_code == 0
+        assert arrays("model") == expected
+    assert failures >= 2

@@ -114,15 +114,6 @@ def test_text_is_explained(on_workers):
     on_workers("text", "new.jsonl", "--format", "scores")
 
 
-def test_points_come_from_standard_input(on_workers, files):
-    content = (files / "points.txt").read_bytes()
-    assert on_workers("regression", "-", stdin=content) == on_workers("regression", "points.txt")
-
-
-def test_no_points_have_no_scores(on_workers):
-    assert on_workers("subspace", "-", stdin=b"0 25 7\n") == "0 7\n"
-
-
 @pytest.mark.parametrize("model", ["regression", "subspace", "topics"])
 def test_scores_do_not_depend_on_the_number_of_cores(on_workers, model, monkeypatch):
     monkeypatch.setattr("xmlgp.runtime.threads._all_cores", lambda: 16)

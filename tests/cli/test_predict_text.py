@@ -4,60 +4,22 @@ import csv
 import gzip
 import io
 import json
-import random
-import shutil
 
 import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, run, said
+from tests.cli.texts import LABELS, TEST, as_json, documents
 from tests.model_folder.test_folder_names import damage
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.text.points import read_training_data
 from xmlgp.training.checkpoints import CheckpointWriter
-
-COLOURS = ["red", "green", "blue", "grün", "青い"]
-LABELS = [f"the {colour}" for colour in COLOURS]
-
-
-def documents(N, seed):
-    """Return documents with words that determine their labels."""
-    chosen = random.Random(seed)
-    found = []
-    for place in range(N):
-        words = [chosen.choice(COLOURS) for _ in range(chosen.randrange(1, 4))]
-        others = [f"word{chosen.randrange(9)}" for _ in range(3)]
-        found.append({"id": f"k{place}", "text": " ".join(words + others), "labels": [f"the {word}" for word in words]})
-    return found
-
-
-def as_json(found):
-    return "".join(json.dumps(document) + "\n" for document in found)
-
-
-TEST = [{"id": 3, "text": "unknown", "labels": []}, *documents(8, 1)]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "train.jsonl").write_text(as_json(documents(60, 0)))
-    data = read_training_data(folder / "train.jsonl")
-    settings = MLGPFSettings(inducing="features", factors=3, epochs=2, batch_size=16, label_weights=True)
-    train_model(data.dataset, folder / "model", settings, names=data.names)
-    (folder / "new.jsonl").write_text(as_json(TEST))
-    assert (
-        run("vectorize", "-q", folder / "train.jsonl", folder / "folder", "--test", folder / "new.jsonl").exit_code == 0
-    )
-    return folder
 
 
 @pytest.fixture(autouse=True)
-def _files(workdir, trained):
-    shutil.copytree(trained, workdir, dirs_exist_ok=True)
+def _files(text_model):
+    """Write the vectorized documents to `folder`."""
+    assert run("vectorize", "-q", "train.jsonl", "folder", "--test", "new.jsonl").exit_code == 0
 
 
 def predicted(*arguments, stdin=None):
@@ -134,15 +96,8 @@ def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):
     assert answers("a.csv", *options) == answers("-", stdin=table)
 
 
-def test_one_text_through_a_pipe():
-    (point,) = answers("-", "-k", "1", stdin="the word red, and red again\n")
-    assert point["id"] == 1
-    assert [label["label"] for label in point["labels"]] == ["the red"]
-
-
-@pytest.mark.parametrize(("output", "with_std"), [("probability", False), ("utility", True)])
-def test_tables_have_what_json_lines_have(with_std, output):
-    options = ["-k", "2", "--output", output, *["--with-std"] * with_std]
+def test_tables_have_what_json_lines_have():
+    options = ["-k", "2", "--with-std"]
     expected = [
         [str(point["id"]), *map(str, label.values())]
         for point in answers("new.jsonl", *options)
@@ -151,16 +106,14 @@ def test_tables_have_what_json_lines_have(with_std, output):
     for name, delimiter in ("csv", ","), ("tsv", "\t"):
         text = predicted("new.jsonl", *options, "--format", name)
         head, *rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        assert head == ["id", "label", output, *["std"] * with_std]
+        assert head == ["id", "label", "probability", "std"]
         assert rows == expected
 
 
 def test_answers_are_written_to_a_file(workdir):
     expected = predicted("new.jsonl", "--format", "csv")
-    assert predicted("new.jsonl", "-o", "out.csv") == ""
-    assert (workdir / "out.csv").read_text() == expected
-    assert predicted("new.jsonl", "--format", "csv", "-o", "out.gz") == ""
-    assert gzip.decompress((workdir / "out.gz").read_bytes()).decode() == expected
+    assert predicted("new.jsonl", "-o", "out.csv") == predicted("new.jsonl", "--format", "csv", "-o", "out.gz") == ""
+    assert (workdir / "out.csv").read_text() == gzip.decompress((workdir / "out.gz").read_bytes()).decode() == expected
 
 
 def test_an_empty_corpus_has_no_answers(workdir):
@@ -180,59 +133,28 @@ def test_documents_without_known_words_are_counted():
     assert run("predict", "model", "-", stdin="red\n").stderr == ""
 
 
-RULES = [
-    ["-k", "2"], ["-k", "all"], ["--threshold", "0.4", "--limit", "1"], ["--threshold", "-0.5", "--output", "utility"],
-]  # fmt: skip
-ONLY = ["--only", "some"]
-WITHOUT = ["--without", "others"]
-
-
 @pytest.mark.parametrize(
-    ("rule", "restriction", "with_std"),
-    [(rule, [ONLY, WITHOUT, ONLY + WITHOUT][place % 3], place % 2 == 0) for place, rule in enumerate(RULES)],
+    ("rule", "restriction", "allowed"),
+    [
+        (["-k", "2"], ["--only", "some"], {"the green", "the blue", "the 青い"}),
+        (["--threshold", "0.4"], ["--only", "some", "--without", "others"], {"the green", "the 青い"}),
+        (["-k", "all"], ["--without", "others"], {"the green", "the grün", "the 青い"}),
+    ],
 )
-def test_allowed_labels_are_those_of_the_whole_ranking(workdir, rule, restriction, with_std):
+def test_allowed_labels_are_those_of_the_whole_ranking(workdir, rule, restriction, allowed):
     (workdir / "some").write_text("the green\n\n  the blue \r\nthe 青い\n")
     (workdir / "others").write_text("the red\nthe blue\nthe red")
-    allowed = set(LABELS)
-    if "--only" in restriction:
-        allowed &= {"the green", "the blue", "the 青い"}
-    if "--without" in restriction:
-        allowed -= {"the red", "the blue"}
-    names = ModelFolder("model").names.labels
-    allowed = {label for label, name in enumerate(names) if name in allowed}
-    output = ["--output", "utility"] * ("utility" in rule)
-    more = ["--format", "scores", *["--with-std"] * with_std]
-    whole = scored(predicted("new.jsonl", "-k", "all", *output, *more))
-    value = dict(zip(rule, rule[1:], strict=False))
-    limit = value.get("--limit", value.get("-k", "all"))
+    names, value = ModelFolder("model").names.labels, dict([rule])
+    count, threshold = {"2": 2}.get(value.get("-k")), float(value.get("--threshold", 0))
     expected = [
-        [row for row in point if row[0] in allowed and row[1] >= float(value.get("--threshold", "-inf"))][
-            : 9 if limit == "all" else int(limit)
-        ]
-        for point in whole
+        [row for row in point if names[row[0]] in allowed and row[1] >= threshold][:count]
+        for point in scored(predicted("new.jsonl", "-k", "all", "--format", "scores"))
     ]
     for data in ("new.jsonl", "folder/test.txt"):
-        found = scored(predicted(data, *rule, *restriction, *more))
+        found = scored(predicted(data, *rule, *restriction, "--format", "scores"))
         assert [[row[0] for row in point] for point in found] == [[row[0] for row in point] for point in expected]
         for point, wanted in zip(found, expected, strict=True):
             np.testing.assert_allclose(point, wanted, rtol=1e-6)
-
-
-def test_assign_takes_the_highest_expected_f1_among_allowed_labels(workdir):
-    (workdir / "all").write_text("".join(f"{name}\n" for name in LABELS))
-    (workdir / "some").write_text("the green\nthe blue\n")
-    for options in [], ["--with-std"], ["--limit", "1"]:
-        options = ["--assign", *options]
-        assert predicted("new.jsonl", *options, "--only", "all") == predicted("new.jsonl", *options)
-        found = answers("new.jsonl", *options, "--only", "some")
-        ranked = answers("new.jsonl", "-k", "all", *options[1:2] * ("--with-std" in options), "--only", "some")
-        for point, whole in zip(found, ranked, strict=True):
-            count = len(point["labels"])
-            assert count >= 1
-            assert [label["label"] for label in point["labels"]] == [
-                label["label"] for label in whole["labels"][:count]
-            ]
 
 
 def test_labels_are_numbers_where_a_model_has_no_names(workdir):
@@ -245,11 +167,6 @@ def test_labels_are_numbers_where_a_model_has_no_names(workdir):
     assert said(run("predict", "-q", "numbers", "data", "--only", "some")) == reason
     reason = "new.jsonl is text, but the model was not trained on text"
     assert said(run("predict", "-q", "numbers", "new.jsonl")) == reason
-    assert said(run("predict", "-q", "numbers", "data", "--text-column", "a")).endswith(
-        "the model was not trained on text"
-    )
-    line = said(run("predict", "-q", "numbers", "-", stdin="some text\n"))
-    assert line == "-:1: the first line must be three nonnegative integers `N D K`, not 'some text'"
 
 
 def test_all_labels_of_a_name_are_meant(workdir):
@@ -261,19 +178,20 @@ def test_all_labels_of_a_name_are_meant(workdir):
         assert [{label for label, _ in point} for point in points] == [expected] * 9
 
 
-def test_wrong_sets_of_labels(workdir):
-    (workdir / "some").write_text("the red\nred\n")
-    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "some:2: 'red' is not a label of the model"
-    (workdir / "some").write_bytes(b"\xff\n")
-    reason = "some:1: byte 0xff at byte 1 of the line is not UTF-8"
-    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == reason
-    (workdir / "some").write_text("\n")
-    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "`only` and `without` allow no label"
-    (workdir / "some").write_text("".join(f"{name}\n" for name in LABELS))
-    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == "`only` and `without` allow no label"
-    reason = "Only one of the files can be standard input."
-    assert said(run("predict", "model", "-", "--only", "-"), 2) == reason
-    assert said(run("predict", "model", "new.jsonl", "--only", "nowhere")) == "nowhere: No such file or directory"
+@pytest.mark.parametrize(
+    ("content", "option", "reason"),
+    [
+        (b"the red\nred\n", "--only", "some:2: 'red' is not a label of the model"),
+        (b"\xff\n", "--without", "some:1: byte 0xff at byte 1 of the line is not UTF-8"),
+        (b"\n", "--only", "`only` and `without` allow no label"),
+        ("".join(f"{name}\n" for name in LABELS).encode(), "--without", "`only` and `without` allow no label"),
+        (None, "--only", "some: No such file or directory"),
+    ],
+)
+def test_wrong_sets_of_labels(workdir, content, option, reason):
+    if content is not None:
+        (workdir / "some").write_bytes(content)
+    assert said(run("predict", "model", "new.jsonl", option, "some")) == reason
 
 
 def test_a_broken_corpus_leaves_no_answers(workdir):
@@ -282,12 +200,6 @@ def test_a_broken_corpus_leaves_no_answers(workdir):
     result = run("predict", "-q", "model", "bad.jsonl", "--format", "jsonl", "-o", "out")
     assert said(result) == "bad.jsonl:10: this line is [], not a JSON object"
     assert (workdir / "out").read_text() == "as it was"
-
-
-def test_damaged_names_are_refused(workdir):
-    damage(workdir / "model", "labels", b"a\nb\n")
-    reason = "its labels do not have a name each"
-    assert said(run("predict", "model", "new.jsonl")) == f"model: the model is damaged, {reason}"
 
 
 def test_training_on_a_corpus_and_on_its_folder_gives_the_same_model(workdir):
@@ -338,25 +250,6 @@ def test_a_broken_corpus_trains_nothing(workdir):
     assert not (workdir / "other").exists()
 
 
-def test_an_explanation_adds_up_to_the_utility(workdir):
-    # With regression, utilities would not be sums of words.
-    shutil.rmtree("model")
-    assert run("train", "-q", "train.jsonl", "model", "--set", "regression_points=0", *SMALL).exit_code == 0
-    found = answers("new.jsonl", "--output", "utility", "--explain", "99", "-k", "3")
-    folder = ModelFolder("model")
-    bias = dict(zip(folder.names.labels, folder.array("parameters.bias").tolist(), strict=True))
-    words = {str(document["id"]): set(document["text"].split()) for document in TEST}
-    for answer in found:
-        assert len(answer["labels"]) == 3
-        for label in answer["labels"]:
-            listed = label["for"] + label["against"]
-            assert {word["word"] for word in listed} <= words[str(answer["id"])]
-            total = sum(word["contribution"] for word in listed)
-            assert total + bias[label["label"]] == pytest.approx(label["utility"], abs=1e-4)
-            assert all(word["contribution"] > 0 for word in label["for"])
-            assert all(word["contribution"] < 0 for word in label["against"])
-
-
 def test_an_explanation_names_the_strongest_words_in_every_format():
     one = answers("new.jsonl", "--explain", "1", "-k", "1")
     rows = list(csv.DictReader(io.StringIO(predicted("new.jsonl", "--explain", "1", "-k", "1", "--format", "csv"))))
@@ -382,13 +275,6 @@ def test_show_says_how_text_is_read():
     shown = run("show", "model").stdout.splitlines()
     assert "names     of labels and features" in shown
     assert "text      word, n-grams 1, text in 'text', labels in 'labels'" in shown
-
-
-def test_topics_have_the_names_of_the_model(workdir):
-    options = ("--model", "bmlpl", "--topics", "2", "--iterations", "2")
-    assert run("train", "-q", "train.jsonl", "topics", *options).exit_code == 0
-    topics = run("topics", "topics", "--json")
-    assert {label["name"] for topic in json.loads(topics.stdout) for label in topic["labels"]} <= set(LABELS)
 
 
 def test_a_report_on_text_has_its_texts(workdir):

@@ -119,11 +119,6 @@ def test_training_data_of_other_labels(tmp_path):
     assert said(run("report", "-q", "model", "data", "--train", "other.txt")) == message
 
 
-def test_standard_input_twice():
-    message = "Only one of the files can be standard input."
-    assert said(run("report", "model", "-", "--train", "-"), status=2) == message
-
-
 def test_without_jinja2(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert said(run("report", "model", "data")) == "reports need Jinja2: pip install 'xmlgp[report]'"

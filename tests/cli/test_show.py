@@ -84,15 +84,6 @@ def test_json_is_the_whole_description():
     assert [entry["epoch"] for entry in description["history"]] == [1, 2]
 
 
-def test_a_model_without_arrays_is_shown(tmp_path):
-    run("train", "data", "model", *SMALL)
-    description = json.loads((tmp_path / "model" / "model.json").read_text()) | {"arrays": {}}
-    (tmp_path / "model" / "model.json").write_text(json.dumps(description))
-    result = run("show", "model")
-    assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1] == "arrays"
-
-
 #: The command that `interrupt` stops after two steps.
 INTERRUPTED = ["train", "data", "model", *SMALL]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
@@ -20,7 +21,6 @@ from xmlgp.models import MODELS, fields_of
 from xmlgp.runs import train as train_module
 from xmlgp.runs.plan import plan_run
 from xmlgp.runs.train import train_model
-from xmlgp.runtime.interrupts import Interrupted
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -33,32 +33,15 @@ def changed(settings, **changes):
 
 
 def test_the_command_gives_the_model_of_the_library():
-    result = run("train", "data", "models/a", *SMALL)
+    result = run("train", "-", "models/a", *SMALL, stdin=Path("data/train.txt").read_bytes())
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("models/a: trained, 2 epochs, ")
     folder = ModelFolder("models/a")
-    sizes = {"factors": 3, "epochs": 2, "batch_size": 16}
-    assert folder.settings == changed(DEFAULT, **sizes)
+    assert folder.settings == changed(DEFAULT, factors=3, epochs=2, batch_size=16)
     expected = train_model(small_dataset(), "b", folder.settings)
     assert folder.description["data"] == expected.description["data"]
     for name, array in expected.arrays("").items():
         np.testing.assert_array_equal(folder.array(name), array)
-
-
-def test_quiet_prints_nothing():
-    result = run("train", "data", "model", "--recipe", "s-SMALL", "--quiet")
-    assert (result.exit_code, result.output) == (0, "")
-
-
-def test_the_default_recipe_is_used_without_options():
-    run("train", "data", "model")
-    assert ModelFolder("model").settings == DEFAULT
-
-
-def test_options_override_the_settings_of_a_recipe_for_the_data_set():
-    result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--set", "ard=true")
-    assert result.stderr.splitlines()[0] == "model: recipe s-SMALL of the model mlgpf with its settings for known"
-    assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
 
 
 class Stop(Exception):
@@ -99,92 +82,71 @@ def test_every_option_reaches_its_setting(stopped, name):
     assert differing <= changes.keys() | {"factors", "inducing_count", "epochs", "inducing"}
 
 
-def test_any_setting_can_be_set(stopped):
+def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
+    assert stopped() == stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--set", "nodes=7", "--set", "ard=false", "-P", "4") == changed(
         DEFAULT, nodes=7, ard=False, factors=4
     )
+    assert stopped("--recipe", "s-SMALL", "--factors", "4", "--set", "ard=true") == changed(RECIPE, factors=4, ard=True)
+    assert stopped("--model", "bmlpl") == BMLPLSettings()
     assert stopped("--model", "gpc", "--set", "standardise=false") == GPCSettings(standardise=False)
-
-
-def test_label_weights_beside_the_inducing_inputs_of_preprocessing_are_refused():
-    run("preprocess", "data", "model", "--recipe", "s-SMALL")
-    message = "model: label_weights=true needs inducing=features and kernel=linear"
-    assert said(run("train", "data", "model", "--label-weights")) == message
-
-
-def test_a_recipe_decides_the_model(workdir, stopped):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
     assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
-    assert stopped("--recipe", "some-topics", "--model", "bmlpl") == BMLPLSettings(topics=5)
-    message = said(run("train", "data", "model", "--recipe", "some-topics", "--model", "mlgpf"))
-    assert message == "recipe some-topics is of the model bmlpl, not of mlgpf"
-    message = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"))
-    assert message == "recipe some-topics: factors is a setting of mlgpf, not of bmlpl"
-    message = said(run("train", "data", "model", "--recipe", "s-SMALL", "--model", "bmlpl"))
-    assert message == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--recipe", "sampled", "--model", "mlgpf"], "recipe sampled is of the model bmlpl, not of mlgpf"),
+        (["--recipe", "sampled", "-P", "3"], "recipe sampled: factors is a setting of mlgpf, not of bmlpl"),
+        (
+            ["--recipe", "sampled", "--iterations", "4"],
+            "recipe sampled: burn_in is 5, but must be less than iterations, 4",
+        ),
+    ],
+)
+def test_an_option_that_contradicts_a_recipe_is_refused(options, reason):
+    with open("catalogue.yaml", "a") as catalogue:
+        catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
+    assert said(run("train", "data", "model", *options)) == reason
+    assert not os.path.exists("model")
 
 
 def test_options_without_effect_are_reported(workdir):
     options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--set", "burn_in=0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
-    K = ModelFolder("model").description["data"]["K"]
     assert message[:-1] == [
         "model: batch_size has no effect with inference=em-cg",
         "model: burn_in has no effect with inference=em-cg",
-        f"model: there are only {K} labels, so {K} topics are used",
+        "model: there are only 7 labels, so 7 topics are used",
     ]
     assert message[-1].startswith("model: trained, 1 iteration, ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
-def test_options_of_gpc_without_effect_are_reported(workdir):
+def test_a_bound_below_that_of_a_constant_prediction_is_reported():
     write_dataset("one.txt", small_dataset(K=1))
-    options = ["--model", "gpc", "-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
-    message = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
-    assert message[:-1] == [
-        "model: batch_size has no effect with inference=vi-jj",
-        "model: learning_rate has no effect with inference=vi-jj",
-    ]
-    assert message[-1].startswith("model: trained, 1 iteration, ")
-    message, advice = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
-    assert message.startswith("other: trained, 1 iteration, ")
+    options = ["-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
+    result = run("train", "one.txt", "model", "--model", "gpc", *options, "--inference", "svi-adadelta")
+    message, advice = result.stderr.splitlines()
+    assert message.startswith("model: trained, 1 iteration, ")
     assert advice == (
-        "other: the bound is lower than that of a constant prediction; try another inference, or another learning_rate"
+        "model: the bound is lower than that of a constant prediction; try another inference, or another learning_rate"
     )
 
 
-def test_models_without_a_default_recipe_have_their_own_defaults(stopped):
-    assert stopped("--model", "mlgpf") == DEFAULT
-    assert stopped("--model", "bmlpl") == BMLPLSettings()
-    assert stopped("--model", "gpc") == GPCSettings()
-
-
-def test_training_uses_the_model_of_preprocessing(stopped):
+def test_training_uses_what_preprocessing_found(stopped, monkeypatch):
     run("preprocess", "data", "model", "--model", "bmlpl", "--seed", "6")
     assert stopped("--topics", "4") == BMLPLSettings(seed=6, topics=4)
-    assert stopped("--model", "bmlpl") == BMLPLSettings(seed=6)
-    # Another model is trained from the start.
-    assert stopped("--model", "mlgpf") == DEFAULT
-    assert stopped("--recipe", "default") == DEFAULT
+    # Another model, or another recipe, is trained from the start.
+    assert stopped("--model", "mlgpf") == stopped("--recipe", "default") == DEFAULT
     message = said(run("train", "data", "model", "--factors", "3"))
     assert message == "model: factors is a setting of mlgpf, not of bmlpl"
-
-
-def test_resume_refuses_another_model(monkeypatch):
-    run("train", "data", "model", *SMALL)
-    message = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
-    assert (
-        message
-        == "model: the model is of mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
-    )
-    message = said(run("train", "data", "model", "--resume", "--topics", "3"))
-    assert message == "model: topics is a setting of bmlpl, not of mlgpf"
-    assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
-
-
-def test_training_uses_the_settings_and_arrays_of_preprocessing(monkeypatch):
     run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
+    message = "model: label_weights=true needs inducing=features and kernel=linear"
+    assert said(run("train", "data", "model", "--label-weights")) == message
+    monkeypatch.undo()
     kept = ModelFolder("model").entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
     assert run("train", "data/train.txt", "model", "--factors", "4").exit_code == 0
@@ -192,69 +154,28 @@ def test_training_uses_the_settings_and_arrays_of_preprocessing(monkeypatch):
     assert ModelFolder("model").entries("preprocess.") == kept
 
 
-def test_a_recipe_overrides_that_of_preprocessing():
-    run("preprocess", "data", "model", "--recipe", "s-SMALL")
-    run("train", "data", "model", "--recipe", "default")
-    assert ModelFolder("model").settings == DEFAULT
-
-
-def test_preprocessing_of_other_data_is_not_used():
-    run("preprocess", "data", "model", "--recipe", "s-SMALL")
-    write_dataset("other.txt", small_dataset(seed=3))
-    run("train", "other.txt", "model")
-    assert ModelFolder("model").settings == DEFAULT
-
-
 def test_a_damaged_folder_is_replaced(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text("{")
     result = run("train", "data", "model")
-    assert result.exit_code == 0
     reason = "model/model.json: this is not the description of an xmlgp model"
     note = f"model: the existing model cannot be read and will be replaced ({reason})"
     assert result.stderr.splitlines()[0] == note
-    assert ModelFolder("model").stage == "trained"
-
-
-DIVERGENT = ["--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"]
-
-
-def test_a_failed_training_does_not_change_the_default_recipe():
-    # It fails before the first step, so nothing is kept.
-    said(run("train", "data", "model", "--set", "lengthscale=1e30", "--kernel", "se"))
-    assert not os.path.exists("model")
-    # A run of less than a minute is discarded.
-    result = run("train", "data", "model", *DIVERGENT)
-    note, line = result.stderr.splitlines()
-    assert (result.exit_code, note) == (
-        1,
-        "model: the checkpoint after 1 of 5 steps is kept; run the command again to resume",
-    )
-    assert os.listdir("model/arrays")
-    run("train", "data", "model")
-    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
     assert ModelFolder("model").settings == DEFAULT
 
 
 def test_divergence_is_one_line_without_warnings():
+    options = ["--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        line = said(run("train", "data", "model", *DIVERGENT, "--quiet"))
+        line = said(run("train", "data", "model", *options, "--quiet"))
     assert re.fullmatch(
         r"training diverged after \d steps?: .* is not finite \(a first attempt with learning rate 1e\+30 diverged "
         r"after \d steps?\); try a lower learning_rate or another weighting",
         line,
     )
-
-
-def test_standard_input_gives_the_same_model(tmp_path):
-    run("train", "data", "model", *SMALL)
-    with open("data/train.txt", "rb") as stdin:
-        result = run("train", "-", "again", *SMALL, "-q", stdin=stdin.read())
-    assert (result.exit_code, result.output) == (0, "")
-    first, again = ModelFolder("model"), ModelFolder("again")
-    for name in first.entries("parameters."):
-        assert first.array(name).tobytes() == again.array(name).tobytes(), name
+    note, _ = run("train", "data", "model", *options).stderr.splitlines()
+    assert note == "model: the checkpoint after 1 of 5 steps is kept; run the command again to resume"
 
 
 @pytest.mark.parametrize(
@@ -274,40 +195,47 @@ def test_invalid_options_are_wrong_usage(options, reason):
     assert said(run("train", "nowhere", "model", *options), status=2) == reason
 
 
-def test_an_option_that_contradicts_a_recipe_is_refused(workdir):
-    with open("catalogue.yaml", "a") as catalogue:
-        catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
-    message = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"))
-    assert message == "recipe sampled: burn_in is 5, but must be less than iterations, 4"
-    assert not os.path.exists("model")
+@pytest.fixture
+def one_label(workdir):
+    """Write twenty points with one label in each format, and in a folder."""
+    dataset = small_dataset(40, 4, 1).rows(slice(0, 20))
+    write_dataset("one.txt", dataset)
+    (workdir / "binary").mkdir()
+    for name in "one.svm", "binary/some.svm":
+        dump_svmlight_file(dataset.features, 2 * dataset.labels.toarray()[:, 0] - 1, name, zero_based=False)
 
 
-def test_malformed_data_are_refused(tmp_path):
-    (tmp_path / "bad.txt").write_text("2 3 4\n1 0:1\n9 0:1\n")
-    assert said(run("train", "bad.txt", "model")).startswith("bad.txt:3: label ")
-    assert said(run("train", "missing", "model")) == "missing: No such file or directory"
-    assert not os.path.exists("model")
+OF_FORMAT = "model: the model is gpc, the default for data of this format"
 
 
-@pytest.mark.parametrize(("text", "message"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
-def test_too_little_memory_is_a_one_line_error(monkeypatch, text, message):
-    def exhausted(self, *arguments):
-        raise MemoryError(text)
+@pytest.mark.usefixtures("one_label")
+@pytest.mark.parametrize("data", ["one.svm", "binary", "-"])
+def test_gpc_is_the_default_for_libsvm_format(data):
+    stdin = Path("one.svm").read_bytes() if data == "-" else None
+    for command in ["train", "--iterations", "2"], ["preprocess"]:
+        result = run(command[0], data, "model", "-M", "5", *command[1:], stdin=stdin)
+        assert (result.exit_code, result.stderr.splitlines()[0]) == (0, OF_FORMAT)
+        assert ModelFolder("model").settings.model == "gpc"
 
-    monkeypatch.setattr(train_module._Run, "_train", exhausted)
-    assert said(run("train", "data", "model")) == "there is not enough memory" + message
-    assert not os.path.exists("model")
+
+@pytest.mark.usefixtures("one_label")
+@pytest.mark.parametrize(
+    ("data", "options", "model"),
+    [
+        ("one.svm", ["--model", "mlgpf"], "mlgpf"),
+        ("one.svm", ["--model", "bmlpl"], "bmlpl"),
+        ("one.svm", ["--recipe", "default"], "mlgpf"),
+        ("one.txt", [], "mlgpf"),
+    ],
+)
+def test_options_override_the_default_model(data, options, model):
+    result = run("train", data, "model", *options)
+    assert result.exit_code == 0
+    assert OF_FORMAT not in result.stderr
+    assert ModelFolder("model").settings.model == model
 
 
-def test_an_interruption_leaves_the_earlier_model(monkeypatch):
-    run("train", "data", "model", *SMALL)
-    before = ModelFolder("model").description
-
-    def interrupted(self, *arguments):
-        raise Interrupted(2)
-
-    monkeypatch.setattr(train_module._Run, "_train", interrupted)
-    result = run("train", "data", "model")
-    assert (result.exit_code, result.stdout) == (130, "")
-    assert result.stderr.startswith("interrupted; stopped in preprocessing; resume with ")
-    assert ModelFolder("model").description == before
+def test_data_of_one_class_are_reported():
+    for label, words in (("1", "second"), ("-1", "first")):
+        Path("one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
+        assert f"model: all training points belong to the {words} class" in run("train", "one.svm", "model").stderr

@@ -20,17 +20,8 @@ from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    write_dataset(folder / "train.txt", small_dataset())
-    assert run("train", "-q", "--no-cache", folder, folder / "model", *SMALL).exit_code == 0
-    return folder / "model"
-
-
 @pytest.fixture(autouse=True)
-def _model(workdir, trained):
-    shutil.copytree(trained, "model")
+def _held_out(model):
     write_dataset("held.txt", small_dataset(60, seed=5))
 
 
@@ -115,17 +106,6 @@ def test_a_threshold_of_calibrated_probabilities_is_not_one_of_others():
     # This model has no calibration.
     run("tune", "model", "held.txt")
     assert run("predict", "model", "data", "--no-calibration").stdout == run("predict", "model", "data").stdout
-
-
-def test_a_model_that_ranks_by_utility_is_tuned_by_utility():
-    options = ["--model", "bmlpl", "--topics", "3", "--iterations", "5"]
-    run("train", "-q", "data", "topics", *options)
-    run("tune", "topics", "held.txt")
-    tuned = ModelFolder("topics").tuned
-    assert tuned.output == "utility"
-    assert run("predict", "-q", "topics", "held.txt", "-o", "held.labels").exit_code == 0
-    found = assigned("held.labels")
-    assert f1_score(small_dataset(60, seed=5).labels.toarray(), found, average="micro") == pytest.approx(tuned.value)
 
 
 def test_training_again_drops_the_rule():

@@ -1,6 +1,5 @@
 """`xmlgp vectorize`: files, notes, options, and corpora that are refused without a trace."""
 
-import errno
 import gzip
 import json
 
@@ -167,24 +166,6 @@ def test_a_corpus_is_not_replaced_by_its_data_set(workdir, name, part):
     assert said(run("vectorize", *corpora), 2) == reason
     assert (workdir / "data" / name).read_text() == annif(TRAIN)
     assert run("vectorize", *corpora[:1], "other", *corpora[2:]).exit_code == 0
-
-
-def test_a_full_disk_leaves_the_earlier_data_set(workdir, monkeypatch):
-    (workdir / "corpus.tsv").write_text("a fox\tx\n")
-    assert run("vectorize", "-q", "corpus.tsv", "data", "--test", "corpus.tsv").exit_code == 0
-    before = {file.name: file.read_bytes() for file in (workdir / "data").iterdir()}
-
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device", str(arguments[0]))
-
-    monkeypatch.setattr("xmlgp.text.data_folder.create_file", full)
-    (workdir / "other.tsv").write_text("the sea\ty\n")
-    for folder in ("data", "new/folder"):
-        result = run("vectorize", "other.tsv", folder)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert "no space left" in result.stderr
-    assert {file.name: file.read_bytes() for file in (workdir / "data").iterdir()} == before
-    assert not (workdir / "new").exists()
 
 
 def test_test_points_of_an_earlier_data_set_do_not_stay(workdir):
