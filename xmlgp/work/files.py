@@ -23,10 +23,14 @@ LEAST = 1 << 14
 
 
 class _File(NamedTuple):
-    """An array in a file, which is removed when it has been read if it is `passing`."""
+    """An array in a file, which is removed when it has been read if it is `passing`.
+
+    A file of plain numbers is `mapped` with these arguments of `np.memmap`; any other has the NPY format.
+    """
 
     path: str
-    passing: bool
+    passing: bool = False
+    mapped: dict | None = None
 
 
 class _Sparse(NamedTuple):
@@ -58,6 +62,8 @@ def unpack(value):
     """Return the value that was packed; its arrays are mapped from their files."""
     if isinstance(value, _File):
         # Compiled loops are compiled again for read-only arrays. What is written does not reach the file.
+        if value.mapped:
+            return np.asarray(np.memmap(value.path, mode="c", **value.mapped))
         array = np.asarray(np.lib.format.open_memmap(value.path, mode="c"))
         if value.passing:
             array = np.array(array)
@@ -102,4 +108,7 @@ def _mapped_file(array):
     if Path(os.path.realpath(cache_root())) not in file.parents:
         return None
     base.flush()
-    return _File(os.fspath(file), False)
+    order = "C" if base.flags.c_contiguous else "F"
+    return _File(
+        os.fspath(file), mapped={"dtype": base.dtype, "shape": base.shape, "offset": base.offset, "order": order}
+    )
