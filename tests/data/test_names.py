@@ -4,11 +4,8 @@ import gzip
 import tracemalloc
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.fuzzing.data_files import standard_input
-from tests.problems import DETERMINISTIC
 from xmlgp.data.names import read_label_names
 from xmlgp.errors import DataFormatError, NamesFormatError
 
@@ -66,29 +63,3 @@ def test_additional_names_are_not_read_into_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
-
-
-@DETERMINISTIC
-@given(
-    st.lists(st.binary(max_size=6) | st.text(max_size=4).map(lambda text: text.encode("utf-8", "replace")), max_size=5)
-)
-@example([b"\x1b", b"\xff"])
-def test_any_text_is_read_or_refused_with_the_first_malformed_line(rows):
-    content = b"".join(row.replace(b"\n", b"") + b"\n" for row in rows)
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:-1]
-    with standard_input(content):
-        try:
-            found = read_label_names("-", len(lines))
-        except NamesFormatError as error:
-            found, wrong = None, lines[error.line - 1].removesuffix(b"\r")
-            lines = lines[: error.line - 1]
-            assert is_malformed(wrong)
-    assert not any(is_malformed(line.removesuffix(b"\r")) for line in lines)
-    assert found is None or found == [line.decode().strip() for line in lines]
-
-
-def is_malformed(line):
-    try:
-        return any(ord(c) < 32 or 127 <= ord(c) < 160 for c in line.decode())
-    except UnicodeDecodeError:
-        return True

@@ -295,15 +295,6 @@ def test_caching_takes_constant_memory(written):
     assert large < 3 * len(point) * sizes[1]
 
 
-def test_point_with_many_features_is_read(written):
-    values = np.arange(1, 100_001)
-    line = b"0 " + b" ".join(b"%d:%d" % (value, value) for value in values) + b"\n"
-    assert len(line) > lines.BLOCK_BYTES
-    dataset = read_dataset(written(b"2 600000 1\n" + line + b"\n"))
-    assert np.array_equal(dataset.features.indices, values)
-    assert np.array_equal(dataset.features.data, values)
-
-
 def test_progress_counts_all_points(written, tmp_path):
     calls, counts = [], []
 

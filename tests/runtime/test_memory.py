@@ -78,12 +78,6 @@ def test_a_generous_limit_or_none_changes_nothing(tmp_path, machine, version):
     assert available_memory(tmp_path) == 32 * GIGABYTE
 
 
-def test_a_group_above_its_limit_leaves_nothing(tmp_path, machine):
-    belong(machine, 2, "/job")
-    add_group(machine, 2, "/job", 2, 3)
-    assert available_memory(tmp_path) == 0
-
-
 @pytest.mark.parametrize("text", [None, "", "MemAvailable: much\n", "MemFree: 5 kB\n"])
 def test_it_is_unknown_on_other_machines(tmp_path, text):
     if text is not None:
