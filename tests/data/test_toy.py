@@ -1,4 +1,3 @@
-
 from xmlgp.data import toy
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch

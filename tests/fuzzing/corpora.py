@@ -20,7 +20,6 @@ from tests.fuzzing.text_files import TextFiles, maybe_compressed
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text import corpus
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import CorpusOptions
@@ -117,7 +116,7 @@ def read_file(path, name):
 
 def read_stream(content, name):
     """Read a text as standard input, in blocks of another size."""
-    with mock.patch.object(lines, "BLOCK_BYTES", 48), mock.patch.object(corpus, "LINES", 3):
+    with mock.patch.object(lines, "BLOCK_BYTES", 48), mock.patch.object(lines, "LINES", 3):
         with standard_input(content), open_input("-") as stream:
             vectorized_labels(LineReader(stream, "-"), name)
         with standard_input(content), open_input("-") as stream:

@@ -7,7 +7,6 @@ from tests.fuzzing.data_files import standard_input
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text import corpus
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS
@@ -35,7 +34,7 @@ def in_every_way(path, content, read):
         for piped in (content, gzip.compress(content)):
             with standard_input(piped):
                 assert read("-") == found
-    with mock.patch.object(lines, "BLOCK_BYTES", 7), mock.patch.object(corpus, "LINES", 2):
+    with mock.patch.object(lines, "BLOCK_BYTES", 7), mock.patch.object(lines, "LINES", 2):
         assert read(str(path)) == found
     return found
 

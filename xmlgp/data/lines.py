@@ -1,17 +1,21 @@
 """Split a stream of text into blocks of complete lines, for parsers that read a block at a time."""
 
+import codecs
+
 import numpy as np
 
 from xmlgp.data.streams import DAMAGED_GZIP, describe_damage
 from xmlgp.errors import DataFormatError
 
-__all__ = ["BLOCK_BYTES", "LineReader"]
+__all__ = ["BLOCK_BYTES", "LineReader", "decoded_lines"]
 
 #: Bytes read at once. The arrays of a parser for 1 MiB fit into a processor's cache.
 BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.
 MAX_LINE_BYTES = 1 << 26
+#: Lines decoded at once.
+LINES = 4096
 
 
 class LineReader:
@@ -82,3 +86,28 @@ class LineReader:
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > MAX_LINE_BYTES:
             reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; this is not a data file"
             raise DataFormatError(self.path, self.line_number + len(self._ends), reason)
+
+
+def decoded_lines(reader, newline_needed=False):
+    """Yield the number of each line, from 1, and its text without the line end and a byte order mark.
+
+    The last one may lack its newline unless that is needed. DataFormatError if a line is not UTF-8.
+    """
+    reader.newline_needed, number = newline_needed, 1
+    while block := reader.read_lines(LINES):
+        if number == 1:
+            block = block.removeprefix(codecs.BOM_UTF8)
+        wrong = None
+        try:
+            text = block.decode()
+        except UnicodeDecodeError as error:
+            # The lines before may have other errors, which come first.
+            start = block.rfind(b"\n", 0, error.start) + 1
+            text = block[:start].decode()
+            wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
+        # Each line of the block ends with a newline.
+        lines = text.replace("\r\n", "\n").split("\n")[:-1]
+        yield from enumerate(lines, number)
+        number += len(lines)
+        if wrong:
+            raise DataFormatError(reader.path, number, wrong)

@@ -5,11 +5,10 @@ carriage return and a newline. The line of a label without a name is empty. Cont
 are printed on terminals.
 """
 
-import codecs
 import os
 import re
 
-from xmlgp.data.lines import LineReader
+from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError
 
@@ -22,7 +21,7 @@ CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 def read_label_names(path, K):
     """Return the names of K labels, without surrounding whitespace, from a text file, a gzip file or `-`.
 
-    NamesFormatError, or DataFormatError if gzip data are damaged, names the line of a mistake.
+    NamesFormatError, or DataFormatError if lines or gzip data are damaged, names the line of a mistake.
     """
     return [name.strip() for name in _read(path, K, "label")]
 
@@ -61,23 +60,11 @@ def check_name(name, path, number):
 def _read(path, count, kind):
     path, names = os.fspath(path), []
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        while len(names) < count:
-            number = reader.line_number
-            text = reader.read_lines(count - len(names))
-            if not text:
-                raise NamesFormatError(path, number, f"the file ends after {len(names)} of {count} {kind} names")
-            if number == 1:
-                text = text.removeprefix(codecs.BOM_UTF8)
-            for line, row in enumerate(text.split(b"\n")[:-1], number):
-                try:
-                    name = row.removesuffix(b"\r").decode()
-                except UnicodeDecodeError as error:
-                    reason = f"byte 0x{row[error.start]:02x} at byte {error.start + 1} of the line is not UTF-8"
-                    raise NamesFormatError(path, line, reason) from None
-                check_name(name, path, line)
-                names.append(name)
-        number = reader.line_number
-        if reader.read_lines(1):
-            raise NamesFormatError(path, number, f"the file has more names than the {count} {kind}s")
+        for number, name in decoded_lines(LineReader(stream, path), newline_needed=True):
+            if len(names) == count:
+                raise NamesFormatError(path, number, f"the file has more names than the {count} {kind}s")
+            check_name(name, path, number)
+            names.append(name)
+    if len(names) < count:
+        raise NamesFormatError(path, len(names) + 1, f"the file ends after {len(names)} of {count} {kind} names")
     return names

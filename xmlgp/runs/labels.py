@@ -4,12 +4,11 @@ import os
 
 import numpy as np
 
-from xmlgp.data.lines import LineReader
+from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.runs.given import is_path
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.corpus import decoded_lines
 
 __all__ = ["allowed_labels"]
 

@@ -19,7 +19,6 @@ from xmlgp.runtime.interrupts import uninterruptible
 __all__ = [
     "start_task",
     "core_count",
-    "limit_cores",
     "parallel_for",
     "one_blas_thread",
     "split_range",
@@ -132,30 +131,12 @@ def _submit(function, *args):
 
 def core_count():
     """Return the number of cores that the caller may use: one inside a task or `single_thread`."""
-    return 1 if getattr(_inside, "task", False) else _cores.limit or _all_cores()
+    return 1 if getattr(_inside, "task", False) else _all_cores()
 
 
 @functools.cache
 def _all_cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _cores:
-    #: The limit of `limit_cores`, or None.
-    limit = None
-
-
-@contextlib.contextmanager
-def limit_cores(count):
-    """Use at most so many cores within the block, in all threads of this process.
-
-    Several processes on one machine share its cores in this way.
-    """
-    before, _cores.limit = _cores.limit, max(1, min(count, _all_cores()))
-    try:
-        yield
-    finally:
-        _cores.limit = before
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import os
 import re
 
 from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.lines import decoded_lines
 from xmlgp.data.repository_format import HEADER
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
@@ -16,10 +17,8 @@ from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
 
-__all__ = ["FORMATS", "corpus_format", "decoded_lines", "has_corpus_ending", "is_corpus", "read_documents"]
+__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "read_documents"]
 
-#: Lines that are decoded at a time.
-LINES = 4096
 
 #: The first bytes of text in UTF-16.
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -96,31 +95,6 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
         rows = HEADER.fullmatch(first) or is_libsvm(first)
         raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
     yield from FORMATS[name](decoded_lines(reader), reader.path, options.columns(usual), labelled)
-
-
-def decoded_lines(reader):
-    """Yield the number of each line, from 1, and its text without the line end; the last one may lack its newline.
-
-    DataFormatError if a line is not UTF-8.
-    """
-    reader.newline_needed, number = False, 1
-    while block := reader.read_lines(LINES):
-        if number == 1:
-            block = block.removeprefix(codecs.BOM_UTF8)
-        wrong = None
-        try:
-            text = block.decode()
-        except UnicodeDecodeError as error:
-            # The lines before may have other errors, which come first.
-            start = block.rfind(b"\n", 0, error.start) + 1
-            text = block[:start].decode()
-            wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
-        # Each line of the block ends with a newline.
-        lines = text.replace("\r\n", "\n").split("\n")[:-1]
-        yield from enumerate(lines, number)
-        number += len(lines)
-        if wrong:
-            raise DataFormatError(reader.path, number, wrong)
 
 
 def read_plain(lines, path, columns, labelled):

@@ -5,12 +5,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.lines import LineReader
+from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.names import check_name, read_feature_names, read_label_names
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.corpus import decoded_lines
 from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "read_names"]
