@@ -442,7 +442,7 @@ MUTANTS = [
         "running-clock",
         "missing step",
         "The time of measuring counts as training time in the curves of experiments.",
-        "xmlgp/experiments/stopwatch.py",
+        "xmlgp/experiments/gpc.py",
         "+= time.perf_counter() - now",
         "+= 0.0",
         ("tests/experiments/test_stopwatch.py",),

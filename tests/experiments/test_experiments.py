@@ -21,8 +21,7 @@ from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell, run_cells
 from xmlgp.experiments.mlgpf import MLGPFCell
-from xmlgp.experiments.report import write_report
-from xmlgp.experiments.tables import collect, write_table
+from xmlgp.experiments.report import collect, write_report, write_table
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
@@ -59,7 +58,7 @@ def test_every_experiment_has_its_data_sets_and_recipes(name, catalogue, data):
 
 @pytest.mark.parametrize("name", ONE_OF_A_KIND)
 def test_every_kind_of_experiment_runs_on_scaled_down_sets(name, catalogue, data, shared_results, monkeypatch):
-    monkeypatch.setattr("xmlgp.experiments.timing.ROUNDS", 1)
+    monkeypatch.setattr("xmlgp.experiments.mlgpf.ROUNDS", 1)
     experiment = load_experiment(catalogue, name, data, epochs_scale=BRIEF if name.startswith("i-") else SHORT)
     assert experiment.missing == ()
     first = [(*row[:3], row[3][:1]) for row in experiment.rows]  # one restart is enough here
@@ -67,11 +66,11 @@ def test_every_kind_of_experiment_runs_on_scaled_down_sets(name, catalogue, data
     in_this_process([cell for *_, some in first for cell in some], results)
     rows = collect(experiment, catalogue.entries, results)
     assert len(rows) == len(experiment.rows)
-    report = write_report(experiment, catalogue.entries, results)
-    assert all(row["method"] in report.markdown for row in rows)
+    markdown, files = write_report(experiment, catalogue.entries, results)
+    assert all(row["method"] in markdown for row in rows)
     assert json.loads((results / f"{name}.json").read_text())["rows"] == rows
-    if experiment.kind.figure:
-        png, pdf = report.figures
+    if experiment.kind.draw:
+        png, pdf = files
         assert png.read_bytes().startswith(b"\x89PNG")
         assert pdf.read_bytes().startswith(b"%PDF")
 

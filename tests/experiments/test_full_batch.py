@@ -8,8 +8,7 @@ from scipy.optimize import approx_fprime
 
 from tests.problems import small_dataset
 from xmlgp.experiments.full_batch import FullBatch
-from xmlgp.experiments.gpc import quadrature_bound
-from xmlgp.experiments.stopwatch import Stopwatch
+from xmlgp.experiments.gpc import Stopwatch, quadrature_bound
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.preprocess.pipeline import standardise_features

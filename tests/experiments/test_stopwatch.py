@@ -2,7 +2,7 @@
 
 import pytest
 
-from xmlgp.experiments.stopwatch import Stopwatch
+from xmlgp.experiments.gpc import Stopwatch
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def clock(monkeypatch):
     class Clock:
         now = 100.0
 
-    monkeypatch.setattr("xmlgp.experiments.stopwatch.time.perf_counter", lambda: Clock.now)
+    monkeypatch.setattr("xmlgp.experiments.gpc.time.perf_counter", lambda: Clock.now)
     return Clock
 
 

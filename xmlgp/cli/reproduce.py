@@ -60,7 +60,7 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
             note(f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them")
     run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
     for experiment in experiments:
-        report = write_report(experiment, catalogue.entries, results)
-        click.echo(report.markdown)
-        for file in report.figures:
+        markdown, files = write_report(experiment, catalogue.entries, results)
+        click.echo(markdown)
+        for file in files:
             note(f"figure: {file}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL, run_inference
+from xmlgp.data.checked_yaml import Optional, Scalar
 from xmlgp.experiments.cells import KS, Cell
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -15,10 +16,13 @@ from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.training.hold_out import hold_out
 
-__all__ = ["CHOOSE_BY", "BMLPLCell"]
+__all__ = ["BMLPLCell"]
 
 #: Share of the training points that are held out to choose the number of topics, and the measure that chooses it.
 HELD_OUT, CHOOSE_BY = 0.2, "AUC_instance"
+
+#: The schema of a share of the number of labels.
+SHARE = Scalar("a number above 0, at most 1.0", lambda value: isinstance(value, float) and 0 < value <= 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +34,7 @@ class BMLPLCell(Cell):
     topic_shares: tuple = ()
 
     model: ClassVar[Model] = BMLPL
-    keys: ClassVar[dict] = {"topic_shares": list}
-
-    @classmethod
-    def check(cls, spec):
-        """Return the problem with the entry of an experiment, or None; see `Cell.check`."""
-        if not all(isinstance(share, float) and 0 < share <= 1 for share in spec["topic_shares"]):
-            return "topic_shares must be numbers above 0, at most 1.0"
-        return None
+    schema: ClassVar[dict] = {"topic_shares": Optional([SHARE], [])}
 
     @classmethod
     def options(cls, spec, dataset, method, epochs_scale):

@@ -1,32 +1,71 @@
-"""The experiments of the catalogue: which methods on which data sets make up a table or a figure."""
+"""The experiments of the catalogue: kinds of tables and figures, and the cells that make up each experiment."""
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, text
 from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.experiments.kinds import KINDS, Kind
+from xmlgp.experiments import figures, tables
+from xmlgp.experiments.bmlpl import BMLPLCell
+from xmlgp.experiments.cells import read_result
+from xmlgp.experiments.gpc import GPCCell
+from xmlgp.experiments.mlgpf import MLGPFCell
+from xmlgp.plots import axis_label
 from xmlgp.recipes import resolve_for
 
-__all__ = ["Experiment", "load_experiment"]
+__all__ = ["KINDS", "Experiment", "Kind", "load_experiment"]
 
-#: Keys of any experiment in datasets.yaml, with the type of each; a kind of cell can have more (`Cell.keys`).
-KEYS = {
-    "title": str,
-    "paper": str,
-    "kind": str,
-    "datasets": list,
-    "methods": list,
-    "settings": dict,
-    "variants": list,
-    "restarts": int,
-    "test_every": int,
-    "compare": str,
-    "styles": dict,
+
+class Kind(NamedTuple):
+    """A kind of experiment: the class of its cells, its table, its figure, and whether its cells run alone.
+
+    `table(rows)` yields the lines of the table. `draw(axis, rows, styles)` draws rows into a panel, whose vertical axis
+    has the label `ylabel`, if `draw` sets none. Rows with the same `title` share a panel.
+    """
+
+    cell: type
+    table: Callable
+    draw: Callable | None = None
+    ylabel: str = ""
+    title: str = "{dataset}"
+    timed: bool = False
+
+
+BOUND, RESTARTS = axis_label("bound"), tables.restarts_table
+ACCURACY, SIZES = "accuracy on the test points in %", "{dataset}, n = {n}, d = {d}, m = {m}"
+
+#: By the name in the catalogue.
+KINDS = {
+    "precision": Kind(MLGPFCell, tables.precision_table),
+    "minutes": Kind(MLGPFCell, tables.minutes_table),
+    "restarts": Kind(MLGPFCell, RESTARTS),
+    "bound": Kind(MLGPFCell, RESTARTS, partial(figures.draw_lines, part="history", value="bound"), BOUND),
+    "curve": Kind(MLGPFCell, RESTARTS, partial(figures.draw_lines, part="curve", value="P@1"), "P@1 in %"),
+    "bars": Kind(MLGPFCell, RESTARTS, figures.draw_bars),
+    "interval": Kind(MLGPFCell, RESTARTS, figures.draw_interval, BOUND, "{dataset}, {method}"),
+    "auc": Kind(BMLPLCell, tables.auc_table),
+    "share": Kind(BMLPLCell, tables.share_table, figures.draw_share, "seconds of training", timed=True),
+    "race": Kind(BMLPLCell, tables.auc_table, figures.draw_race, "AUC, mean over points", timed=True),
+    "accuracy": Kind(GPCCell, tables.accuracy_table, figures.draw_accuracy, ACCURACY, SIZES, timed=True),
 }
 
-#: Keys that have no default.
-REQUIRED = ("title", "paper", "kind", "datasets", "methods")
+#: The schema of an experiment in datasets.yaml; a kind of cell can have more keys (`Cell.schema`).
+SCHEMA = {
+    "title": text(),
+    "paper": text(),
+    "kind": text(f"one of {', '.join(KINDS)}", "|".join(KINDS)),
+    "datasets": [text()],
+    "methods": [text()],
+    "settings": Optional(MAPPING, {}),
+    "variants": Optional([MAPPING], []),
+    "restarts": Optional(integer(1), 1),
+    "test_every": Optional(integer(0), 0),
+    "compare": Optional(text(), ""),
+    "styles": Optional({None: MAPPING}, {}),
+}
 
 #: Share of the points that become test points if a data set has none ([I] section 2).
 HELD_OUT = 0.2
@@ -35,25 +74,20 @@ HELD_OUT = 0.2
 SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A table or a figure."""
+class Experiment(NamedTuple):
+    """A table or a figure.
+
+    Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. The files
+    of the `missing` data sets are not there. `compare` is the key of the paper's numbers in `results` of a data set, or
+    empty. `styles` has the line style of each method, as Matplotlib's keyword arguments.
+    """
 
     name: str
     title: str
-    paper: str
     kind: Kind
-
-    #: Data set, method, variant in words, and a tuple with a cell for each restart.
     rows: tuple
-
-    #: Data sets of the experiment whose files are missing.
     missing: tuple
-
-    #: Key of the paper's numbers in `results` of a data set, or the empty string.
     compare: str
-
-    #: Line style of each method, as Matplotlib's keyword arguments.
     styles: dict
 
     @property
@@ -61,100 +95,56 @@ class Experiment:
         """All cells, in order."""
         return [cell for *_, cells in self.rows for cell in cells]
 
+    def finished_rows(self, results):
+        """Return the rows that have results in a folder, each with the list of these in place of its cells."""
+        found = [
+            (*row, [result for cell in cells if (result := read_result(cell, results)) is not None])
+            for *row, cells in self.rows
+        ]
+        return [row for row in found if row[-1]]
+
 
 def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
-    """Return an experiment of the catalogue.
+    """Return an `Experiment` of the catalogue, whose data sets are in the folder `data`; only those named, if any are.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-    name : str
-        Of the experiment.
-    data : Path
-        Folder of data sets.
-    only : collection of str
-        Data sets to restrict it to; all if empty.
-    epochs_scale : float
-        Factor of all numbers of epochs, and of seconds where these end a training.
-
-    Returns
-    -------
-    Experiment
-
-    Raises
-    ------
-    SettingsError
-        If the experiment is unknown or has none of the data sets.
-    CatalogueError
-        If its entry is malformed.
+    All numbers of epochs are multiplied by `epochs_scale`, and so are seconds where these end a training. SettingsError
+    if the experiment is unknown or has none of the data sets, CatalogueError if its entry is malformed.
     """
-    spec, kind = _read_spec(catalogue, name)
+    if name not in catalogue.experiments:
+        known = ", ".join(map(str, catalogue.experiments))
+        raise SettingsError(f"{name} is not an experiment; choose from {known}")
+    where, given = f"{catalogue.path}: experiment {name}", catalogue.experiments[name]
+    kind = KINDS.get(str(given.get("kind"))) if isinstance(given, dict) else None
+    spec = check(given, SCHEMA | (kind.cell.schema if kind else {}), where)
     chosen = [dataset for dataset in spec["datasets"] if not only or dataset in only]
     if not chosen:
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
+    # L-BFGS-B over all points is not an inference method of GPC, so it uses the recipe of another method.
+    methods = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
     rows, missing = [], []
     for dataset in chosen:
         entry, folder = catalogue[dataset], Path(data) / dataset
         if not all((folder / file.name).exists() for file in entry.files):
             missing.append(dataset)
             continue
-        propensity = (entry.propensity.A, entry.propensity.B) if entry.propensity else None
-        for method, recipe in kind.cell.methods(spec):
+        propensity = tuple(entry.propensity) if entry.propensity else None
+        for method, recipe in methods.items():
+            try:
+                options = kind.cell.options(spec, dataset, method, epochs_scale)
+            except CatalogueError as error:
+                raise CatalogueError(f"{where}: {error}") from error
+            options |= {"held_out": 0.0 if entry.shape.N_test else HELD_OUT, "timed": kind.timed}
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
-                settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
                 if settings.model != kind.cell.model.name:
-                    raise _malformed(
-                        catalogue,
-                        name,
-                        f"{recipe} is a recipe of {settings.model}; kind {spec['kind']} is of {kind.cell.model.name}",
+                    raise CatalogueError(
+                        f"{where}: {recipe} is a recipe of {settings.model}; kind {spec['kind']} is of "
+                        f"{kind.cell.model.name}"
                     )
+                settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
                 settings = kind.cell.scale(settings, entry.shape.N, epochs_scale)
-                options = kind.cell.options(spec, dataset, method, epochs_scale)
-                options |= {"held_out": 0.0 if entry.shape.N_test else HELD_OUT, "timed": kind.timed}
-                cells = tuple(
-                    kind.cell(
-                        dataset,
-                        folder,
-                        propensity,
-                        dataclasses.replace(settings, seed=seed),
-                        spec["test_every"],
-                        **options,
-                    )
-                    for seed in range(spec["restarts"])
-                )
+                seeded = [dataclasses.replace(settings, seed=seed) for seed in range(spec["restarts"])]
+                cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
                 words = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
-                rows.append((dataset, method, words, cells))
-    return Experiment(
-        name, spec["title"], spec["paper"], kind, tuple(rows), tuple(missing), spec["compare"], spec["styles"]
-    )
-
-
-def _read_spec(catalogue, name):
-    """Return the checked entry of an experiment, with defaults, and its kind."""
-    if name not in catalogue.experiments:
-        known = ", ".join(map(str, catalogue.experiments))
-        raise SettingsError(f"{name} is not an experiment; choose from {known}")
-    given = catalogue.experiments[name]
-    given = given if isinstance(given, dict) else {}
-    # A file can have an unhashable value here.
-    kind = KINDS.get(given.get("kind")) if isinstance(given.get("kind"), str) else None
-    keys = KEYS | (kind.cell.keys if kind else {})
-    defaults = {key: required() for key, required in keys.items() if key not in REQUIRED} | {"restarts": 1}
-    spec = defaults | given
-    wrong = [key for key, expected in keys.items() if not isinstance(spec.get(key), expected)]
-    if wrong:
-        raise _malformed(catalogue, name, f"{wrong[0]} is missing or has the wrong type")
-    if kind is None:
-        raise _malformed(catalogue, name, f"kind must be one of {', '.join(KINDS)}")
-    unknown = sorted(set(spec) - set(keys), key=str)
-    if unknown:
-        raise _malformed(catalogue, name, f"{unknown[0]} is not a key of kind {spec['kind']}")
-    reason = kind.cell.check(spec)
-    if reason:
-        raise _malformed(catalogue, name, reason)
-    return spec, kind
-
-
-def _malformed(catalogue, name, reason):
-    return CatalogueError(f"{catalogue.path}: experiment {name}: {reason}")
+                rows.append((dataset, method, words, tuple(cells)))
+    return Experiment(name, spec["title"], kind, tuple(rows), tuple(missing), spec["compare"], spec["styles"])

@@ -30,7 +30,7 @@ from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
 from xmlgp.training.hold_out import hold_out
 
-__all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells"]
+__all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells", "training_seconds"]
 
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
@@ -54,15 +54,15 @@ class Problem(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cell(ABC):
-    """A method on a data set with a seed. Each model has a subclass, which trains and measures it."""
+    """A method on a data set with a seed. Each model has a subclass, which trains and measures it.
 
-    #: The name of the data set in the catalogue, and the folder of its points.
+    `dataset` is the name of the data set in the catalogue, `folder` that of its points, and `propensity` has A and B of
+    the propensity-scored measures, None for binary data.
+    """
+
     dataset: str
     folder: Path
-
-    #: A and B of the propensity-scored measures; None for binary data.
     propensity: tuple | None
-
     settings: Settings
 
     #: Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
@@ -74,34 +74,22 @@ class Cell(ABC):
     #: Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
     timed: bool = dataclasses.field(default=False, compare=False)
 
-    #: The record of the model.
+    #: The record of the model, and the schema of the keys of an experiment in the catalogue that only this model has.
     model: ClassVar[Model]
+    schema: ClassVar[dict] = {}
 
     #: Fields that the digest includes when one of them is not empty.
     in_digest: ClassVar[tuple] = ("held_out",)
 
-    #: Keys of an experiment in the catalogue that only this model has, with the type of each.
-    keys: ClassVar[dict] = {}
-
-    @classmethod
-    def check(cls, spec):
-        """Return the problem with the entry of an experiment, or None."""
-        return
-
-    @classmethod
-    def methods(cls, spec):
-        """Return the methods of an experiment, each with the name of its recipe."""
-        return [(name, name) for name in spec["methods"]]
-
     @classmethod
     def options(cls, spec, dataset, method, epochs_scale):
-        """Return the keyword arguments that only cells of this model take."""
+        """Return the keyword arguments that only cells of this model take, for an experiment of the catalogue."""
         return {}
 
     @classmethod
-    @abstractmethod
     def scale(cls, settings, N, epochs_scale):
-        """Return settings with the number of epochs made explicit and multiplied."""
+        """Return settings with the number of epochs made explicit and multiplied; unchanged if time ends training."""
+        return settings
 
     @classmethod
     @abstractmethod
@@ -146,17 +134,16 @@ def read_result(cell, results):
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def run_cells(cells, results, progress=silent):
-    """Run the cells that have no result yet: as many at once as cores and memory allow, then the timed ones one by one.
+def training_seconds(results):
+    """Return the seconds of a training run: its epochs times their median seconds, the least of all restarts.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-    results : Path
-        Folder of results; created if missing.
-    progress : callable
-        See `xmlgp.runtime.progress`.
+    The minimum is the least disturbed by other work on the machine, which can only add to it.
     """
+    return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
+
+
+def run_cells(cells, results, progress=silent):
+    """Run the cells that have no result in a folder: as many at once as cores and memory allow, then the timed ones."""
     cells = dict.fromkeys(cells)
     for timed in (False, True):
         unfinished = [cell for cell in cells if cell.timed == timed and read_result(cell, results) is None]

@@ -1,5 +1,7 @@
 """L-BFGS-B over all points at once: the bound with q(u) as a free parameter, the baseline of [I] that did worst."""
 
+import math
+
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
@@ -28,8 +30,10 @@ class FullBatch:
         self._bound, start = uncollapsed_bound(inducing, settings.nodes)
         self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
         self._shapes = {name: value.shape for name, value in start.items()}
-        #: The elements of the factor that are parameters.
-        self._lower = np.tril_indices(len(inducing))
+        #: Whether an element is a parameter; those above the diagonal of the factor are not.
+        ones = {name: np.ones(shape, bool) for name, shape in self._shapes.items()}
+        ones["posterior.factor"] = np.tril(ones["posterior.factor"])
+        self._free = np.concatenate([array.ravel() for array in ones.values()])
         self.start = self._packed(start)
         labels = csr_array(positive[:, None])
         blocks = np.array_split(np.arange(len(positive)), -(-len(positive) // BLOCK))
@@ -80,23 +84,15 @@ class FullBatch:
         return ended
 
     def _packed(self, arrays):
-        """Return arrays as one vector."""
-        flat = {name: arrays[name].ravel() for name in self._shapes}
-        flat["posterior.factor"] = arrays["posterior.factor"][0][self._lower]
-        return np.concatenate(list(flat.values()))
+        """Return the parameters of arrays as one vector."""
+        return np.concatenate([arrays[name].ravel() for name in self._shapes])[self._free]
 
     def _unpacked(self, x):
         """Return the arrays of a vector."""
-        arrays, place = {}, 0
-        for name, shape in self._shapes.items():
-            size = len(self._lower[0]) if name == "posterior.factor" else int(np.prod(shape))
-            part, place = x[place : place + size], place + size
-            if name == "posterior.factor":
-                arrays[name] = np.zeros(shape)
-                arrays[name][0][self._lower] = part
-            else:
-                arrays[name] = part.reshape(shape).copy()
-        return arrays
+        whole = np.zeros(len(self._free))
+        whole[self._free] = x
+        parts = np.split(whole, np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)}
 
 
 class _TimeUp(Exception):

@@ -2,15 +2,16 @@
 
 import dataclasses
 import math
+import time
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from xmlgp.errors import NumericalError
+from xmlgp.data.checked_yaml import POSITIVE, Optional, text
+from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.full_batch import FullBatch
-from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
@@ -20,13 +21,16 @@ from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["GPCCell", "quadrature_bound"]
+__all__ = ["GPCCell", "Stopwatch", "quadrature_bound"]
 
 #: Share of a cell's seconds that each learning rate is tried for.
 PILOT_SHARE = 0.25
 
 #: Points of which one core computes the bound at a time.
 BLOCK = 4096
+
+#: Least ratio of the seconds of two successive measurements: even steps on a logarithmic axis.
+GROWTH = 1.1
 
 #: Points and inducing inputs of a run before the measured ones, so that loading and compiling are not measured.
 WARM_UP = 64, 8
@@ -46,40 +50,23 @@ class GPCCell(Cell):
     full_batch: bool = False
 
     model: ClassVar[Model] = record.GPC
-    keys: ClassVar[dict] = {"seconds": dict, "learning_rates": dict, "full_batch": dict}
+    schema: ClassVar[dict] = {
+        "seconds": {None: POSITIVE},
+        "learning_rates": Optional({None: [POSITIVE]}, {}),
+        "full_batch": Optional({None: text()}, {}),
+    }
     in_digest: ClassVar[tuple] = ("held_out", "seconds", "learning_rates", "full_batch")
-
-    @classmethod
-    def check(cls, spec):
-        """Return the problem with the entry of an experiment, or None; see `Cell.check`."""
-        rates = spec["learning_rates"].values()
-        if not all(isinstance(candidates, list) and all(map(_is_positive, candidates)) for candidates in rates):
-            return "learning_rates must be lists of numbers above 0"
-        if not all(map(_is_positive, spec["seconds"].values())):
-            return "seconds must be numbers above 0"
-        if not set(spec["datasets"]) <= set(spec["seconds"]):
-            return "seconds must have a number for each data set"
-        return None
-
-    @classmethod
-    def methods(cls, spec):
-        """Return the methods of an experiment, each with the name of its recipe; see `Cell.methods`."""
-        # L-BFGS-B over all points is not an inference method of the model, so it uses the recipe of another method.
-        return super().methods(spec) + list(spec["full_batch"].items())
 
     @classmethod
     def options(cls, spec, dataset, method, epochs_scale):
         """Return the keyword arguments that only cells of this model take; see `Cell.options`."""
+        if dataset not in spec["seconds"]:
+            raise CatalogueError(f"seconds must have a number for each data set, but not for {dataset}")
         return {
-            "seconds": epochs_scale * spec["seconds"].get(dataset, 0),
+            "seconds": epochs_scale * spec["seconds"][dataset],
             "learning_rates": tuple(spec["learning_rates"].get(method, ())),
             "full_batch": method in spec["full_batch"],
         }
-
-    @classmethod
-    def scale(cls, settings, N, epochs_scale):
-        """Return the settings unchanged, as time ends the training; see `Cell.scale`."""
-        return settings
 
     @classmethod
     def columns(cls, results):
@@ -134,6 +121,43 @@ class GPCCell(Cell):
         }
 
 
+class Stopwatch:
+    """Time a training run and measure its parameters at intervals, without counting the time of measuring.
+
+    Training must end after `limit` seconds. The curve has the `epoch`, the `seconds` of training until then and the
+    measures of each measurement; two successive ones are apart by a ratio of seconds of at least `growth`.
+    """
+
+    def __init__(self, limit, measure, growth=GROWTH):
+        self.curve = []
+        self._limit, self._measure, self._growth = limit, measure, growth
+        self._due, self._seconds = 0.0, 0.0
+        self._start = time.perf_counter()
+
+    def lap(self, epoch, parameters):
+        """Record the time after a step and return whether the time limit is reached.
+
+        The first lap is measured, and the lap that reaches the time limit.
+        """
+        now = time.perf_counter()
+        self._seconds = now - self._start
+        over = self._seconds >= self._limit
+        if over or self._seconds >= self._due:
+            self.finish(epoch, parameters)
+            self._due = self._seconds * self._growth
+            self._start += time.perf_counter() - now
+        return over
+
+    def over(self):
+        """Return whether the time limit is reached, between two laps."""
+        return time.perf_counter() - self._start >= self._limit
+
+    def finish(self, epoch, parameters):
+        """Measure the last lap if it has not been measured."""
+        if not self.curve or self.curve[-1]["epoch"] != epoch:
+            self.curve.append({"epoch": epoch, "seconds": self._seconds} | self._measure(parameters()))
+
+
 def quadrature_bound(parameters, coordinates, positive, nodes):
     """Return the bound with the expectations by quadrature, Σ_i E_q[log p(y_i | f_i)] − KL(q(u) ‖ p(u)).
 
@@ -151,10 +175,6 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
     prepared = POSTERIOR.prepare(parameters, prior)
     _, kl, _ = POSTERIOR.forward(prepared, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
     return float(expected.sum() - kl)
-
-
-def _is_positive(value):
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _train(full_batch, problem, stopwatch):

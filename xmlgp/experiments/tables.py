@@ -1,31 +1,22 @@
-"""Tables of results: JSON with every number, and Markdown with the paper's number, ours and the difference."""
-
-import contextlib
-import json
-import os
-import platform
-from datetime import date
+"""The tables of experiments as lines of Markdown, from rows of `collect`: the papers' numbers, ours, the difference."""
 
 import numpy as np
 from scipy.stats import linregress
 
-from xmlgp.experiments.cells import read_result
-from xmlgp.runtime.atomic_files import atomic_write
-
 __all__ = [
     "accuracy_table",
     "auc_table",
-    "collect",
     "minutes_table",
     "precision_table",
     "restarts_table",
     "seconds_until_settled",
     "share_table",
-    "training_seconds",
-    "write_table",
 ]
 
 PRECISIONS = ("P@1", "P@3", "P@5")
+
+#: The seconds of the bound and of its KL terms.
+TIMES = ("bound_s", "kl_s")
 
 #: The measures of [L] besides precision.
 FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
@@ -34,111 +25,16 @@ FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "
 NEAR = 0.5
 
 
-def collect(experiment, entries, results):
-    """Return the rows of an experiment that have results, as plain data."""
-    rows = []
-    for dataset, method, variant, cells in experiment.rows:
-        done = [result for cell in cells if (result := read_result(cell, results)) is not None]
-        if not done:
-            continue
-        measures = {
-            name: {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=min(1, len(values) - 1)))}
-            for name in done[0]["measures"]
-            for values in [[result["measures"][name] for result in done]]
-        }
-        objective = experiment.kind.cell.model.objective
-        reported = entries[dataset].results.get(experiment.compare, {})
-        rows.append(
-            {
-                "dataset": dataset,
-                "method": method,
-                "variant": variant,
-                "restarts": len(done),
-                "settings": done[0]["settings"],
-                "measures": measures,
-                objective: [result["history"][-1][objective] for result in done],
-                "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
-                **cells[0].columns(done),
-                "threads": done[0]["threads"],
-                "training_s": training_seconds(done),
-                "seconds": float(sum(map(_seconds, done))),
-                "paper": reported.get(method),
-                "others": {name: value for name, value in reported.items() if name != method},
-            }
-        )
-    return rows
-
-
-def training_seconds(results):
-    """Return the seconds of a training run: its epochs times their median seconds, the least of all restarts.
-
-    The minimum is the least disturbed by other work on the machine, which can only add to it.
-    """
-    return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
-
-
-def seconds_until_settled(history, least):
-    """Return the seconds from which on every accuracy of a history is at least a given one, or None."""
-    settled = None
-    for moment in reversed(history):
-        if moment["accuracy"] < least:
-            break
-        settled = moment["seconds"]
-    return settled
-
-
-def _seconds(result):
-    """Return the seconds of preprocessing and of all training of a cell."""
-    pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
-    return result["preprocess_s"] + result["history"][-1]["seconds"] + pilots
-
-
-def write_table(experiment, rows, results):
-    """Write results/NAME.json and results/NAME.md and return the Markdown."""
-    about = {
-        "experiment": experiment.name,
-        "title": experiment.title,
-        "date": date.today().isoformat(),
-        "machine": f"{_machine()}, {rows[0]['threads'] if rows else '?'} thread(s) a cell",
-        "training_s": round(sum(row["seconds"] for row in rows), 1),
-        "not_there": list(experiment.missing),
-    }
-    _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
-    lines = [f"# {experiment.title}", "", *experiment.kind.table(rows), ""]
-    lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
-    if experiment.missing:
-        lines.append(f"Not run, as the data are missing: {', '.join(experiment.missing)}.")
-    markdown = "\n".join(lines) + "\n"
-    _write(results / f"{experiment.name}.md", markdown)
-    return markdown
-
-
-def _write(file, text):
-    with atomic_write(file) as stream:
-        stream.write(text.encode())
-
-
-def _machine():
-    """Return the name of the processor, if the system has it, and the number of cores."""
-    name = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
-    return f"{name}, {os.cpu_count()} cores"
-
-
 def precision_table(rows):
     """Yield the lines of a table of precision in %, and of the seconds of the bound and of its KL terms."""
     yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
     for row in rows:
-        paper = (row["paper"] or {}).get("p") if isinstance(row["paper"], dict) else row["paper"]
-        cells = []
+        theirs = row["paper"] if isinstance(row["paper"], dict) else {"p": row["paper"]}
+        paper, cells = theirs.get("p"), []
         for i, name in enumerate(PRECISIONS):
             ours = row["measures"][name]["mean"]
             cells.append(f"{paper[i]:.2f} / {ours:.2f} / {ours - paper[i]:+.2f}" if paper else f"— / {ours:.2f} / —")
-        theirs = row["paper"] if isinstance(row["paper"], dict) else {}
-        times = [
-            f"{theirs[key]} / {row[key]:.4f}" if key in theirs else f"{row[key]:.4f}" for key in ("bound_s", "kl_s")
-        ]
+        times = [f"{theirs[key]} / {row[key]:.4f}" if key in theirs else f"{row[key]:.4f}" for key in TIMES]
         yield _line(row["dataset"], row["method"], *cells, *times)
     for dataset, method, paper in _published(rows):
         if isinstance(paper, list):
@@ -158,13 +54,8 @@ def minutes_table(rows):
     yield from _head("data set", "method", "minutes per epoch, paper", "ours", "times faster")
     for row in rows:
         ours, paper = row["minutes_an_epoch"], row["paper"]
-        yield _line(
-            row["dataset"],
-            row["method"],
-            paper if paper else "—",
-            f"{ours:.4f}",
-            f"{paper / ours:.0f}" if paper else "—",
-        )
+        faster = f"{paper / ours:.0f}" if paper else "—"
+        yield _line(row["dataset"], row["method"], paper or "—", f"{ours:.4f}", faster)
 
 
 def auc_table(rows):
@@ -252,3 +143,13 @@ def _head(*names):
 
 def _line(*cells):
     return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def seconds_until_settled(history, least):
+    """Return the seconds from which on every accuracy of a history is at least a given one, or None."""
+    settled = None
+    for moment in reversed(history):
+        if moment["accuracy"] < least:
+            break
+        settled = moment["seconds"]
+    return settled
