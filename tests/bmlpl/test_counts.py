@@ -46,13 +46,6 @@ def test_rates_of_any_magnitude_have_accurate_counts(rate, dtype):
     assert result.log_likelihood == pytest.approx(np.log(-np.expm1(-used)), rel=1e-5, abs=1e-5 * rate)
 
 
-def test_positive_that_no_topic_explains_has_finite_counts():
-    result = expected_counts(Positives(sp.csr_array([[True, True]])), np.array([[1.0], [0.0]]), np.array([[1e-320]]))
-    assert np.isfinite(result.log_likelihood)
-    assert np.isfinite(result.by_point).all()
-    assert np.isfinite(result.by_label).all()
-
-
 def test_counts_without_positives_are_zero():
     activations = np.array([[0.5, 1.5], [1.0, 2.0]])
     result = expected_counts(Positives(sp.csr_array((2, 3), dtype=bool)), np.full((3, 2), 1 / 3), activations)
@@ -85,12 +78,3 @@ def test_values_by_point_and_by_label_agree_with_a_dense_matrix(N, K, share):
     np.testing.assert_array_equal(by_label.toarray(), dense.T)
     np.testing.assert_array_equal(np.diff(by_label.indptr), labels.sum(axis=0))
     np.testing.assert_array_equal(positives.frequencies(), labels.sum(axis=0))
-
-
-def test_points_of_a_label_are_sorted_and_the_dtype_is_kept():
-    labels = np.random.default_rng(0).random((40, 6)) < 0.5
-    positives = Positives(sp.csr_array(labels))
-    by_label = positives.by_label(np.ones(len(positives), np.float32))
-    assert by_label.dtype == np.float32
-    assert by_label.has_sorted_indices
-    np.testing.assert_array_equal(by_label.indices, np.nonzero(labels.T)[1])

@@ -158,16 +158,6 @@ def test_shapes_are_updated_after_the_warm_up():
     assert (traced.em.shapes != start).all()
 
 
-def test_single_precision_agrees_with_double():
-    one, other = (Traced((25, 6, 5, 3), dtype=dtype) for dtype in ("float32", "float64"))
-    for iteration in range(15):
-        values = [traced.em.step(iteration, 0) for traced in (one, other)]
-    assert values[0] == pytest.approx(values[1], rel=1e-3)
-    for name, value in one.em.parameters(15).items():
-        assert value.dtype == np.float32
-        np.testing.assert_allclose(value, other.em.parameters(15)[name], rtol=0.02, atol=0.01)
-
-
 def test_em_refuses_more_features_than_its_limit(monkeypatch):
     monkeypatch.setattr(module, "MOST_FEATURES", 2)
     features, labels = np.eye(4, 3), np.ones((4, 2), bool)

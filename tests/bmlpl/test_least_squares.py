@@ -10,9 +10,8 @@ from scipy import stats
 
 from tests.bmlpl.reference import random_quadratic, z_score
 from tests.grids import each_value
-from tests.problems import small_features
 from xmlgp.bmlpl import least_squares as module
-from xmlgp.bmlpl.least_squares import Design, cg_sample, cg_solve, cholesky_solve, with_intercept
+from xmlgp.bmlpl.least_squares import Design, cg_sample, cg_solve, cholesky_solve
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.cholesky import factorise_lower
 from xmlgp.runtime import threads
@@ -29,16 +28,6 @@ OMEGA_ERROR = 2e-6
 
 def twice_kappa(problem):
     return (problem.counts - problem.shapes).astype(problem.system.omega.dtype)
-
-
-def test_intercept_is_a_last_column_of_ones():
-    features = small_features(6, 5, seed=1)[:, [3, 1, 0, 4, 2]]
-    dense = features.toarray()
-    dense[2] = 0
-    for matrix in (features, sp.csr_array(dense), sp.csr_array((3, 4), dtype=np.float32)):
-        result = with_intercept(matrix)
-        assert result.dtype == np.float32
-        np.testing.assert_array_equal(result.toarray(), np.hstack([matrix.toarray(), np.ones((matrix.shape[0], 1))]))
 
 
 def test_design_has_rows_columns_and_squares():

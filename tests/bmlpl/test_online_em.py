@@ -133,14 +133,6 @@ def test_minibatch_gradients_are_unbiased(monkeypatch):
     np.testing.assert_allclose(means[1], means[0], rtol=1e-9)
 
 
-def test_topics_keep_their_counts_without_positives():
-    features, labels = problem()
-    inference = start_inference(features, np.zeros_like(labels), inference="online-em", topics=3)
-    for iteration in range(3):
-        assert np.isfinite(inference.step(iteration, 0))
-    np.testing.assert_allclose(inference.parameters(3)["topics"], 1 / labels.shape[1], rtol=1e-10)
-
-
 def test_shapes_do_not_oscillate_with_growing_amplitude():
     """With a tiny concentration, undamped updates made the shapes overflow."""
     features, labels = unrelated(seed=0)

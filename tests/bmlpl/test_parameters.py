@@ -15,7 +15,6 @@ from xmlgp.bmlpl.parameters import (
     DEFAULT_TOPICS,
     LARGEST_PRECISION,
     LEAST_PRECISION,
-    LEAST_SHAPE,
     SHAPE_RATE,
     initial_values,
     update_precisions,
@@ -48,11 +47,6 @@ def test_topics_are_modes_of_their_logits(dtype, concentration):
     # They are also the posterior mean of the topics.
     mean = np.stack([stats.dirichlet.mean(m + concentration) for m in counts.T.astype(float)], axis=1)
     np.testing.assert_allclose(topics, mean, rtol=10 * tolerance)
-
-
-@BOTH
-def test_log_prior_of_topics_that_underflow_is_finite(dtype):
-    assert np.isfinite(log_prior_of_topics(np.array([[0.0], [1.0]], dtype), 0.1))
 
 
 def evidence(shape, counts, log_odds):
@@ -94,10 +88,6 @@ def test_an_update_with_the_sums_of_earlier_points_is_that_of_all_points():
     earlier, others = sums(slice(0, 20)), sums(slice(20, None))
     found = update_shapes(shape, others, shape * earlier.digamma, SHAPE_RATE + earlier.softplus)
     assert found == pytest.approx(update_shapes(shape, sums(slice(None))), rel=1e-9)
-
-
-def test_shape_without_counts_becomes_the_least_shape():
-    assert update(0.5, np.zeros(3, int), np.zeros(3)) == LEAST_SHAPE
 
 
 @BOTH

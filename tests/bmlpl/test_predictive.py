@@ -90,17 +90,6 @@ def test_rates_agree_with_the_formula_for_all_scales_and_blocks(width, dtype):
     np.testing.assert_allclose(result, expected, rtol=1.5e-5 if dtype == np.float32 else SERIES_ERROR)
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e-4, 0.2, 1e4, 1e12])
-def test_rates_are_accurate_to_nine_digits_except_near_the_limit_of_the_series(scale):
-    model = parameters(seed=6)
-    # No z is between 0.001 and 0.03, where the series is less accurate.
-    model["topics"] = np.full((6, 3), 1 / 6)
-    scales = np.full((2, 3), scale)
-    np.testing.assert_allclose(
-        predictor_of(model).scores(scales, slice(0, 6), "utility"), direct(model, scales), rtol=1e-9
-    )
-
-
 @each_value(dtype=[np.float32, np.float64], least=[0.0, 1e-37, 1e-30, 1e-16])
 def test_rates_of_tiny_weights_are_accurate_for_the_largest_scale(least, dtype):
     model = {"topics": np.array([[1.0, 1.0], [least, least / 2]]), "shapes": np.array([1.5, 0.1])}

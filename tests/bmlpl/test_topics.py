@@ -1,24 +1,11 @@
-"""Topics: shares against responsibilities of all positives, and the list of topics of a model folder."""
-
-import json
+"""Topics: shares against responsibilities of all positives."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.problems import small_dataset
 from xmlgp.bmlpl.counts import Positives, expected_counts
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import list_topics, topic_shares
-from xmlgp.errors import ModelFolderError
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.train import preprocess_model, train_model
-from xmlgp.runs.trained_model import open_topics
-
-K, T = 7, 4
-
-SETTINGS = BMLPLSettings(topics=T, iterations=4)
 
 
 def test_shares_weight_labels_and_not_counts():
@@ -55,38 +42,3 @@ def test_listed_labels_agree_with_a_full_sort(top):
         column = V[:, topic.index]
         np.testing.assert_array_equal(topic.labels, np.lexsort((np.arange(12), -column))[:top])
         np.testing.assert_array_equal(topic.weights, column[topic.labels])
-
-
-def test_topics_of_a_model_folder(tmp_path):
-    folder = train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
-    topics = open_topics(folder, top=3)
-    V, shares = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
-    assert topics == list_topics({"topics": V, "shares": shares}, 3)
-    assert json.loads(json.dumps(topics)) == [list(topic) for topic in topics]
-
-
-def test_a_damaged_model_is_refused(tmp_path):
-    folder = train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
-    arrays = {name: np.array(array) for name, array in folder.arrays("").items()}
-    damaged = ModelFolder.write(
-        folder.path,
-        settings=SETTINGS,
-        stage="trained",
-        data=folder.description["data"],
-        arrays=arrays | {"parameters.topics": np.ones((K, T), np.float32)},
-        history=folder.description["history"],
-    )
-    with pytest.raises(ModelFolderError, match="model: the model is damaged, its arrays do not fit each other$"):
-        open_topics(damaged)
-
-
-def test_an_untrained_model_is_refused(tmp_path):
-    folder = preprocess_model(small_dataset(), tmp_path / "model", SETTINGS)
-    with pytest.raises(ModelFolderError, match="model: the model is preprocessed, but not trained yet$"):
-        open_topics(folder)
-
-
-def test_a_model_without_topics_is_refused(tmp_path):
-    folder = preprocess_model(small_dataset(), tmp_path / "model", MLGPFSettings(factors=2, inducing_count=3))
-    with pytest.raises(ModelFolderError, match="model: mlgpf has no topics; train with --model bmlpl$"):
-        open_topics(folder)

@@ -13,7 +13,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
-from xmlgp.gpc.model import PARAMETER_NAMES, Predictive, initial_parameters, prior_variance, uncollapsed_bound
+from xmlgp.gpc.model import Predictive, initial_parameters, prior_variance, uncollapsed_bound
 
 
 def posterior(seed, M):
@@ -90,7 +90,3 @@ def test_initial_lengthscale_is_one_if_inducing_inputs_are_equal(inducing):
 def test_initial_lengthscale_out_of_range_raises():
     with pytest.raises(NumericalError, match="^the lengthscale is 1e"):
         initial_parameters(np.array([[0.0], [2e100]]))
-
-
-def test_parameter_names():
-    assert ["inducing", *THETA, "posterior.mean", "posterior.factor"] == PARAMETER_NAMES

@@ -1,6 +1,5 @@
 """Predictions of GPC against Monte Carlo over q(u) and p(f* | u) by dense formulas."""
 
-import json
 import tracemalloc
 
 import numpy as np
@@ -177,27 +176,3 @@ PREPROCESSED = {
     "inducing": [None, np.ones((M, D - 1))],
     "idf": [np.ones(D)],
 }
-
-
-@pytest.mark.parametrize(("name", "array"), [(name, array) for name, some in PREPROCESSED.items() for array in some])
-def test_damaged_preprocessing_arrays_are_rejected(tmp_path, name, array):
-    folder = write(model(tmp_path), {f"preprocess.{name}": array})
-    with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        open_predictor(folder)
-
-
-@pytest.mark.parametrize("name", ["scale", "center"])
-def test_standardisation_arrays_are_rejected_without_standardise(tmp_path, name):
-    folder = write(model(tmp_path, standardise=False), {f"preprocess.{name}": np.ones(D)})
-    with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        open_predictor(folder)
-
-
-def test_sizes_in_the_description_are_checked(tmp_path):
-    folder = model(tmp_path)
-    for name, value in (("K", 2), ("K", 0), ("D", D + 1)):
-        description = json.loads((tmp_path / "model.json").read_text())
-        description["data"] = folder.description["data"] | {name: value}
-        (tmp_path / "model.json").write_text(json.dumps(description))
-        with pytest.raises(ModelFolderError, match="do not fit"):
-            open_predictor(ModelFolder(tmp_path))

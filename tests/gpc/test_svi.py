@@ -55,20 +55,6 @@ def test_mean_estimate_of_equal_minibatches_is_the_bound():
     assert np.mean(estimates) == pytest.approx(bound_of(problem, parameters), rel=1e-7)
 
 
-def test_initial_posterior_is_the_prior():
-    problem = problem_of()
-    running = started(problem, batch_size=N)
-    parameters = running.parameters(0)
-    mean, covariance = inducing_posterior("gpc", parameters, None, 0)
-    here = problem.with_theta([parameters[name] for name in THETA])
-    np.testing.assert_array_equal(mean, 0)
-    np.testing.assert_allclose(covariance, here.covariances[1], rtol=1e-9, atol=1e-12)
-    # f has the same distribution at all points, and the KL divergence is zero.
-    variance = np.full((N, 1), np.exp(here.theta[0]) + np.exp(here.theta[2]))
-    expected = log_likelihood(np.zeros((N, 1)), variance, np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
-    assert running.step(0, 0) == pytest.approx(expected, rel=1e-6)
-
-
 def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inputs():
     problem = problem_of()
     running = started(problem)
@@ -84,14 +70,3 @@ def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inpu
     for name, value in end.items():
         assert np.abs(value - start[name]).max() > 0.01, name
     assert not running.converged
-
-
-def test_learning_rate_multiplies_the_first_step():
-    moved = []
-    for chosen in ({"learning_rate": 3.0}, {}):
-        running = started(problem_of(), **chosen)
-        start = running.parameters(0)
-        running.step(0, 0)
-        end = running.parameters(1)
-        moved.append(np.concatenate([np.ravel(end[name] - start[name]) for name in end]))
-    np.testing.assert_allclose(moved[0], 3 * moved[1], rtol=1e-6, atol=1e-12)

@@ -89,12 +89,6 @@ def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(i
         np.testing.assert_allclose(covariance, best_covariance, rtol=1e-5, atol=1e-7)
 
 
-@any_bound
-def test_initial_tangent_points_are_optimal_for_the_prior(inference):
-    here, tangent_points = state_of(random_problem(), started(random_problem(), inference))
-    np.testing.assert_allclose(tangent_points, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
-
-
 def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypatch):
     monkeypatch.setattr(module, "TOLERANCE", 1e-9)
     problem = random_problem(N=60, M=8)
@@ -116,16 +110,6 @@ def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypa
         assert np.abs([*free, *along]).max() < 0.02, inference
         ends[inference] = optimum.value
     assert np.ptp(list(ends.values())) < 0.05
-
-
-@pytest.mark.parametrize("inference", ["vi-jj-hybrid", "vi-taylor"])
-def test_training_stops_early(inference):
-    problem = random_problem(N=60, M=8)
-    _, history = trained(problem, inference, iterations=200)
-    assert len(history) < 60
-    # A higher limit does not change the result.
-    _, longer = trained(problem, inference, iterations=len(history) + 100)
-    assert longer[-1]["bound"] == history[-1]["bound"]
 
 
 @each_value(best=list(range(4)), inference=BOUNDS)
