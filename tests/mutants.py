@@ -182,7 +182,7 @@ MUTANTS = [
         "xmlgp/gpc/collapsed.py",
         "None, -0.5 * curvature)",
         "None, 0.5 * curvature)",
-        ("tests/gpc/test_collapsed.py", "tests/gpc/test_variational.py"),
+        ("tests/gpc/test_collapsed.py", "tests/gpc/test_inference.py"),
     ),
     Mutant(
         "taylor-keeps-last",
@@ -191,7 +191,7 @@ MUTANTS = [
         "xmlgp/gpc/inference.py",
         "if bound > highest:",
         "if bound is not None:",
-        ("tests/gpc/test_variational.py", "tests/gpc/test_train.py"),
+        ("tests/gpc/test_inference.py",),
     ),
     # Metrics.
     Mutant(
@@ -445,7 +445,7 @@ MUTANTS = [
         "xmlgp/experiments/gpc.py",
         "+= time.perf_counter() - now",
         "+= 0.0",
-        ("tests/experiments/test_stopwatch.py",),
+        ("tests/experiments/test_gpc.py",),
     ),
     # Sweeps over the labels, calibration, assignment, text, learning on, clusters and reports.
     Mutant(

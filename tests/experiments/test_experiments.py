@@ -1,11 +1,9 @@
 """Every experiment of the catalogue runs, stores the results of its cells and reports them correctly."""
 
-import errno
 import json
 import re
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,9 +18,7 @@ from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell, run_cells
-from xmlgp.experiments.mlgpf import MLGPFCell
 from xmlgp.experiments.report import collect, write_report, write_table
-from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
@@ -145,33 +141,6 @@ def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
         if "| B-EM-CG |" in line
     )
     assert f"| 0.9210 | {' | '.join(f'{area:.4f}' for area in areas)} |" in line
-
-
-def test_no_more_cells_run_when_no_result_can_be_written(data, tmp_path, monkeypatch):
-    cells = [MLGPFCell("toy", data, (0.55, 1.5), MLGPFSettings(epochs=1, seed=seed)) for seed in range(3)]
-    begun, shut = [], threading.Event()
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, workers, mp_context):
-            super().__init__(1)
-
-        def shutdown(self, *arguments, **options):
-            super().shutdown(*arguments, **options)
-            shut.set()
-
-    def full(cell, results):
-        begun.append(cell)
-        if len(begun) == 1:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        # The free worker starts this one before the failure of the first is known.
-        shut.wait(5)
-
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
-    monkeypatch.setattr(module, "run_cell", full)
-    monkeypatch.setattr(MLGPFCell, "bytes_needed", lambda cell: 1)
-    with pytest.raises(OSError, match="No space left"):
-        run_cells(cells, tmp_path / "results")
-    assert len(begun) < 3
 
 
 def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):

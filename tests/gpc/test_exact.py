@@ -125,20 +125,3 @@ def test_agreement_with_exact_inference_for_fixed_hyperparameters(fixed, inferen
     # The history has the bound of q(u) by quadrature, so it is a lower bound for vi-taylor too.
     assert evidence - most < history[-1]["bound"] < evidence + 1e-4
     np.testing.assert_allclose(probabilities(problem, parameters), probability, atol=TOLERANCE[inference])
-
-
-@pytest.mark.parametrize(
-    ("inference", "labels"),
-    [("vi-jj", "0101"), ("vi-jj-full", "0011"), ("vi-jj-hybrid", "0011"), ("vi-taylor", "0011")],
-)
-def test_agreement_with_exact_inference_for_trained_hyperparameters(inference, labels):
-    problem = problem_of(labels)
-    parameters, history = trained(problem, inference)
-    theta = tuple(float(parameters[name]) for name in THETA)
-    evidence, probability = exact(labels, theta)
-    assert evidence - 0.05 < history[-1]["bound"] < evidence + 1e-4
-    np.testing.assert_allclose(probabilities(problem, parameters), probability, atol=TOLERANCE[inference])
-    # The bound is about that of a fair coin or higher, and clearly higher if labels are sorted along the line.
-    coin = 4 * np.log(0.5)
-    assert history[-1]["bound"] > coin + (0.1 if labels == "0011" else -0.01)
-    assert labels != "0011" or np.ptp(probability) > 0.2

@@ -1,4 +1,6 @@
-"""Inference methods with q(u) in closed form: convergence, limits, and the safeguards of vi-taylor."""
+"""The inference methods of GPC: convergence, limits, the safeguards of vi-taylor, and estimates of svi-adadelta."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -7,14 +9,16 @@ import scipy.sparse as sp
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
 from tests.grids import each_value
+from tests.training.interrupting import assert_same_result, train_with_interruptions
+from xmlgp.errors import NumericalError
 from xmlgp.gpc import inference as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
+from xmlgp.gpc.model import PARAMETER_NAMES, GPCPredictor
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 
 ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]
-any_inference = pytest.mark.parametrize("inference", ALL)
 any_bound = pytest.mark.parametrize("inference", BOUNDS)
 
 
@@ -29,9 +33,14 @@ def started(problem, inference, **chosen):
     )
 
 
-def trained(problem, inference, **chosen):
+def prepared(problem, inference, **chosen):
+    """Return the arguments of `run_inference`."""
     labels = sp.csr_array(problem.positive[:, None])
-    return run_inference(problem.inputs(), labels, problem.inducing, settings(inference, **chosen))
+    return problem.inputs(), labels, problem.inducing, settings(inference, **chosen)
+
+
+def trained(problem, inference, **chosen):
+    return run_inference(*prepared(problem, inference, **chosen))
 
 
 def state_of(problem, running):
@@ -51,6 +60,7 @@ def separable(N=60, width=8.0, seed=0):
 
 def by_quadrature(problem, parameters):
     """Return the bound of SPEC section 1 by dense formulas."""
+    problem = problem.with_theta([parameters[name] for name in THETA])
     mean, covariance = inducing_posterior("gpc", parameters, None, 0)
     m, s = moments(problem, mean, covariance)
     exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
@@ -70,7 +80,7 @@ def test_no_iteration_lowers_the_bound(inference):
     assert values[-1] > values[0] + 0.5
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ALL)
 def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(inference):
     problem = random_problem(N=20)
     running = started(problem, inference)
@@ -78,8 +88,7 @@ def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(i
     parameters = running.parameters(3)
     assert list(parameters) == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
     np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
-    here = problem.with_theta([parameters[name] for name in THETA])
-    assert returned[-1] == pytest.approx(by_quadrature(here, parameters), rel=1e-8)
+    assert returned[-1] == pytest.approx(by_quadrature(problem, parameters), rel=1e-8)
     if inference != "vi-taylor":
         here, tangent_points = state_of(problem, running)
         np.testing.assert_array_equal([parameters[name] for name in THETA], here.theta)
@@ -164,9 +173,7 @@ def test_bound_of_linearly_separable_classes_is_not_dominated_by_rounding(monkey
     assert max(seen) < 0
     assert history[-1]["bound"] > 200 * np.log(0.5)
     assert parameters[THETA[0]] <= np.log(module.MAX_VARIANCE) + 1e-12
-    assert history[-1]["bound"] == pytest.approx(
-        by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-5
-    )
+    assert history[-1]["bound"] == pytest.approx(by_quadrature(problem, parameters), rel=1e-5)
 
 
 @pytest.mark.parametrize("inference", ["vi-jj-hybrid", "vi-taylor"])
@@ -248,7 +255,7 @@ def test_step_that_lowers_the_bound_too_much_is_halved_or_undone(monkeypatch, fa
 
     def bound(theta):
         here = problem.with_theta(theta)
-        return by_quadrature(here, here.optimum(tangent_points, "taylor").posterior())
+        return by_quadrature(here, here.parameters | here.optimum(tangent_points, "taylor").posterior())
 
     running._iterate()
     moved = np.unique(np.round(state_of(problem, running)[0].theta - start.theta, 9))
@@ -284,6 +291,64 @@ def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
     assert converged == [iteration >= module.PATIENCE for iteration in range(6)]
     parameters = running.parameters(6)
     assert parameters[THETA[0]] == theta[0]
-    assert returned[0] == pytest.approx(
-        by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-8
-    )
+    assert returned[0] == pytest.approx(by_quadrature(problem, parameters), rel=1e-8)
+
+
+# All methods, and svi-adadelta.
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_parameters_are_valid_and_arguments_stay(inference):
+    problem = random_problem(3, 40, 8, absent=0.5)
+    arguments = prepared(problem, inference, iterations=5, batch_size=15)
+    before = [arguments[0].all().copy(), arguments[1].copy(), arguments[2].copy()]
+    parameters, history = run_inference(*arguments)
+    assert all(epoch["bound"] < 0 for epoch in history)
+    assert list(parameters) == PARAMETER_NAMES == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
+    assert GPCPredictor.parameters_fit(arguments[3], parameters, 3, 1)
+    np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
+    for array, copy in zip((arguments[0].all(), *arguments[1:3]), before, strict=True):
+        assert not (array != copy).sum()
+    assert not np.triu(parameters["posterior.factor"][0], 1).any()
+
+
+def test_resuming_with_early_stopping_gives_the_same_result(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "TOLERANCE", 1e-3)
+    monkeypatch.setattr(module, "PATIENCE", 2)
+    arguments = prepared(random_problem(3, 40, 8), "vi-taylor", iterations=60)
+    expected = run_inference(*arguments)
+    assert len(expected[1]) < 60
+    found, _ = train_with_interruptions(run_inference, arguments, tmp_path / "checkpoint", itertools.repeat(1))
+    assert_same_result(found, expected)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_an_initial_lengthscale_out_of_range_is_refused(inference):
+    problem = random_problem()
+    with pytest.raises(NumericalError, match="^training diverged before the first step: the lengthscale is 1"):
+        trained(problem._replace(inducing=1e100 * problem.inducing), inference)
+
+
+def test_divergence_with_a_high_learning_rate_raises_an_error_with_advice():
+    with pytest.raises(NumericalError, match="; try a lower learning_rate$"):
+        trained(random_problem(), "svi-adadelta", learning_rate=1e300)
+
+
+def test_the_mean_estimate_of_minibatches_is_the_bound_which_rises():
+    problem = random_problem(N=30, M=6)
+    running = started(problem, "svi-adadelta", batch_size=10)
+    start = running.parameters(0)
+    for epoch in range(150):
+        for done in range(3):
+            running.step(epoch, done)
+    # Further steps leave the parameters almost unchanged.
+    running._rate = 1e-12
+    end = running.parameters(150)
+    estimates = [running.step(150, done) for done in range(3)]
+    bound = by_quadrature(problem, end)
+    assert np.ptp(estimates) > 0.1
+    assert np.mean(estimates) == pytest.approx(bound, rel=1e-7)
+    # The bound can rise by less than log 2 per point.
+    assert bound > max(by_quadrature(problem, start) + 2, 30 * np.log(0.5))
+    for name in end.keys() - {"inducing"}:
+        assert np.abs(end[name] - start[name]).max() > 0.01, name
