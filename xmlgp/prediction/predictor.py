@@ -67,15 +67,16 @@ class Predictor(ABC):
         Names, types, shapes and values are checked.
         """
         try:
-            with ignore_overflow(), one_blas_thread():
+            with ignore_overflow():
                 if not cls.parameters_fit(settings, parameters, D, K):
                     return None
                 predictor = cls(settings, preprocessed, parameters, D)
                 if predictor.label_count != K:
                     return None
-                # Scoring no points succeeds only if the shapes of all arrays agree.
-                points = predictor.prepare(sp.csr_array((0, D), dtype=np.float32), "probability", True)
-                shapes = [predictor.scores(points, block, "probability").shape for block in _blocks(K)]
+                with one_blas_thread():
+                    # Scoring no points succeeds only if the shapes of all arrays agree.
+                    points = predictor.prepare(sp.csr_array((0, D), dtype=np.float32), "probability", True)
+                    shapes = [predictor.scores(points, block, "probability").shape for block in _blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None
         return predictor if shapes == [(0, block.stop - block.start) for block in _blocks(K)] else None
