@@ -30,14 +30,13 @@ class ClusterError(XmlgpError):
 class DataFormatError(XmlgpError):
     """A data file is malformed, in the repository's format or in libsvm's.
 
-    Parameters
+    Attributes
     ----------
     path : str
         The file as the user named it (`-` for standard input).
     line : int
-        The line, counted from 1.
+        Counted from 1.
     reason : str
-        The problem there.
     """
 
     def __init__(self, path, line, reason):

@@ -11,16 +11,7 @@ __all__ = ["MemoryPart", "Model", "counted"]
 
 
 class MemoryPart(NamedTuple):
-    """Memory that training needs for one purpose.
-
-    Attributes
-    ----------
-    purpose : str
-    size : int
-        Bytes.
-    advice : str, optional
-        Which option makes it smaller.
-    """
+    """Memory that training needs for one purpose, in bytes, and which option makes it smaller."""
 
     purpose: str
     size: int
@@ -47,66 +38,44 @@ def _nothing(*arguments):
 class Model:
     """A kind of model, as the commands, the estimators and the model folder see it.
 
-    A new model is one package with such a record, and one line in `xmlgp.models`.
-
-    Attributes
-    ----------
-    settings : type
-        Its subclass of `Settings`; the model has the name that this class has as `model`.
-    summary : str
-        Description of the model, for the help of `--model`.
-    preprocess : callable
-        `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D. With
-        `on_cluster` it and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
-    train : callable
-        `train(features, labels, preprocessed, settings, progress, checkpoints)` returns a `Trained`; labels are a
-        csr_array of bool, N×K, and `checkpoints` is a `CheckpointWriter` or None.
-    predictor : type
-        Its subclass of `Predictor`.
-    objective : str
-        The objective that training maximises: its key in each epoch of a history.
-    epoch : str
-        The name of a pass over the data.
-    check_data : callable
-        `check_data(dataset)` raises `SettingsError` for data that the model cannot be trained on.
-    memory : callable
-        `memory(settings, dataset)` returns the memory that training needs at least (iterable of `MemoryPart`). It
-        counts no more than what is in memory at the same time, since `check_memory` refuses what does not fit. By
-        default nothing is refused.
-    data_format : str, optional
-        The format of data files that this model is the default for.
-    notes : callable
-        `notes(settings, dataset)` returns sentences to show before training.
-    review : callable
-        `review(settings, description)` returns sentences to show after training; the description is that of the model
-        folder.
-    hyperparameters : callable
-        `hyperparameters(parameters)` returns the learned hyperparameters that `xmlgp show` prints, by name; parameters
-        are a mapping of names to arrays.
-    learn : callable, optional
-        `learn(earlier, features, labels, preprocessed, progress, checkpoints)` returns the `Trained` of a model that
-        has learned more points; `earlier` is an `Earlier`, and `preprocessed` is that of all points so far.
-    topics : callable, optional
-        `topics(parameters, top)` returns a list of `Topic`, for a model that has topics.
-    on_cluster : bool
-        Whether the model can be preprocessed and trained on a Dask cluster.
+    A new model is one package with such a record, and one line in `xmlgp.models`. Features are a csr_array, N×D, labels
+    a csr_array of bool, N×K; parameters are a mapping of names to arrays.
     """
 
+    #: Its subclass of `Settings`, which has the model's name as `model`.
     settings: type
+    #: For the help of `--model`.
     summary: str
+    #: `(features, settings, progress)` → `Preprocessed`.
     preprocess: Callable
+    #: `(features, labels, preprocessed, settings, progress, checkpoints)` → `Trained`; `checkpoints` is a
+    #: `CheckpointWriter` or None.
     train: Callable
+    #: Its subclass of `Predictor`.
     predictor: type
+    #: What training maximises: the key in each epoch of a history.
     objective: str = "bound"
+    #: The name of a pass over the data.
     epoch: str = "epoch"
+    #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
     check_data: Callable = _accept
+    #: `(settings, dataset)` → the `MemoryPart`s that training needs at least, of the arrays that are in memory at the
+    #: same time, since `check_memory` refuses what does not fit.
     memory: Callable = _nothing
+    #: The format of data files that this model is the default for.
     data_format: str | None = None
+    #: `(settings, dataset)` → sentences to show before training.
     notes: Callable = _nothing
+    #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable = _nothing
+    #: `(parameters)` → the learned hyperparameters that `xmlgp show` prints, by name.
     hyperparameters: Callable = _nothing
+    #: `(earlier, features, labels, preprocessed, progress, checkpoints)` → `Trained` of a model that has learned more
+    #: points; `earlier` is an `Earlier`, `preprocessed` that of all points. None if the model cannot.
     learn: Callable | None = None
+    #: `(parameters, top)` → list of `Topic`, for a model that has topics.
     topics: Callable | None = None
+    #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     on_cluster: bool = False
 
     @property
@@ -115,16 +84,9 @@ class Model:
         return self.settings.model
 
     def work_options(self, work):
-        """Return the options of `preprocess` and `train` for where they compute (dict); none for this machine.
+        """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
 
-        Parameters
-        ----------
-        work : ThisMachine or DaskCluster
-
-        Raises
-        ------
-        SettingsError
-            If a cluster is given to a model that cannot use it.
+        A SettingsError is raised if a cluster is given to a model that cannot use it.
         """
         if not work.is_cluster:
             return {}
@@ -133,13 +95,7 @@ class Model:
         return {"work": work}
 
     def check_memory(self, settings, dataset):
-        """Raise SettingsError if training needs more memory than is available.
-
-        Parameters
-        ----------
-        settings : Settings
-        dataset : Dataset
-        """
+        """Raise SettingsError if training needs more memory than is available."""
         parts = sorted(self.memory(settings, dataset), key=lambda part: -part.size)
         needed, available = sum(part.size for part in parts), available_memory()
         if available is not None and needed > available:

@@ -20,38 +20,16 @@ DEFAULT_MODEL = "mlgpf"
 
 
 def default_model(data_format):
-    """Return the name of the model that data of a format are trained with, unless the user names one.
-
-    Parameters
-    ----------
-    data_format : str
-        See `xmlgp.data.formats`.
-    """
+    """Return the name of the model that data of a format of `xmlgp.data.formats` are trained with by default."""
     return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
 def settings_from(mapping, where, model=None, stored=False):
-    """Return settings from a mapping of names to values, defaults for the rest.
+    """Return the `Settings` of a mapping of names to values, defaults for the rest.
 
-    Parameters
-    ----------
-    mapping : mapping of str to object
-    where : str
-        The source of the mapping, for messages.
-    model : str, optional
-        One of `MODELS`. Default: the one that the mapping names as `model`, else `DEFAULT_MODEL`.
-    stored : bool
-        Whether they are those of a model folder, perhaps of an earlier version; see `Settings.stored`.
-
-    Returns
-    -------
-    Settings
-        Of that model.
-
-    Raises
-    ------
-    SettingsError
-        For an unknown model, an unknown name, a value that is not allowed or settings that contradict each other.
+    They are of the `model`, by default the one that the mapping names as `model`, else `DEFAULT_MODEL`. A SettingsError
+    names `where`, the source of the mapping, and a model or name that is unknown, a value that is not allowed, or
+    settings that contradict each other. `stored` ones are those of a model folder, see `Settings.stored`.
     """
     if model is None:
         mapping = dict(mapping)
@@ -62,8 +40,10 @@ def settings_from(mapping, where, model=None, stored=False):
     if stored:
         mapping = MODELS[model].settings.stored(mapping)
     check_names(mapping, where, model)
-    with _located(where):
+    try:
         return MODELS[model].settings(**mapping)
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error}") from None
 
 
 def check_names(names, where, model):
@@ -74,19 +54,9 @@ def check_names(names, where, model):
 
 
 def read_settings(texts, model=None):
-    """Return settings that a user wrote as text, each checked alone.
+    """Return settings that a user wrote as text, by name, each checked alone: by a model, or allowed by some model.
 
-    Parameters
-    ----------
-    texts : mapping of str to str
-        Values by the names of settings.
-    model : str, optional
-        One of `MODELS`. Without it, a value must be allowed by some model.
-
-    Raises
-    ------
-    SettingsError
-        For a name that is not a setting, with the most similar one, or a value that is not allowed.
+    A SettingsError is raised for a name that is not a setting, with the most similar one, or for a value.
     """
     models, found = [model] if model else list(MODELS), {}
     for name, text in texts.items():
@@ -121,12 +91,3 @@ def _allows(spec, value):
         check(spec, value)
         return True
     return False
-
-
-@contextlib.contextmanager
-def _located(where):
-    """Add the source of the settings to errors."""
-    try:
-        yield
-    except SettingsError as error:
-        raise SettingsError(f"{where}: {error}") from None

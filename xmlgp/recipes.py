@@ -10,25 +10,12 @@ DEFAULT_RECIPE = "default"
 
 
 def resolve(catalogue, name, shape, chosen):
-    """Return the settings of a recipe for a data set and the catalogue's entry of that data set, if any.
+    """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` of the data set or None.
 
-    Each of these overrides those before it: the defaults of the model; the recipe; the settings of its paper for the
-    data set; the settings of this recipe for this data set; what the user chose. The model is the recipe's, or mlgpf.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    name : str or None
-        The recipe. With `DEFAULT_RECIPE` or None and a model other than the recipe's, the defaults of that model.
-    shape : tuple of int
-        N, D, K of the training data, by which the catalogue identifies a data set.
-    chosen : mapping
-        Settings that the user chose, and the model, as `model`, if that was chosen.
-
-    Returns
-    -------
-    Settings
-    Entry or None
+    The catalogue identifies a data set by its shape, N, D and K. Each of these overrides those before it: the defaults
+    of the model; the recipe; the settings of its paper for the data set; the settings of this recipe for this data set;
+    what the user chose, perhaps the `model` too. The model is the recipe's, or mlgpf. With `DEFAULT_RECIPE` or None and
+    another model than the recipe's, the settings are the defaults of that model.
     """
     entry = catalogue.find_by_shape(*shape)
     return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry
@@ -37,10 +24,7 @@ def resolve(catalogue, name, shape, chosen):
 def resolve_for(catalogue, name, entry, chosen):
     """Return the settings of a recipe for an entry of the catalogue, or for none, as `resolve` does.
 
-    Raises
-    ------
-    SettingsError
-        For an unknown recipe, a recipe of a model other than the user chose, or a setting that is not allowed.
+    A SettingsError is raised for an unknown recipe, one of another model than the user chose, or for a setting.
     """
     merged = _merged(catalogue, name or DEFAULT_RECIPE, entry)
     model = merged.get("model", DEFAULT_MODEL)
