@@ -48,7 +48,6 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     Parameters
     ----------
     path : path
-        The model folder.
 
     Returns
     -------
@@ -58,7 +57,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     Raises
     ------
     ModelFolderError
-        If there is no model, or it is not trained yet, damaged or of another version.
+        As for `xmlgp.load`.
     """
     model = api.load(path)
     model.folder = None
@@ -159,26 +158,18 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         return self.model_.learned
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model into a folder, for `load_estimator` and all commands.
+        """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
 
         The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
 
         Parameters
         ----------
         path : path
-            The model folder; created if missing. A model in it is replaced as a whole; an interrupted run of `xmlgp
-            train` in it stays.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
-        SettingsError
-            If the folder cannot hold the names of the two classes of `GPCClassifier`.
-        ModelFolderError
-            If the path is one of a file, or another process is writing the folder.
-        OSError
-            If the folder cannot be written; its earlier content stays.
         """
         check_is_fitted(self)
         self.model_.save(path)
@@ -258,26 +249,22 @@ class Classifier(Estimator):
     def partial_fit(self, X: Matrix, Y: Matrix) -> Self:
         """Learn more points, as `xmlgp learn` does, and return the estimator itself; without `fit` before, it is `fit`.
 
-        If there is an error, it stays as it was.
-
         What the model knows is the prior of what it learns. Give it new points only: points that it has learned count
         twice. It has no parameter `classes`: a label that occurs later is one more column of Y.
 
         The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
-        none of labels, with more features none of features and no vectorizer.
+        none of labels, with more features none of features and no vectorizer. If there is an error, nothing changes.
 
         Parameters
         ----------
         X : array or sparse matrix, n×D
-            D may be larger than before. The first features are those known.
         Y : array or sparse matrix, n×K
-            Nonzero where a point has a label. K may be larger than before. The first labels are those known.
+            As for `fit`. The first features and labels are those known; there may be more.
 
         Raises
         ------
         SettingsError
-            As `fit` does, if X has fewer features or Y fewer labels than before, or if the model is one of an older
-            xmlgp.
+            As for `fit`, or if X has fewer features or Y fewer labels than before.
         NumericalError
             If the objective or a parameter becomes non-finite.
         """

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmlgp import api
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, load_estimator
-from xmlgp.estimators.mlgpf import MLGPFClassifier
+from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import in_memory, is_matrix
@@ -115,25 +115,22 @@ class TextTagger(BaseEstimator):
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
-        """Learn more documents, as `xmlgp learn` does, and return the tagger itself; without `fit` before, it is `fit`.
+        """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
-        If there is an error, it stays as it was. New names of labels are added, and new words, if words are counted
-        here: a vectorizer of scikit-learn stays as it is. See `MLGPFClassifier.partial_fit`.
+        New names of labels are added, and new words, if words are counted here: a vectorizer of scikit-learn stays as
+        it is.
 
         Parameters
         ----------
         X : list of str or matrix, n×D
             New documents only. Without a vectorizer, D may be larger than before.
         y : list of list of str
-            The names of the labels of each document, which may be none.
+            As for `fit`, but no document needs a word or a label.
 
         Raises
         ------
-        SettingsError
-            As `fit` does, but no document needs a word or a label; if X has fewer features than before, or if the model
-            is one of an older xmlgp.
-        NumericalError
-            If the objective or a parameter becomes non-finite.
+        SettingsError, NumericalError
+            As for `MLGPFClassifier.partial_fit`.
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
@@ -190,16 +187,13 @@ class TextTagger(BaseEstimator):
         return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
 
     def predict(self, X: Documents) -> list[list[str]]:
-        """Return the names of the assigned labels: by the tuned rule, or with a probability above one half.
+        """Return the names of the assigned labels of each document, most probable first.
+
+        They are assigned by the tuned rule, or where the probability is above one half.
 
         Parameters
         ----------
         X : list of str or matrix, N×D
-
-        Returns
-        -------
-        list of list of str
-            For each document, most probable first.
         """
         return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
 
@@ -213,12 +207,11 @@ class TextTagger(BaseEstimator):
         y : list of list of str
             The names of their labels. Labels that the tagger does not know are left out.
         metric : str
-            See `MLGPFClassifier.tune`.
 
         Raises
         ------
         SettingsError
-            For another metric, if X are not documents or y has no such lists, or if no document has a known label.
+            As for `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
         classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric)
@@ -250,8 +243,7 @@ class TextTagger(BaseEstimator):
         Raises
         ------
         ModelFolderError
-            If there is no model, or it is not trained yet, damaged or of another version, or if its labels have no
-            names or are two classes.
+            As for `xmlgp.load`, or if the labels have no names or are two classes.
         """
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):

@@ -1,4 +1,4 @@
-"""The estimator of GPC."""
+"""The estimator of each model."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logit
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from xmlgp.bmlpl.record import BMLPL
 from xmlgp.data.dataset import Dataset
-from xmlgp.estimators.classifier import Estimator
+from xmlgp.estimators.classifier import Classifier, Estimator
 from xmlgp.gpc.record import GPC
+from xmlgp.mlgpf.record import MLGPF
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,7 +22,59 @@ if TYPE_CHECKING:
 
     from xmlgp.estimators.classifier import Matrix
 
-__all__ = ["GPCClassifier"]
+__all__ = ["BMLPLClassifier", "GPCClassifier", "MLGPFClassifier"]
+
+
+class MLGPFClassifier(Classifier, model=MLGPF):
+    """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
+
+    Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
+    them rank labels in `decision_function` and `xmlgp predict`. See `Classifier` for the other methods and attributes.
+
+    Parameters
+    ----------
+    **settings
+        Those of `xmlgp train --model mlgpf`, with the same names and defaults; see
+        `xmlgp.mlgpf.settings.MLGPFSettings`.
+    """
+
+    def decision_function(self, X: Matrix) -> np.ndarray:
+        """Return the numbers that labels are ranked by, N×K.
+
+        They are the log odds of the probabilities, or the utilities if the setting `ranking` was "utility" in `fit`.
+        """
+        check_is_fitted(self)
+        output = self.model_.predictor.default_output
+        scores = self._score(X, output)
+        if output == "utility":
+            return scores
+        # The log odds of a probability that is rounded to 0 or 1 would be infinite.
+        rounding = np.finfo(scores.dtype)
+        return logit(np.clip(scores, rounding.tiny, 1 - rounding.epsneg))
+
+
+class BMLPLClassifier(Classifier, model=BMLPL):
+    """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
+
+    Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). See `Classifier` for
+    the other methods and attributes.
+
+    Parameters
+    ----------
+    **settings
+        Those of `xmlgp train --model bmlpl`, with the same names and defaults; see
+        `xmlgp.bmlpl.settings.BMLPLSettings`.
+
+    Attributes
+    ----------
+    topics_ : ndarray, K×T
+        V of `parameters_`: each column is a distribution over labels.
+    """
+
+    @property
+    def topics_(self) -> np.ndarray:
+        """V, K×T."""
+        return self.parameters_["topics"]
 
 
 class GPCClassifier(Estimator, model=GPC):
