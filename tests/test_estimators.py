@@ -13,6 +13,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import xmlgp
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.toy import toy_dataset
@@ -23,7 +24,6 @@ from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import METRICS, best_rule
-from xmlgp.runs.train import train_model
 from xmlgp.runs.trained_model import open_predictor
 
 SMALL = {
@@ -99,7 +99,7 @@ def test_an_estimator_has_the_model_of_the_library(tmp_path, kind, chosen):
         dataset, new = small_dataset(N=200, K=1 if kind is GPCClassifier else 7), small_dataset(seed=3).features
     labels = dataset.labels.toarray()[:, 0] if kind is GPCClassifier else dataset.labels
     model = kind(**chosen).fit(dataset.features, labels)
-    folder = train_model(dataset, tmp_path, kind.model.settings(**chosen).for_shape(*dataset.shape))
+    folder = xmlgp.train(dataset, tmp_path, settings=kind.model.settings(**chosen).for_shape(*dataset.shape)).folder
     assert model.parameters_.keys() == folder.arrays("parameters.").keys()
     for name, value in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(model.parameters_[name], value)

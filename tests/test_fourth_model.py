@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import xmlgp
 import xmlgp.cli
 from tests.cli.command import run, said
 from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, LogisticSettings
@@ -18,7 +19,6 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.estimators import load_estimator
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
-from xmlgp.runs.train import train_model
 
 TRAIN, TEST = (small_dataset(N=150).rows(rows) for rows in (slice(0, 120), slice(120, None)))
 
@@ -97,7 +97,7 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
 def test_the_estimator_gives_the_model_of_the_command():
     classifier = clone(LogisticClassifier(iterations=9)).fit(TRAIN.features, TRAIN.labels)
     assert classifier.get_params() == LogisticSettings(iterations=9).mapping()
-    folder = train_model(TRAIN, "model", LogisticSettings(iterations=9))
+    folder = xmlgp.train(TRAIN, "model", settings=LogisticSettings(iterations=9)).folder
     for name, array in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(classifier.parameters_[name], array)
     assert len(classifier.history_) == 9

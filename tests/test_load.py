@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
 from tests.problems import small_dataset
@@ -24,7 +25,6 @@ from xmlgp.model_folder import arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.text.names import Names
 
@@ -117,7 +117,7 @@ UNFIT = [["a", "b\x1b[2J"], [2**64 - 2, 2**64 - 1]]
 def test_a_trained_folder_is_the_estimator_that_fit_gives(tmp_path, models, name):
     kind, settings = KINDS[name]
     dataset, labels = data(kind)
-    folder = train_model(dataset, tmp_path, kind.model.settings(**settings).for_shape(*dataset.shape))
+    folder = xmlgp.train(dataset, tmp_path, settings=kind.model.settings(**settings).for_shape(*dataset.shape)).folder
     loaded, fitted = load_estimator(tmp_path), models(name)
     assert loaded.get_params() == folder.settings.mapping()
     assert loaded.parameters_.keys() == fitted.parameters_.keys()
@@ -141,7 +141,7 @@ def test_a_model_is_the_same_after_save_and_load(tmp_path, models, name):
     assert loaded.get_params() == settings.mapping()
     # What is stored is what training stores.
     folder = ModelFolder(tmp_path / "deep" / "model")
-    trained = train_model(dataset, tmp_path / "trained", settings)
+    trained = xmlgp.train(dataset, tmp_path / "trained", settings=settings).folder
     assert folder.description["data"] == trained.description["data"] == dataset.facts
     assert folder.description.keys() - {"classes"} == trained.description.keys()
     assert folder.arrays("").keys() == trained.arrays("").keys()
@@ -310,15 +310,15 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     with monkeypatch.context() as patch:
         interrupt_after(steps, patch)
         with pytest.raises(Interrupted):
-            train_model(dataset, path, SETTINGS)
+            xmlgp.train(dataset, path, settings=SETTINGS)
     before = files(path)
     models("topics").save(path)
     same_models(load_estimator(path), models("topics"))
     assert before.items() <= files(path).items()
     plans = []
-    folder = train_model(dataset, path, SETTINGS, resume=True, note=plans.append)
+    folder = xmlgp.train(dataset, path, settings=SETTINGS, resume=True, note=plans.append).folder
     assert plans[0].startswith(f"{path}: resuming after {steps} of ")
-    expected = train_model(dataset, tmp_path / "expected", SETTINGS)
+    expected = xmlgp.train(dataset, tmp_path / "expected", settings=SETTINGS).folder
     for name in expected.arrays(""):
         np.testing.assert_array_equal(folder.array(name), expected.array(name))
 

@@ -1,7 +1,7 @@
 """Scalable Bayesian models for extreme multi-label data.
 
 The functions of `xmlgp.api` are imported when they are used: every command imports this package, and the help of none
-needs NumPy.
+needs NumPy. Its `preprocess` is not here: a subpackage has this name.
 """
 
 from typing import TYPE_CHECKING
@@ -18,27 +18,13 @@ if TYPE_CHECKING:
         learn,
         load,
         predict,
-        preprocess,
         report,
         train,
         tune,
     )
 
-__all__ = [
-    "Evaluation",
-    "Predictions",
-    "TrainedModel",
-    "Tuned",
-    "__version__",
-    "evaluate",
-    "learn",
-    "load",
-    "predict",
-    "preprocess",
-    "report",
-    "train",
-    "tune",
-]
+__all__ = ["Evaluation", "Predictions", "TrainedModel", "Tuned", "__version__"]
+__all__ += ["evaluate", "learn", "load", "predict", "report", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,18 +10,5 @@ from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runs.tune import tune
 
-__all__ = [
-    "RANKED",
-    "Evaluation",
-    "Predictions",
-    "TrainedModel",
-    "Tuned",
-    "evaluate",
-    "learn",
-    "load",
-    "predict",
-    "preprocess",
-    "report",
-    "train",
-    "tune",
-]
+__all__ = ["RANKED", "Evaluation", "Predictions", "TrainedModel", "Tuned"]
+__all__ += ["evaluate", "learn", "load", "predict", "preprocess", "report", "train", "tune"]

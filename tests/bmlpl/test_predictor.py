@@ -8,13 +8,14 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
+import xmlgp
 from tests.problems import small_dataset, small_features
+from xmlgp import api
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.runs.train import preprocess_model, train_model
 from xmlgp.runs.trained_model import open_predictor
 
 D, K, T = 25, 7, 4
@@ -39,7 +40,7 @@ def random_parameters(dtype, label_count=K, topic_count=T):
 def model(path, changes=(), label_count=K, topic_count=T, stated=T, **chosen):
     """Write a model folder with random parameters; `changes` replaces some, and leaves out those that are None."""
     settings = BMLPLSettings(**{"topics": stated, "dtype": "float64"} | chosen)
-    folder = preprocess_model(small_dataset(D=D, K=label_count), path, settings)
+    folder = api.preprocess(small_dataset(D=D, K=label_count), path, settings=settings)
     parameters = random_parameters(settings.dtype, label_count, topic_count) | dict(changes)
     arrays = {f"parameters.{name}": value for name, value in parameters.items() if value is not None}
     return ModelFolder.write(
@@ -168,7 +169,7 @@ def test_invalid_parameters_are_refused(tmp_path):
 def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
     dataset = small_dataset(N=300, D=D, K=K)
     settings = BMLPLSettings(inference=inference, iterations=40)
-    probability, _ = open_predictor(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
+    probability, _ = xmlgp.train(dataset, tmp_path, settings=settings).predictor.score(dataset.features, "probability")
     labels = dataset.labels.toarray()
     log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)

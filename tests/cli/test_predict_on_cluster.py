@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+import xmlgp
 from tests.cli.command import run, said
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -21,8 +22,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import shards as library
-from xmlgp.runs.shards import Scoring, StoredPredictor, score_blocks
-from xmlgp.runs.train import train_model
+from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.text.points import read_training_data
 
@@ -39,16 +39,18 @@ def files(tmp_path_factory):
     """Return a folder with models and data."""
     folder = tmp_path_factory.mktemp("files")
     write_dataset(folder / "points.txt", small_dataset(seed=7, N=POINTS))
-    train_model(
-        paired_dataset(), folder / "regression", MLGPFSettings(**SMALL, inducing="features", label_weights=True)
+    xmlgp.train(
+        paired_dataset(),
+        folder / "regression",
+        settings=MLGPFSettings(**SMALL, inducing="features", label_weights=True),
     )
     settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, inducing_count=6)
-    train_model(small_dataset(), folder / "subspace", settings)
-    train_model(small_dataset(), folder / "topics", BMLPLSettings(topics=3, iterations=3))
+    xmlgp.train(small_dataset(), folder / "subspace", settings=settings)
+    xmlgp.train(small_dataset(), folder / "topics", settings=BMLPLSettings(topics=3, iterations=3))
     (folder / "train.jsonl").write_text(_documents(60))
     (folder / "new.jsonl").write_text(_documents(300))
     data = read_training_data(folder / "train.jsonl")
-    train_model(data.dataset, folder / "text", MLGPFSettings(**SMALL, inducing_count=6), names=data.names)
+    xmlgp.train(data, folder / "text", settings=MLGPFSettings(**SMALL, inducing_count=6))
     points = np.random.default_rng(0).normal(size=(POINTS, 2))
     dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(folder / "two.svm"), zero_based=False)
     assert run("train", "-q", folder / "two.svm", folder / "gpc", "-M", "5", "--iterations", "2").exit_code == 0
@@ -135,7 +137,8 @@ def test_scores_do_not_depend_on_blocks():
 
 def test_a_worker_that_is_killed_costs_nothing(cluster, files):
     folder = ModelFolder(files / "regression")
-    stored, features = StoredPredictor(open_predictor(folder), folder), small_dataset(seed=7, N=POINTS).features
+    scoring = Scoring(open_predictor(folder), folder, AssignmentRule(limit=3))
+    features = small_dataset(seed=7, N=POINTS).features
     pids = list(cluster._client.run(os.getpid).values())
 
     def blocks(killed):
@@ -144,9 +147,8 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, files):
                 os.kill(pids[0], signal.SIGKILL)
             yield range(number * POINTS, (number + 1) * POINTS), features
 
-    rule = AssignmentRule(limit=3)
-    found = list(score_blocks(Scoring(stored, rule), blocks(True), cluster))
-    expected = list(score_blocks(Scoring(stored, rule), blocks(False)))
+    found = list(score_blocks(scoring, blocks(True), cluster))
+    expected = list(score_blocks(scoring, blocks(False)))
     assert [names for names, *_ in found] == [names for names, *_ in expected]
     ours, theirs = (type(parts[0][2]).stack([scores for *_, scores in parts]) for parts in (found, expected))
     np.testing.assert_array_equal(ours.labels, theirs.labels)
@@ -156,14 +158,14 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, files):
 def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
     shutil.copytree(files / "subspace", tmp_path / "gone")
     folder = ModelFolder(tmp_path / "gone")
-    blocks, rule = [(range(9), small_dataset().features[:9])], AssignmentRule(limit=3)
-    stored = StoredPredictor(open_predictor(folder), folder)
+    blocks = [(range(9), small_dataset().features[:9])]
+    scoring = Scoring(open_predictor(folder), folder, AssignmentRule(limit=3))
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
-        list(score_blocks(Scoring(stored, rule), blocks, cluster))
+        list(score_blocks(scoring, blocks, cluster))
     shutil.copytree(files / "topics", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
-        list(score_blocks(Scoring(stored, rule), blocks, cluster))
+        list(score_blocks(scoring, blocks, cluster))
     assert not list(cluster._folder.iterdir())
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
+from xmlgp import api
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.train import preprocess_model
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -25,8 +25,10 @@ def test_the_command_gives_the_model_folder_of_the_library():
     result = run("preprocess", "data/train.txt", "models/a", *SIZES, "--inducing", "subspace")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "models/a: preprocessed; continue with `xmlgp train data/train.txt models/a`\n"
-    expected = preprocess_model(
-        small_dataset(), "b", MLGPFSettings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1)
+    expected = api.preprocess(
+        small_dataset(),
+        "b",
+        settings=MLGPFSettings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1),
     )
     folder = ModelFolder("models/a")
     assert folder.stage == "preprocessed"

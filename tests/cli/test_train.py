@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+import xmlgp
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -20,7 +21,6 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of
 from xmlgp.runs import train as train_module
 from xmlgp.runs.plan import plan_run
-from xmlgp.runs.train import train_model
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -38,10 +38,13 @@ def test_the_command_gives_the_model_of_the_library():
     assert result.stderr.startswith("models/a: trained, 2 epochs, ")
     folder = ModelFolder("models/a")
     assert folder.settings == changed(DEFAULT, factors=3, epochs=2, batch_size=16)
-    expected = train_model(small_dataset(), "b", folder.settings)
+    expected = xmlgp.train(small_dataset(), "b", settings=folder.settings).folder
     assert folder.description["data"] == expected.description["data"]
     for name, array in expected.arrays("").items():
         np.testing.assert_array_equal(folder.array(name), array)
+
+
+train_into_folder = train_module._train_into_folder
 
 
 class Stop(Exception):
@@ -52,10 +55,10 @@ class Stop(Exception):
 def stopped(monkeypatch):
     """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
-    def stop(dataset, path, request, progress, **options):
-        raise Stop(plan_run(Path(path), dataset, request, None, print).settings)
+    def stop(path, dataset, names, request, *others):
+        raise Stop(plan_run(path, dataset, request, None, print).settings)
 
-    monkeypatch.setattr("xmlgp.runs.train.train_model", stop)
+    monkeypatch.setattr(train_module, "_train_into_folder", stop)
 
     def call(*options):
         with pytest.raises(Stop) as caught:
@@ -146,7 +149,7 @@ def test_training_uses_what_preprocessing_found(stopped, monkeypatch):
     run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
     message = "model: label_weights=true needs inducing=features and kernel=linear"
     assert said(run("train", "data", "model", "--label-weights")) == message
-    monkeypatch.setattr(train_module, "train_model", train_model)
+    monkeypatch.setattr(train_module, "_train_into_folder", train_into_folder)
     kept = ModelFolder("model").entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
     assert run("train", "data/train.txt", "model", "--factors", "4").exit_code == 0

@@ -9,13 +9,14 @@ from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import StandardScaler
 
+import xmlgp
 from tests.problems import small_dataset, small_features
+from xmlgp import api
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.model import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.train import preprocess_model, train_model
 from xmlgp.runs.trained_model import open_predictor
 
 D, M = 25, 6
@@ -29,7 +30,7 @@ def points(density, N=8, seed=9):
 def model(path, density=0.25, **chosen):
     """Write a model with random parameters, none of them small or symmetric."""
     dataset = Dataset(points(density, 40, 0), small_dataset(K=1).labels)
-    folder = preprocess_model(dataset, path, GPCSettings(inducing_count=M, nodes=30, **chosen))
+    folder = api.preprocess(dataset, path, settings=GPCSettings(inducing_count=M, nodes=30, **chosen))
     random = np.random.default_rng(3)
     factor = np.tril(random.normal(size=(M, M)) / 3)
     parameters = {
@@ -127,7 +128,7 @@ def test_memory_is_bounded(tmp_path):
 
 def test_trained_model_predicts_its_training_points(tmp_path):
     dataset = small_dataset(N=100, D=D, K=1)
-    predictor = open_predictor(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
+    predictor = xmlgp.train(dataset, tmp_path, settings=GPCSettings(inducing_count=30, iterations=20)).predictor
     assert type(predictor) is GPCPredictor
     assert predictor.default_output == "probability"
     probability = predictor.score(dataset.features, "probability")[0]

@@ -10,14 +10,15 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import normalize
 
+import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
+from xmlgp import api
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.regression import regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.train import preprocess_model, train_model
 from xmlgp.runs.trained_model import stored_preprocessing
 
 D, K, M, R, P = 25, 7, 5, 6, 3
@@ -36,7 +37,7 @@ def model(path, own=True, regressed=False, scaled=True, **chosen):
     `own` adds label weights; `regressed` adds the exact GP, fitted to the training points, whose features are `scaled`.
     """
     settings = MLGPFSettings(**SMALL | chosen)
-    folder = preprocess_model(DATASET, path, settings)
+    folder = api.preprocess(DATASET, path, settings=settings)
     inducing, random = folder.array("preprocess.inducing").astype(float), np.random.default_rng(3)
     _, parameters = random_parameters(
         random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K, settings.dtype
@@ -58,7 +59,7 @@ def model(path, own=True, regressed=False, scaled=True, **chosen):
 def weight_space_model(path, **chosen):
     """Train a model in weight space, with label weights."""
     chosen = {"inducing": "features", "label_weights": True, "regression_points": 0} | chosen
-    return train_model(DATASET, path, MLGPFSettings(**SMALL | chosen))
+    return xmlgp.train(DATASET, path, settings=MLGPFSettings(**SMALL | chosen)).folder
 
 
 def write(folder, changes, settings=None):

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+import xmlgp
 from tests.grids import each_value
 from tests.mlgpf.models import (
     NEW,
@@ -35,7 +36,6 @@ from xmlgp.mlgpf.train import train
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.runs.train import train_model
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime import threads
 
@@ -167,7 +167,7 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, outpu
 def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
     many = small_dataset(N=200, D=D, K=90)
     chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings, "regression_points": 0}
-    predictor = open_predictor(train_model(many, tmp_path, MLGPFSettings(**SMALL | chosen | settings)))
+    predictor = xmlgp.train(many, tmp_path, settings=MLGPFSettings(**SMALL | chosen | settings)).predictor
     points = small_features(100, D, seed=9)
     (top,) = predictor.top(points, k)
     probabilities, _ = predictor.score(points, "probability")

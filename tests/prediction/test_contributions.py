@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
 from xmlgp.errors import NumericalError, SettingsError
@@ -11,8 +12,6 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.train import train_model
-from xmlgp.runs.trained_model import open_predictor
 
 N = 300
 POINTS = NEW[:N]
@@ -121,7 +120,7 @@ def test_models_whose_utilities_are_not_sums_over_features_are_refused():
 
 def test_labels_that_the_model_does_not_have_raise(tmp_path):
     dataset, settings = small_dataset(), MLGPFSettings(inducing_count=3, factors=2, epochs=1)
-    predictor = open_predictor(train_model(dataset, tmp_path, settings))
+    predictor = xmlgp.train(dataset, tmp_path, settings=settings).predictor
     labels = np.full((dataset.N, 1), dataset.K, np.int32)
     with pytest.raises(IndexError):
         predictor.explain(dataset.features, Scores.from_top(labels, labels.astype(float), dataset.K))

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import xmlgp
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError
@@ -15,7 +16,6 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
-from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
@@ -52,7 +52,7 @@ def originals(tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             interrupt_after(steps, patch)
             with pytest.raises(Interrupted):
-                train_model(small_dataset(), path, SETTINGS)
+                xmlgp.train(small_dataset(), path, settings=SETTINGS)
         made[steps] = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
     return made
 
@@ -90,15 +90,15 @@ def refused(path):
         InterruptedRun.read(path)
     before = (path / CHECKPOINT).read_bytes()
     with pytest.raises(ModelFolderError, match=r"--no-resume"):
-        train_model(small_dataset(), path, SETTINGS)
+        xmlgp.train(small_dataset(), path, settings=SETTINGS)
     assert (path / CHECKPOINT).read_bytes() == before
-    assert train_model(small_dataset(), path, SETTINGS, resume=False).stage == "trained"
+    assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
     return str(caught.value)
 
 
 def test_no_run_is_interrupted_without_a_checkpoint(tmp_path):
     assert InterruptedRun.read(tmp_path) is InterruptedRun.read(tmp_path / "missing") is None
-    train_model(small_dataset(), tmp_path, SETTINGS)
+    xmlgp.train(small_dataset(), tmp_path, settings=SETTINGS)
     assert InterruptedRun.read(tmp_path) is None
 
 
@@ -124,7 +124,7 @@ def test_a_run_that_was_interrupted_in_preprocessing(tmp_path):
     CheckpointWriter(tmp_path / CHECKPOINT, describe_run(small_dataset().facts, SETTINGS, {}), 1).save()
     run = InterruptedRun.read(tmp_path)
     assert (run.preprocess, run.where) == ({}, "in preprocessing")
-    train_model(small_dataset(), tmp_path, SETTINGS)
+    xmlgp.train(small_dataset(), tmp_path, settings=SETTINGS)
     assert ModelFolder(tmp_path).stage == "trained"
     assert not (tmp_path / CHECKPOINT).exists()
 
@@ -148,21 +148,21 @@ def test_a_run_of_a_minute_is_not_discarded_unasked(interrupted, seconds, kept):
     if kept:
         match = r"unfinished run with different settings \(factors 3, now 2\) exists, which stopped after 2 of 6"
         with pytest.raises(ModelFolderError, match=match):
-            train_model(small_dataset(), path, other)
+            xmlgp.train(small_dataset(), path, settings=other)
     else:
-        assert train_model(small_dataset(), path, other).settings == other
+        assert xmlgp.train(small_dataset(), path, settings=other).folder.settings == other
 
 
 @pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
 def test_a_run_of_another_model_is_resumed(tmp_path, monkeypatch, inference):
     settings, dataset = GPCSettings(inference=inference, inducing_count=5, iterations=3), small_dataset(K=1)
-    expected = train_model(dataset, tmp_path / "expected", settings)
+    expected = xmlgp.train(dataset, tmp_path / "expected", settings=settings).folder
     with monkeypatch.context() as patch:
         interrupt_after(1, patch)
         with pytest.raises(Interrupted):
-            train_model(dataset, tmp_path / "model", settings)
+            xmlgp.train(dataset, tmp_path / "model", settings=settings)
     plans = []
-    folder = train_model(dataset, tmp_path / "model", settings, note=plans.append)
+    folder = xmlgp.train(dataset, tmp_path / "model", settings=settings, note=plans.append).folder
     assert plans[0].startswith(f"{tmp_path / 'model'}: resuming after 1 of ")
     for name, value in expected.arrays("parameters.").items():
         np.testing.assert_array_equal(folder.arrays("parameters.")[name], value)
@@ -200,24 +200,24 @@ def test_damaged_arrays_of_preprocessing_are_refused(interrupted, damage, steps)
     else:
         (path / entry["file"]).write_bytes((path / entry["file"]).read_bytes()[:-1])
     with pytest.raises(ModelFolderError, match=r"preprocess\.inducing.*use --no-resume to start a new run$"):
-        train_model(small_dataset(), path, SETTINGS)
-    assert train_model(small_dataset(), path, SETTINGS, resume=False).stage == "trained"
+        xmlgp.train(small_dataset(), path, settings=SETTINGS)
+    assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
 
 
 def test_a_run_is_resumed_even_without_further_checkpoints(interrupted, tmp_path):
-    expected = train_model(small_dataset(), tmp_path / "expected", SETTINGS)
+    expected = xmlgp.train(small_dataset(), tmp_path / "expected", settings=SETTINGS).folder
     path = interrupted()
-    folder = train_model(small_dataset(), path, SETTINGS, checkpoint_seconds=0)
+    folder = xmlgp.train(small_dataset(), path, settings=SETTINGS, checkpoint_seconds=0).folder
     for name, value in expected.arrays("parameters.").items():
         np.testing.assert_array_equal(folder.array(f"parameters.{name}"), value)
     assert not (path / CHECKPOINT).exists()
 
 
 def test_an_interruption_without_checkpoints_leaves_nothing(tmp_path, monkeypatch):
-    def stop(self, *arguments):
+    def stop(*arguments):
         raise Interrupted(15)
 
-    monkeypatch.setattr("xmlgp.runs.train._Run._train", stop)
+    monkeypatch.setattr("xmlgp.runs.train._trained", stop)
     with pytest.raises(Interrupted):
-        train_model(small_dataset(), tmp_path / "model", SETTINGS, checkpoint_seconds=0)
+        xmlgp.train(small_dataset(), tmp_path / "model", settings=SETTINGS, checkpoint_seconds=0)
     assert not (tmp_path / "model").exists()

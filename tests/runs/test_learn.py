@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from tests.problems import small_dataset
 from tests.runs.test_train import snapshot
-from xmlgp import learn, load
 from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
@@ -22,7 +22,6 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
-from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
@@ -46,7 +45,7 @@ def _few_steps(monkeypatch):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    return train_model(KNOWN, tmp_path_factory.mktemp("trained") / "model", SETTINGS).path
+    return xmlgp.train(KNOWN, tmp_path_factory.mktemp("trained") / "model", settings=SETTINGS).folder.path
 
 
 @pytest.fixture
@@ -65,11 +64,11 @@ def interrupt(path, dataset, monkeypatch, step=2, seconds=0.0):
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints.CheckpointWriter, "maybe_save", stopping)
         with pytest.raises(Interrupted):
-            learn(path, dataset)
+            xmlgp.learn(path, dataset)
 
 
 def test_the_folder_has_the_model_of_learning(model):
-    expected, found = learn_points(load(model), MORE), learn(model, MORE)
+    expected, found = learn_points(xmlgp.load(model), MORE), xmlgp.learn(model, MORE)
     for name, value in expected.parameters.items():
         np.testing.assert_array_equal(found.parameters[name], value)
     assert {name: found.data[name] for name in "NDK"} == {"N": 60, "D": 27, "K": 9}
@@ -80,7 +79,7 @@ def test_the_folder_has_the_model_of_learning(model):
 def test_points_so_far_are_a_chain_of_fingerprints(model):
     first = chain = KNOWN.fingerprint
     for number, batch in enumerate((MORE, no_points(27, 10), small_dataset(N=5, D=28, K=10, seed=5))):
-        found = learn(model, batch)
+        found = xmlgp.learn(model, batch)
         if batch.N:
             chain = hashlib.sha256(f"{chain} {batch.fingerprint}".encode()).hexdigest()
         assert (found.data["fingerprint"], found.data["first"]) == (chain, first)
@@ -90,8 +89,8 @@ def test_points_so_far_are_a_chain_of_fingerprints(model):
 
 
 def test_statistics_are_those_of_all_points(model):
-    learn(model, MORE)
-    found = learn(model, OTHER)
+    xmlgp.learn(model, MORE)
+    found = xmlgp.learn(model, OTHER)
     for name, matrices in zip(STATISTICS, ("labels", "features"), strict=True):
         total = np.zeros(9 if matrices == "labels" else 27, int)
         for dataset in (KNOWN, MORE, OTHER):
@@ -107,17 +106,17 @@ def resized(dataset, D, K):
 
 
 def test_learned_points_are_known_again_with_more_features_and_labels(model):
-    learn(model, MORE)
-    learn(model, no_points(30, 12))
-    learn(model, small_dataset(N=20, D=31, K=13, seed=5))
+    xmlgp.learn(model, MORE)
+    xmlgp.learn(model, no_points(30, 12))
+    xmlgp.learn(model, small_dataset(N=20, D=31, K=13, seed=5))
     before = snapshot(model)
     for dataset in (KNOWN, MORE, resized(MORE, 30, 12)):
         told = []
-        assert learn(model, resized(dataset, 31, 13), note=told.append).folder.path == model
+        assert xmlgp.learn(model, resized(dataset, 31, 13), note=told.append).folder.path == model
         assert told == [f"{model}: the model has learned these points already; nothing to do"]
     assert snapshot(model) == before
     # As many points, but others.
-    assert len(learn(model, resized(OTHER, 31, 13)).learned) == 4
+    assert len(xmlgp.learn(model, resized(OTHER, 31, 13)).learned) == 4
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,7 @@ def test_learned_points_are_known_again_with_more_features_and_labels(model):
 def test_fewer_features_or_labels_are_refused(model, D, K, reason):
     before = snapshot(model)
     with pytest.raises(SettingsError) as caught:
-        learn(model, small_dataset(N=5, D=D, K=K))
+        xmlgp.learn(model, small_dataset(N=5, D=D, K=K))
     assert str(caught.value) == f"{reason}; points to learn from need at least as many"
     assert snapshot(model) == before
 
@@ -140,21 +139,21 @@ MORE_NAMES = Names([*NAMED.labels, "a", "b"], [*NAMED.features, "c", "d"])
 
 
 def test_names_are_stored(tmp_path):
-    train_model(KNOWN, tmp_path, SETTINGS, names=NAMED)
-    assert learn(tmp_path, TrainingData(MORE, "", MORE_NAMES)).names == MORE_NAMES
+    xmlgp.train(TrainingData(KNOWN, "", NAMED), tmp_path, settings=SETTINGS)
+    assert xmlgp.learn(tmp_path, TrainingData(MORE, "", MORE_NAMES)).names == MORE_NAMES
     # Without new ones they stay.
-    assert learn(tmp_path, OTHER).names == MORE_NAMES
+    assert xmlgp.learn(tmp_path, OTHER).names == MORE_NAMES
 
 
 def test_a_folder_does_not_lose_its_names(tmp_path):
-    train_model(KNOWN, tmp_path, SETTINGS, names=NAMED)
+    xmlgp.train(TrainingData(KNOWN, "", NAMED), tmp_path, settings=SETTINGS)
     before = snapshot(tmp_path)
     for dataset, kind in (small_dataset(D=27), "features"), (small_dataset(K=9), "labels"):
         with pytest.raises(SettingsError, match=f"has names of {kind}, but the points have {kind} without a name$"):
-            learn(tmp_path, dataset)
+            xmlgp.learn(tmp_path, dataset)
     assert snapshot(tmp_path) == before
-    in_memory = replace(load(tmp_path), folder=None)
-    assert learn(in_memory, MORE).names == Names()
+    in_memory = replace(xmlgp.load(tmp_path), folder=None)
+    assert xmlgp.learn(in_memory, MORE).names == Names()
 
 
 def test_another_writer_is_refused(model):
@@ -162,15 +161,15 @@ def test_another_writer_is_refused(model):
     with lock_model_folder(model):
         locked = snapshot(model)
         with pytest.raises(ModelFolderError, match="is writing this model"):
-            learn(model, MORE)
+            xmlgp.learn(model, MORE)
         assert snapshot(model) == locked
     assert snapshot(model) == before
 
 
 def test_models_that_cannot_learn_on_are_named(tmp_path):
-    train_model(small_dataset(K=1), tmp_path, GPCSettings(inducing_count=3, iterations=1))
+    xmlgp.train(small_dataset(K=1), tmp_path, settings=GPCSettings(inducing_count=3, iterations=1))
     with pytest.raises(SettingsError) as caught:
-        learn(tmp_path, MORE)
+        xmlgp.learn(tmp_path, MORE)
     assert str(caught.value).startswith("a model of gpc cannot learn on, only mlgpf")
     assert str(caught.value).endswith(" can; train again on all points together")
 
@@ -182,34 +181,34 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(model, monkeypatc
     if seconds > 60:
         for resume in (None, True):
             with pytest.raises(ModelFolderError, match="an unfinished run on other data exists"):
-                learn(model, OTHER, resume=resume)
+                xmlgp.learn(model, OTHER, resume=resume)
         assert snapshot(model) == before
-        learn(model, OTHER, resume=False, note=told.append)
+        xmlgp.learn(model, OTHER, resume=False, note=told.append)
     else:
-        learn(model, OTHER, note=told.append)
+        xmlgp.learn(model, OTHER, note=told.append)
     assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
     assert InterruptedRun.read(model) is None
-    assert {batch["fingerprint"] for batch in load(model).learned} == {OTHER.fingerprint}
+    assert {batch["fingerprint"] for batch in xmlgp.load(model).learned} == {OTHER.fingerprint}
 
 
 def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
     interrupt(model, MORE, monkeypatch)
     checkpoint = (model / CHECKPOINT).read_bytes()
-    learn(model, OTHER)
+    xmlgp.learn(model, OTHER)
     # The model has learned something else since.
     (model / CHECKPOINT).write_bytes(checkpoint)
     told = []
-    learn(model, MORE, note=told.append)
+    xmlgp.learn(model, MORE, note=told.append)
     assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
 
 
 def test_a_resumed_run_gives_the_same_model(model, monkeypatch, tmp_path):
-    whole = learn(shutil.copytree(model, tmp_path / "whole"), MORE)
+    whole = xmlgp.learn(shutil.copytree(model, tmp_path / "whole"), MORE)
     for step in (1, 2, 3, 4):
         interrupt(model, MORE, monkeypatch, step)
-        assert load(model).data["N"] == 40
+        assert xmlgp.load(model).data["N"] == 40
     told = []
-    learn(model, MORE, note=told.append)
+    xmlgp.learn(model, MORE, note=told.append)
     assert told[0] == f"{model}: resuming after 4 of 6 steps"
     found, expected = (folder.arrays("") for folder in (ModelFolder(model), whole.folder))
     assert {name: array.tobytes() for name, array in found.items()} == {
@@ -226,7 +225,7 @@ def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypa
 
     monkeypatch.setattr(learning.LearningOn, "step", failing)
     with pytest.raises(NumericalError, match="it fails"):
-        learn(model, MORE)
+        xmlgp.learn(model, MORE)
     assert snapshot(model) == before
 
 
@@ -240,7 +239,7 @@ def test_a_failure_keeps_the_checkpoint(model, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("xmlgp.runs.trained_model.TrainedModel.write", failing)
         with pytest.raises(OSError, match="No space left"):
-            learn(model, MORE)
+            xmlgp.learn(model, MORE)
     assert snapshot(model).keys() == before.keys()
     assert InterruptedRun.read(model).step >= 2
-    assert len(learn(model, MORE).learned) == 1
+    assert len(xmlgp.learn(model, MORE).learned) == 1

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from tests.problems import paired_dataset, small_dataset, small_features
+from xmlgp import api
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
@@ -20,7 +22,6 @@ from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs import train as train_module
-from xmlgp.runs.train import preprocess_model, train_model
 from xmlgp.runs.trained_model import stored_preprocessing
 from xmlgp.runtime.progress import silent
 
@@ -56,7 +57,7 @@ def same(found, expected):
 )
 def test_preprocessing_is_stored(tmp_path, settings):
     dataset = small_dataset()
-    folder = preprocess_model(dataset, tmp_path / "model", settings)
+    folder = api.preprocess(dataset, tmp_path / "model", settings=settings)
     assert folder.stage == "preprocessed"
     assert folder.settings == settings
     assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": dataset.fingerprint}
@@ -70,7 +71,7 @@ def test_preprocessing_is_stored(tmp_path, settings):
 @pytest.mark.parametrize("weighting", ["root-idf", "unit"])
 def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, weighting):
     dataset, settings = small_dataset(), BMLPLSettings(weighting=weighting)
-    folder = preprocess_model(dataset, tmp_path, settings)
+    folder = api.preprocess(dataset, tmp_path, settings=settings)
     assert (folder.stage, folder.settings) == ("preprocessed", settings)
     assert set(folder.entries("")) == ({"preprocess.idf"} if weighting == "root-idf" else set())
     stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
@@ -82,7 +83,7 @@ def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, we
 def test_standardisation_is_stored(tmp_path, dense, standardise):
     dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
     settings = GPCSettings(inducing_count=6, standardise=standardise)
-    folder = preprocess_model(dataset, tmp_path, settings)
+    folder = api.preprocess(dataset, tmp_path, settings=settings)
     names = {"inducing", "scale", "center"} if standardise else {"inducing"}
     assert set(folder.entries("")) == {f"preprocess.{name}" for name in names}
     stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
@@ -95,10 +96,10 @@ def test_standardisation_is_stored(tmp_path, dense, standardise):
 
 @pytest.mark.parametrize("K", [2, 7])
 def test_gpc_refuses_data_with_several_labels(tmp_path, K):
-    for build_model in (preprocess_model, train_model):
+    for build_model in (api.preprocess, xmlgp.train):
         message = rf"^gpc is for two classes: the training data must have one label \(K is {K}\)$"
         with pytest.raises(SettingsError, match=message):
-            build_model(small_dataset(K=K), tmp_path, GPCSettings())
+            build_model(small_dataset(K=K), tmp_path, settings=GPCSettings())
     assert not snapshot(tmp_path)
 
 
@@ -120,11 +121,11 @@ def test_training_that_does_not_fit_into_memory_is_refused_before_preprocessing(
     monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed - 1)
     message = rf"^training needs at least 0\.0 GB of memory, but 0\.0 GB are available: .*0\.0 GB for {part}"
     with pytest.raises(SettingsError, match=message):
-        train_model(dataset, tmp_path, settings)
+        xmlgp.train(dataset, tmp_path, settings=settings)
     assert not snapshot(tmp_path)
     for available in (needed, None):
         monkeypatch.setattr("xmlgp.model.available_memory", lambda available=available: available)
-        train_model(dataset, tmp_path, settings)
+        xmlgp.train(dataset, tmp_path, settings=settings)
 
 
 def test_an_interrupted_run_that_does_not_fit_into_memory_is_kept(tmp_path, monkeypatch):
@@ -135,25 +136,25 @@ def test_an_interrupted_run_that_does_not_fit_into_memory_is_kept(tmp_path, monk
     with monkeypatch.context() as context:
         context.setattr(train_module, "preprocess_data", fail)
         with pytest.raises(KeyboardInterrupt):
-            train_model(dataset, tmp_path, FREE)
+            xmlgp.train(dataset, tmp_path, settings=FREE)
     before = snapshot(tmp_path)
     assert before
     monkeypatch.setattr("xmlgp.model.available_memory", lambda: 0)
     for resume in (None, True, False):
         with pytest.raises(SettingsError, match="^training needs at least"):
-            train_model(dataset, tmp_path, FREE, resume=resume)
+            xmlgp.train(dataset, tmp_path, settings=FREE, resume=resume)
         assert snapshot(tmp_path) == before
 
 
 def test_preprocessing_of_another_model_is_not_used(tmp_path):
     dataset = small_dataset()
-    preprocess_model(dataset, tmp_path, BMLPLSettings())
-    assert train_model(dataset, tmp_path, FREE).settings == FREE
+    api.preprocess(dataset, tmp_path, settings=BMLPLSettings())
+    assert xmlgp.train(dataset, tmp_path, settings=FREE).folder.settings == FREE
     assert stored_preprocessing(ModelFolder(tmp_path)).inducing.shape == (6, 25)
 
 
 def test_the_stored_basis_has_the_memory_order_of_products(tmp_path):
-    folder = preprocess_model(small_dataset(), tmp_path, SUBSPACE)
+    folder = api.preprocess(small_dataset(), tmp_path, settings=SUBSPACE)
     assert stored_preprocessing(folder).basis.T.flags.c_contiguous
     rows_first = np.ascontiguousarray(folder.array("preprocess.basis"))
     arrays = folder.arrays("") | {"preprocess.basis": rows_first}
@@ -179,8 +180,8 @@ def test_commands_do_not_import_scikit_learn():
 def test_training_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, settings, before):
     dataset = paired_dataset(N=120)
     if before:
-        preprocess_model(dataset, tmp_path, settings)
-    folder = train_model(dataset, tmp_path, settings)
+        api.preprocess(dataset, tmp_path, settings=settings)
+    folder = xmlgp.train(dataset, tmp_path, settings=settings).folder
     assert folder.stage == "trained"
     assert folder.settings == settings
     assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": dataset.fingerprint}
@@ -202,8 +203,8 @@ def test_training_gives_the_same_model_with_and_without_separate_preprocessing(t
 def test_gpc_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, before):
     dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=2)
     if before:
-        preprocess_model(dataset, tmp_path, settings)
-    folder = train_model(dataset, tmp_path, settings)
+        api.preprocess(dataset, tmp_path, settings=settings)
+    folder = xmlgp.train(dataset, tmp_path, settings=settings).folder
     assert (folder.stage, folder.settings) == ("trained", settings)
     preprocessed = preprocess(dataset.features, settings)
     parameters, history = train_gpc(dataset.features, dataset.labels, preprocessed, settings)
@@ -217,17 +218,17 @@ def test_gpc_gives_the_same_model_with_and_without_separate_preprocessing(tmp_pa
 
 def test_preprocessing_is_used_again_unless_it_depends_on_a_change(tmp_path, monkeypatch):
     dataset = small_dataset()
-    kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
+    kept = api.preprocess(dataset, tmp_path, settings=FREE).entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
     for changes in ({}, {"factors": 2, "posterior": "cholesky"}):
-        folder = train_model(small_dataset(), tmp_path, replace(FREE, **changes))
+        folder = xmlgp.train(small_dataset(), tmp_path, settings=replace(FREE, **changes)).folder
         assert folder.entries("preprocess.") == kept
     assert folder.array("parameters.loadings").shape == (7, 2)
 
 
 @pytest.mark.parametrize("change", ["settings", "data", "damage"])
 def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
-    before = preprocess_model(small_dataset(), tmp_path, FREE).array("preprocess.inducing")
+    before = api.preprocess(small_dataset(), tmp_path, settings=FREE).array("preprocess.inducing")
     settings, dataset = FREE, small_dataset()
     if change == "settings":
         settings = replace(FREE, seed=1)
@@ -235,7 +236,7 @@ def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
         dataset = small_dataset(seed=1)
     else:
         (tmp_path / "model.json").write_text("{")
-    folder = train_model(dataset, tmp_path, settings)
+    folder = xmlgp.train(dataset, tmp_path, settings=settings).folder
     assert (change == "damage") == np.array_equal(folder.array("preprocess.inducing"), before)
     same(folder.array("preprocess.inducing"), preprocess(dataset.features, settings).inducing)
     # Nothing of the earlier model is left.
@@ -244,8 +245,8 @@ def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
 
 
 def test_preprocessing_replaces_a_trained_model(tmp_path):
-    train_model(small_dataset(), tmp_path, FREE)
-    folder = preprocess_model(small_dataset(), tmp_path, FREE)
+    xmlgp.train(small_dataset(), tmp_path, settings=FREE)
+    folder = api.preprocess(small_dataset(), tmp_path, settings=FREE)
     assert folder.stage == "preprocessed"
     assert not folder.arrays("parameters.")
 
@@ -254,33 +255,33 @@ def test_preprocessing_replaces_a_trained_model(tmp_path):
 def test_the_earlier_content_survives_a_failed_training(tmp_path, earlier):
     path = tmp_path / "model"
     if earlier == "preprocessed":
-        preprocess_model(small_dataset(), path, FREE)
+        api.preprocess(small_dataset(), path, settings=FREE)
     elif earlier != "nothing":
-        train_model(small_dataset(), path, SUBSPACE if earlier.startswith("other") else FREE)
+        xmlgp.train(small_dataset(), path, settings=SUBSPACE if earlier.startswith("other") else FREE)
     before = snapshot(tmp_path)
     with pytest.raises(NumericalError):
-        train_model(small_dataset(), path, DIVERGENT)
+        xmlgp.train(small_dataset(), path, settings=DIVERGENT)
     assert snapshot(tmp_path) == before
     assert path.exists() == (earlier != "nothing")
 
 
-@pytest.mark.parametrize("function", [preprocess_model, train_model])
+@pytest.mark.parametrize("function", [api.preprocess, xmlgp.train])
 def test_an_unwritable_folder_is_reported_before_the_work(tmp_path, monkeypatch, function):
     monkeypatch.setattr(train_module, "preprocess_data", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
-        function(small_dataset(), tmp_path / "file" / "model", FREE)
+        function(small_dataset(), tmp_path / "file" / "model", settings=FREE)
     assert snapshot(tmp_path).keys() == {Path("file")}
 
 
 @pytest.mark.parametrize(
-    ("function", "size"), [(preprocess_model, {"D": 0}), (train_model, {"K": 0}), (train_model, {"N": 0})]
+    ("function", "size"), [(api.preprocess, {"D": 0}), (xmlgp.train, {"K": 0}), (xmlgp.train, {"N": 0})]
 )
 def test_empty_data_are_refused_and_nothing_is_written(tmp_path, function, size):
     N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
     nonzero = sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool))
     with pytest.raises(SettingsError, match="^there is nothing to learn"):
-        function(Dataset(*nonzero), tmp_path / "model", FREE)
+        function(Dataset(*nonzero), tmp_path / "model", settings=FREE)
     assert not (tmp_path / "model").exists()
 
 
@@ -309,7 +310,7 @@ def test_empty_data_are_refused_and_nothing_is_written(tmp_path, function, size)
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):
-    folder = preprocess_model(small_dataset(), tmp_path, settings)
+    folder = api.preprocess(small_dataset(), tmp_path, settings=settings)
     arrays = folder.arrays("") | {f"preprocess.{name}": array}
     arrays = {key: value for key, value in arrays.items() if value is not None}
     folder = ModelFolder.write(
@@ -318,4 +319,4 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit its settings$"):
         stored_preprocessing(folder)
     with pytest.raises(ModelFolderError):
-        train_model(small_dataset(), tmp_path, settings)
+        xmlgp.train(small_dataset(), tmp_path, settings=settings)

@@ -8,21 +8,23 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.streams import open_output
-from xmlgp.errors import UsageError
+from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.streams import open_input, open_output
+from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.given import FilePath, Points, check_points, label_of, open_given
-from xmlgp.runs.labels import allowed_labels
-from xmlgp.runs.shards import Scoring, StoredPredictor, score_blocks
+from xmlgp.runs.given import FilePath, Points, check_points, is_path, label_of, open_given
+from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.work import THIS_MACHINE, ThisMachine
 
@@ -119,9 +121,9 @@ def predict(
         rule = _default_rule(model, output, uncalibrated, note)
     else:
         rule = AssignmentRule(threshold, limit, assign)
-    allowed = allowed_labels(only, without, predictor.label_count, model.names.labels)
-    stored = StoredPredictor(predictor, _folder_for(model, work))
-    scoring = Scoring(stored, rule, output, with_std, memory, calibrated, allowed)
+    allowed = _allowed_labels(only, without, predictor.label_count, model.names.labels)
+    how = rule, output, with_std, memory, calibrated, allowed
+    scoring = Scoring(predictor, _folder_for(model, work), *how)
     return Predictions(model, data, scoring, explain, corpus, progress, note, work)
 
 
@@ -136,6 +138,51 @@ def _default_rule(model, output, uncalibrated, note):
         return AssignmentRule(limit=RANKED)
     note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; k ranks labels instead")
     return tuned.rule
+
+
+def _allowed_labels(only, without, K, names):
+    """Return which of the K labels are allowed, bool, or None if all are; see `predict`.
+
+    Without names of labels, a file has their numbers. A DataFormatError names the line of a file that is no label.
+    """
+    if only is None and without is None:
+        return None
+    known = {}
+    for label, name in enumerate(names or map(str, range(K))):
+        # Several labels can have the same name.
+        known.setdefault(name, []).append(label)
+    allowed = np.full(K, only is None)
+    for labels, value in (only, True), (without, False):
+        if labels is not None:
+            found = _of_file(labels, known, names, K) if is_path(labels) else _of_sequence(labels, known, K)
+            allowed[found] = value
+    if not allowed.any():
+        raise SettingsError("`only` and `without` allow no label")
+    return allowed
+
+
+def _of_file(path, known, names, K):
+    labels = []
+    with open_input(os.fspath(path)) as stream:
+        for number, line in decoded_lines(LineReader(stream, path)):
+            name = line.strip()
+            if not name:
+                continue
+            if name not in known:
+                expected = "" if names else f": a number below {K}"
+                raise DataFormatError(path, number, f"{excerpt(name)} is not a label of the model{expected}")
+            labels += known[name]
+    return labels
+
+
+def _of_sequence(entries, known, K):
+    labels = []
+    for entry in entries:
+        found = known.get(entry, []) if isinstance(entry, str) else [entry] if entry in range(K) else []
+        if not found:
+            raise SettingsError(f"{excerpt(entry)} is not a label of the model")
+        labels += found
+    return labels
 
 
 def _folder_for(model, work):

@@ -10,42 +10,49 @@ import hashlib
 import json
 import os
 from collections import deque
-from typing import NamedTuple
 
-import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
+from xmlgp.prediction.assignment import RestrictedPredictor, assign
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.work import THIS_MACHINE
 
-__all__ = ["ROWS", "Scoring", "StoredPredictor", "score_blocks"]
+__all__ = ["ROWS", "Scoring", "score_blocks"]
 
 #: Points of a shard: parts of 256 for 16 cores (`xmlgp.prediction.predictor`).
 ROWS = 4096
 
 
-class StoredPredictor:
-    """The `predictor` of a model, which workers of a cluster open from its folder.
+class Scoring:
+    """How points are scored and labels are chosen: what all shards share.
 
-    All workers see the folder (`ModelFolder`) under the same path; it may be None on this machine.
+    Workers of a cluster open the `predictor` from its `folder` (`ModelFolder`), which all see under the same path; on
+    this machine it may be None. The `rule` is an `AssignmentRule`; `output` and `with_std` are those of
+    `Predictor.top`; `memory` is in megabytes, on each thread of a cluster, besides the model; `allowed`, K of bool, are
+    the labels that are considered, all by default.
     """
 
-    def __init__(self, predictor, folder):
-        self._predictor = predictor
-        self._place = folder and (os.path.abspath(folder.path), _identity(folder))
+    def __init__(
+        self, predictor, folder, rule, output=None, with_std=False, memory=MEMORY, calibrated=True, allowed=None
+    ):
+        self._predictor, self._place = predictor, folder and (os.path.abspath(folder.path), _identity(folder))
+        self.rule, self.output, self.with_std, self.memory = rule, output, with_std, memory
+        self._calibrated, self._allowed = calibrated, allowed
 
     def __getstate__(self):
-        return {"_predictor": None, "_place": self._place}
+        return self.__dict__ | {"_predictor": None}
 
-    @property
-    def predictor(self):
-        """The predictor."""
-        return self._predictor or _opened(*self._place)
+    def opened(self):
+        """Return the predictor that ranks labels, and this."""
+        predictor = self._predictor or _opened(*self._place)
+        if not self._calibrated:
+            predictor = copy.copy(predictor)
+            predictor.calibration = None
+        return predictor if self._allowed is None else RestrictedPredictor(predictor, self._allowed), self
 
 
 def _identity(folder):
@@ -64,30 +71,6 @@ def _opened(path, identity):
     if _identity(folder) != identity:
         raise OSError(f"{path}: this is another model than the one to predict with")
     return predictor
-
-
-class Scoring(NamedTuple):
-    """How labels are chosen and scored: what all shards share.
-
-    `output` and `with_std` are those of `Predictor.top`; `memory` is in megabytes, on each thread of a cluster, besides
-    the model; `allowed`, K of bool, are the labels that are considered, all by default.
-    """
-
-    stored: StoredPredictor
-    rule: AssignmentRule
-    output: str | None = None
-    with_std: bool = False
-    memory: int = MEMORY
-    calibrated: bool = True
-    allowed: np.ndarray | None = None
-
-    def opened(self):
-        """Return the predictor that ranks labels, and this."""
-        predictor = self.stored.predictor
-        if not self.calibrated:
-            predictor = copy.copy(predictor)
-            predictor.calibration = None
-        return predictor if self.allowed is None else RestrictedPredictor(predictor, self.allowed), self
 
 
 def score_blocks(scoring, blocks, work=THIS_MACHINE):

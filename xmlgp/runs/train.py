@@ -19,11 +19,10 @@ from xmlgp.runs.trained_model import TrainedModel, load, named_arrays, preproces
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.settings.fields import Settings
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.names import Names
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.work import THIS_MACHINE, ThisMachine
 
-__all__ = ["CHECKPOINT_SECONDS", "preprocess", "preprocess_model", "train", "train_model"]
+__all__ = ["CHECKPOINT_SECONDS", "preprocess", "train"]
 
 #: From one checkpoint to the next within an epoch.
 CHECKPOINT_SECONDS = 300
@@ -46,12 +45,20 @@ def preprocess(
 
     The parameters are those of `train`. A model in the folder is replaced; an interrupted run stays.
     """
-    found = training_points(data, labels, path, corpus, cache, progress, note, work)
-    request = Request(settings or {}, recipe, default_model(found.format))
-    chosen, notes = request.settings(found.dataset)
+    dataset, data_format, _ = training_points(data, labels, path, corpus, cache, progress, note, work)
+    chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         note(f"{path}: {text}")
-    return preprocess_model(found.dataset, path, chosen, progress, work)
+    with lock_model_folder(path):
+        _check(dataset, chosen, work)
+        return ModelFolder.write(
+            path,
+            settings=chosen,
+            stage="preprocessed",
+            data=dataset.facts,
+            arrays=named_arrays(preprocess_data(dataset, chosen, progress, work)),
+            protected=protected_arrays(path),
+        )
 
 
 def train(
@@ -120,8 +127,7 @@ def train(
     dataset, data_format, names = training_points(data, labels, path, corpus, cache, progress, note, work)
     request = Request(settings or {}, recipe, default_model(data_format))
     if path is not None:
-        options = {"resume": resume, "checkpoint_seconds": checkpoint_seconds, "names": names}
-        train_model(dataset, path, request, progress, note=note, work=work, **options)
+        _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)
         return load(path)
     chosen, notes = request.settings(dataset)
     for text in notes:
@@ -155,39 +161,8 @@ def _trained(dataset, settings, preprocessed, progress, checkpoints, names, work
     return TrainedModel(settings, dataset.facts, preprocessed, *trained, names)
 
 
-def preprocess_model(dataset, path, settings, progress=silent, work=THIS_MACHINE):
-    """Preprocess a `Dataset` with `Settings` into a model folder, and return the `ModelFolder`; see `preprocess`."""
-    with lock_model_folder(path):
-        _check(dataset, settings, work)
-        return ModelFolder.write(
-            path,
-            settings=settings,
-            stage="preprocessed",
-            data=dataset.facts,
-            arrays=named_arrays(preprocess_data(dataset, settings, progress, work)),
-            protected=protected_arrays(path),
-        )
-
-
-def train_model(
-    dataset,
-    path,
-    request,
-    progress=silent,
-    *,
-    resume=None,
-    checkpoint_seconds=CHECKPOINT_SECONDS,
-    names=None,
-    note=ignore,
-    work=THIS_MACHINE,
-):
-    """Train a model on a `Dataset` into its folder, and return the `ModelFolder`; see `train`.
-
-    The request is `Settings` or a `Request`. Messages begin with the path.
-    """
-    path = Path(path)
-    if not isinstance(request, Request):
-        request = Request(request)
+def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds, progress, note, work):
+    """Train a model into its folder, unless it is trained as asked; messages begin with the path."""
 
     def note_here(text):
         note(f"{path}: {text}")
@@ -203,108 +178,88 @@ def train_model(
         for text in notes:
             note_here(text)
         if not plan:
-            return ModelFolder(path)
+            return
         began = time.perf_counter()
         with what_is_left(path, note_here):
-            folder = _Run(dataset, path, plan, progress, checkpoint_seconds, names or Names(), work).train()
+            folder = _run(path, dataset, plan, names, progress, checkpoint_seconds, work)
     last, seconds = folder.description["history"][-1], time.perf_counter() - began
     note_here(f"trained, {model.epochs(last)}, {model.objective_at(last)}, in {seconds:.1f} s")
     for text in model.review(folder.settings, folder.description):
         note_here(text)
+
+
+def _run(path, dataset, plan, names, progress, seconds, work):
+    """Train into a locked folder, and return it; what fails leaves the earlier model, and a run that can be resumed."""
+    settings, resumed, file = plan.settings, plan.interrupted, path / CHECKPOINT
+    # Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
+    kept = bool(resumed and resumed.preprocessed)
+    checkpoint = resumed.checkpoint if resumed and resumed.steps else None
+    written, checkpoints = {}, None
+
+    def writer(entries, checkpoint=None):
+        return CheckpointWriter(file, describe_run(dataset.facts, settings, entries), seconds, checkpoint)
+
+    if plan.discarded:
+        # Nothing names its arrays once the checkpoint is gone.
+        _remove(path, plan.discarded.preprocess)
+    try:
+        if kept:
+            preprocessed, entries = _left_by(path, resumed), resumed.preprocess
+        else:
+            if seconds:
+                # From now on it is known what is to be trained.
+                writer({}).save()
+            folder = _preprocessed_folder(path, dataset, settings)
+            if folder:
+                preprocessed, entries = stored_preprocessing(folder), folder.entries("preprocess.")
+            else:
+                preprocessed, entries = preprocess_data(dataset, settings, progress, work), written
+                write_arrays(path, named_arrays(preprocessed), written)
+        if seconds or checkpoint:
+            checkpoints = writer(entries, checkpoint)
+            if not kept:
+                checkpoints.save()
+        model = _trained(dataset, settings, preprocessed, progress, checkpoints, names, work)
+        folder = model.write(path, keep=entries, **({"workers": work.workers} if work.is_cluster else {}))
+    except BaseException as error:
+        # An interruption leaves what a checkpoint names.
+        useless = isinstance(error, Exception) or not seconds
+        if useless and not (kept or (checkpoints and checkpoints.has_state)):
+            _remove(path, written)
+        raise
+    remove([file], ())
     return folder
 
 
-class _Run:
-    """One training run into a locked folder."""
+def _preprocessed_folder(path, dataset, settings):
+    """Return the model folder if it holds preprocessing of the same data with the same settings, or None."""
+    try:
+        folder = ModelFolder(path)
+    except ModelFolderError:
+        return None
+    same = folder.description["data"] == dataset.facts
+    return folder if same and folder.settings.preprocess_part() == settings.preprocess_part() else None
 
-    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names, work):
-        self._dataset, self._path, self._plan, self._progress = dataset, path, plan, progress
-        self._names, self._work = names, work
-        self._settings, self._seconds = plan.settings, checkpoint_seconds
-        self._file = path / CHECKPOINT
-        #: Entries of arrays that this run wrote, and its checkpoints.
-        self._written, self._checkpoints = {}, None
-        resumed = plan.interrupted
-        #: Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
-        self._kept = bool(resumed and resumed.preprocessed)
 
-    def train(self):
-        """Train, and return the model folder."""
-        if self._plan.discarded:
-            # Nothing names its arrays once the checkpoint is gone.
-            self._remove(self._plan.discarded.preprocess)
-        try:
-            preprocessed, entries = self._preprocess()
-            trained = self._train(preprocessed, entries)
-            workers = {"workers": self._work.workers} if self._work.is_cluster else {}
-            folder = trained.write(self._path, keep=entries, **workers)
-        except BaseException as error:
-            # An interruption leaves what a checkpoint names.
-            useless = isinstance(error, Exception) or not self._seconds
-            if useless and not (self._kept or (self._checkpoints and self._checkpoints.has_state)):
-                self._remove(self._written)
-            raise
-        remove([self._file], ())
-        return folder
+def _left_by(path, run):
+    """Return the `Preprocessed` that an interrupted run left in a folder."""
+    try:
+        arrays = {
+            name.removeprefix("preprocess."): read_array(path, name, entry, CHECKPOINT)
+            for name, entry in run.preprocess.items()
+        }
+        return preprocessed_from(path, run.settings, run.data["D"], arrays)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{error}; use --no-resume to start a new run") from error
 
-    def _preprocess(self):
-        """Return the `Preprocessed`, and the entries of its arrays in the folder."""
-        if self._kept:
-            return self._left_by_interrupted_run()
-        if self._seconds:
-            # From now on it is known what is to be trained.
-            self._writer({}).save()
-        folder = self._preprocessed_folder()
-        if folder:
-            return stored_preprocessing(folder), folder.entries("preprocess.")
-        preprocessed = preprocess_data(self._dataset, self._settings, self._progress, self._work)
-        write_arrays(self._path, named_arrays(preprocessed), self._written)
-        return preprocessed, self._written
 
-    def _preprocessed_folder(self):
-        """Return the model folder if it holds preprocessing of the same data with the same settings, or None."""
-        try:
-            folder = ModelFolder(self._path)
-        except ModelFolderError:
-            return None
-        same_data = folder.description["data"] == self._dataset.facts
-        same = same_data and folder.settings.preprocess_part() == self._settings.preprocess_part()
-        return folder if same else None
-
-    def _left_by_interrupted_run(self):
-        entries = self._plan.interrupted.preprocess
-        try:
-            arrays = {
-                name.removeprefix("preprocess."): read_array(self._path, name, entry, CHECKPOINT)
-                for name, entry in entries.items()
-            }
-            return preprocessed_from(self._path, self._settings, self._dataset.D, arrays), entries
-        except ModelFolderError as error:
-            raise ModelFolderError(f"{error}; use --no-resume to start a new run") from error
-
-    def _train(self, preprocessed, entries):
-        """Return the `TrainedModel`."""
-        resumed = self._plan.interrupted
-        checkpoint = resumed.checkpoint if resumed and resumed.steps else None
-        if self._seconds or checkpoint:
-            self._checkpoints = self._writer(entries, checkpoint)
-            if not self._kept:
-                self._checkpoints.save()
-        run = self._dataset, self._settings, preprocessed, self._progress, self._checkpoints
-        return _trained(*run, self._names, self._work)
-
-    def _writer(self, entries, checkpoint=None):
-        """Return a `CheckpointWriter` for a run with these entries of arrays of preprocessing."""
-        about = describe_run(self._dataset.facts, self._settings, entries)
-        return CheckpointWriter(self._file, about, self._seconds, checkpoint)
-
-    def _remove(self, entries):
-        """Remove the checkpoint, and the files of those arrays that the model in the folder does not name."""
-        try:
-            named = {entry["file"] for entry in ModelFolder(self._path).entries("").values()}
-        except ModelFolderError:
-            named = set()
-        except OSError:  # unknown, so no array is removed
-            entries = {}
-        files = [self._path / entry["file"] for entry in entries.values() if entry["file"] not in named]
-        remove([self._file, *files], ())
+def _remove(path, entries):
+    """Remove the checkpoint in a folder, and the files of those arrays that the model in it does not name."""
+    try:
+        named = {entry["file"] for entry in ModelFolder(path).entries("").values()}
+    except ModelFolderError:
+        named = set()
+    except OSError:  # unknown, so no array is removed
+        entries = {}
+    files = [path / entry["file"] for entry in entries.values() if entry["file"] not in named]
+    remove([path / CHECKPOINT, *files], ())
