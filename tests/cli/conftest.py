@@ -9,6 +9,8 @@ from tests.cli.command import CATALOGUE, SMALL, run
 from tests.cli.texts import TEST, as_json, documents
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.training.checkpoints import CheckpointWriter
 
 
 @pytest.fixture
@@ -60,6 +62,25 @@ def topics(workdir, trained):
     """Return the folder `model` of bmlpl with four topics."""
     trained("topics", "data", "model", "--model", "bmlpl", "--topics", "4", "--iterations", "4")
     return workdir / "model"
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Return a function that trains until a checkpoint of so many steps is written, and returns what it says last."""
+
+    def train(steps, *command, seconds=0.0):
+        def stopping(self, state, epoch_ended=False):
+            if (found := state()).facts["step"] >= steps:
+                self.save(found._replace(facts=found.facts | {"seconds": seconds}))
+                raise Interrupted(2)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(CheckpointWriter, "maybe_save", stopping)
+            result = run("train", *command)
+        assert (result.exit_code, result.stdout) == (130, "")
+        return result.stderr.splitlines()[-1]
+
+    return train
 
 
 @pytest.fixture

@@ -140,23 +140,6 @@ def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, pha
     resume()
 
 
-@pytest.mark.parametrize("phase", ["within an epoch", "saving the model"])
-def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
-    name, call, where = PHASES[phase]
-    with signals_at(name, call, signal.SIGTERM, signal.SIGINT):
-        result = run(*TRAIN)
-    # Outside of a step the first signal ends the command.
-    number = signal.SIGINT if phase == "within an epoch" else signal.SIGTERM
-    if phase == "within an epoch":
-        # The last checkpoint is the one after the epoch before.
-        where = "after 10 of 58 steps"
-    stopped = interrupted(result, number)
-    assert bool(stopped) == bool(where)
-    if where:
-        assert re.fullmatch(where, stopped)
-        resume()
-
-
 @pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]])
 def test_a_signal_while_a_checkpoint_is_written_leaves_a_complete_checkpoint(data, numbers):
     # In the middle of the second checkpoint.

@@ -25,8 +25,6 @@ from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor
-from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.training.checkpoints import CheckpointWriter
 
 pytestmark = pytest.mark.usefixtures("model")
 
@@ -175,16 +173,10 @@ def test_folders_without_a_trained_model_are_refused(tmp_path):
     assert said(run("predict", "model", "data")) == "model/model.json: this is not the description of an xmlgp model"
 
 
-def test_the_error_for_an_interrupted_run_refers_to_show(monkeypatch):
-    def interrupted(self, state, epoch_ended=False):
-        self.save(state())
-        raise Interrupted(15)
-
+def test_the_error_for_an_interrupted_run_refers_to_show(interrupt):
     run("preprocess", "data", "half")
-    with monkeypatch.context() as patch:
-        patch.setattr(CheckpointWriter, "maybe_save", interrupted)
-        for folder in ("new", "half", "model"):
-            assert run("train", "data", folder, *SMALL).exit_code == 128 + 15
+    for folder in ("new", "half", "model"):
+        interrupt(2, "data", folder, *SMALL)
     hint = "the folder has an unfinished run, see `xmlgp show {}`"
     assert said(run("predict", "new", "data")).endswith("(no model.json); " + hint.format("new"))
     assert said(run("predict", "half", "data")).endswith("not trained yet; " + hint.format("half"))

@@ -12,8 +12,6 @@ from tests.cli.command import SMALL, run, said
 from tests.cli.texts import LABELS, TEST, as_json, documents
 from tests.model_folder.test_folder_names import damage
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.training.checkpoints import CheckpointWriter
 
 
 @pytest.fixture(autouse=True)
@@ -213,25 +211,13 @@ def test_training_on_a_corpus_and_on_its_folder_gives_the_same_model(workdir):
     assert one.names.labels == sorted(LABELS)
 
 
-def test_an_interrupted_training_on_a_corpus_resumes(workdir, monkeypatch):
+def test_an_interrupted_training_on_a_corpus_resumes(workdir, interrupt):
     rows = "".join(f"{document['text']},{'|'.join(document['labels'])}\n" for document in documents(60, 0))
     (workdir / "a table").write_text("title,tags\n" + rows)
     options = ["--text-column", "title", "--label-column", "tags", "--label-separator", "|"]
     assert run("train", "-q", "a table", "whole", *options, *SMALL).exit_code == 0
-    maybe_save = CheckpointWriter.maybe_save
-
-    def stopping(self, state, epoch_ended=False):
-        found = state()
-        if found.facts["step"] >= 5:
-            self.save(found)
-            raise Interrupted(2)
-
-    monkeypatch.setattr(CheckpointWriter, "maybe_save", stopping)
-    result = run("train", "-q", "a table", "model 2", *options, *SMALL)
-    assert result.exit_code == 130
     advice = "xmlgp train 'a table' 'model 2' --text-column title --label-column tags --label-separator '|' --resume"
-    assert result.stderr.splitlines()[-1].endswith(f"; resume with `{advice}`")
-    monkeypatch.setattr(CheckpointWriter, "maybe_save", maybe_save)
+    assert interrupt(5, "a table", "model 2", *options, *SMALL).endswith(f"; resume with `{advice}`")
     assert run("train", "-q", "a table", "model 2", *options, "--resume").exit_code == 0
     whole, resumed = ModelFolder("whole"), ModelFolder("model 2")
     assert resumed.description["vectorizer"] == whole.description["vectorizer"]
