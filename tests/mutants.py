@@ -545,7 +545,7 @@ MUTANTS = [
         "xmlgp/text/labels.py",
         "np.full(len(names) + 1, -1, np.int32)",
         "np.full(len(names) + 1, known - 1, np.int32)",
-        ("tests/text/test_vectorize_more.py",),
+        ("tests/text/test_vectorize.py",),
     ),
     Mutant(
         "learned-bias",

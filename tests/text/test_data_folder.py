@@ -1,11 +1,9 @@
-"""The folder of a vectorized corpus: what is written is read back, and damage is refused."""
-
-import json
+"""The folder of a vectorized corpus, and names of labels to add: what is written is read back, damage is refused."""
 
 import numpy as np
 import pytest
 
-from tests.text.corpora import vectorized
+from tests.text.corpora import in_every_way, vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
@@ -13,8 +11,9 @@ from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, add_label_names, read_names
 from xmlgp.text.points import read_training_data
+from xmlgp.text.vectorizer import Vectorizer
 
 
 @pytest.fixture
@@ -69,7 +68,6 @@ def test_names_are_optional(tmp_path, folder):
 DAMAGES = [
     (VECTORIZER, lambda content: content[:-4], "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: b"[" * 100_000, "this is not the description of a vectorizer"),
-    (VECTORIZER, lambda content: b"9" * 5000, "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: content.replace(b"char", b"chars"), "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: b" " * (1 << 20) + content, "this is not the description of a vectorizer"),
     (FEATURES, lambda content: content + b"more\n", "the file has more names than the "),
@@ -91,22 +89,16 @@ def test_a_damaged_folder_is_refused(folder, name, damage, reason):
     assert isinstance(caught.value, DataFormatError) == (name != VECTORIZER)
 
 
-@pytest.mark.parametrize("name", [FEATURES, LABELS])
-def test_a_vectorizer_needs_names(folder, name):
-    (folder / name).unlink()
+def test_a_vectorizer_needs_names_and_other_files_of_these_names_are_not_used(folder):
+    (folder / LABELS).unlink()
     with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
         read_training_data(folder / "train.txt")
-
-
-@pytest.mark.parametrize("name", [FEATURES, LABELS])
-def test_other_files_with_the_names_are_not_used_without_a_vectorizer(folder, name):
     (folder / VECTORIZER).unlink()
-    (folder / name).write_text("notes\n")
+    (folder / LABELS).write_text("notes\n")
     messages = []
-    found = read_training_data(folder / "train.txt", note=messages.append)
-    assert found.names == Names()
+    assert read_training_data(folder / "train.txt", note=messages.append).names == Names()
     (message,) = messages
-    assert message.startswith(f"names are not used: {folder / name}:2: the file ends after 1 of ")
+    assert message.startswith(f"names are not used: {folder / LABELS}:2: the file ends after 1 of ")
 
 
 def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
@@ -122,11 +114,35 @@ def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
-def test_the_description_is_plain_json(folder):
-    assert json.loads((folder / VECTORIZER).read_text()) == {
-        "format": "xmlgp vectorizer",
-        "format_version": 1,
-        "analyzer": "char",
-        "ngrams": [2, 2],
-        "columns": {"text": ["text"], "labels": "labels", "separator": None, "id": None},
-    }
+OWN = ["trees", "", "trees", "graph theory"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["Zürich\r\n機械学習\r\na b\r\n", "\ufeffZürich\n機械学習\na b", " Zürich\n機械学習 \n\u2003a b\ntrees\n"],
+    ids=["carriage returns", "byte order mark, no last newline", "surrounding spaces, a known name"],
+)
+def test_added_names_follow_those_of_the_model(tmp_path, content):
+    names = Names(list(OWN), ["word"], Vectorizer(Analysis(), ["word"]))
+    found = in_every_way(tmp_path / "new", content.encode(), lambda path: add_label_names(path, names, 4))
+    assert found == (OWN + ["Zürich", "機械学習", "a b"], *names[1:])
+    assert names.labels == OWN
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"", 1, "the file is empty"),
+        (b"a\n\nb\n", 2, "this line is empty, but each line must have the name of a label"),
+        (b"a\nb\nc\nb \n", 4, "label 'b' is in line 2 already"),
+        (b"a\nb\n\xed\xa0\x80\n", 3, "byte 0xed at byte 1 of the line is not UTF-8"),
+        (b"a\nc \x1b[2J\n", 2, "U+001B at column 3 is a control character"),
+    ],
+)
+def test_malformed_names_to_add_are_refused_with_their_line(tmp_path, content, line, reason):
+    def refusal(path):
+        with pytest.raises(DataFormatError) as caught:
+            add_label_names(path, Names(OWN), 4)
+        return str(caught.value).removeprefix(f"{path}:")
+
+    assert in_every_way(tmp_path / "new", content, refusal).startswith(f"{line}: {reason}")
