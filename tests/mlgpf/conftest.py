@@ -11,3 +11,11 @@ def many_held_out(monkeypatch):
     monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.25)
     monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
     monkeypatch.setattr(held_out, "LARGEST_SHARE", 0.25)
+
+
+@pytest.fixture(params=[False, True], ids=["all points", "held out"])
+def held(request):
+    """Whether a quarter of the points is held out."""
+    if request.param:
+        request.getfixturevalue("many_held_out")
+    return request.param

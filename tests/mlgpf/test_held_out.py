@@ -9,7 +9,6 @@ from sklearn.metrics import ndcg_score
 
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
-from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import held_out as module
@@ -26,15 +25,15 @@ DATASET = small_dataset(N=120, K=12)
 #: With the exact GP these held-out points are ranked better, and those of DATASET worse.
 PAIRED = paired_dataset(N=240, K=12)
 IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}
-WITHOUT_REGRESSION = {"regression_points": 0}
 INDUCING = IN_WEIGHT_SPACE | {"inducing": "free"}
+BOTH = pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
 
 
 def changed_labels(rows):
-    """Return the data set with the labels of some points swapped for those that they do not have."""
+    """Return the labels, those of some points swapped for those that they do not have."""
     labels = DATASET.labels.toarray()
     labels[rows] = ~labels[rows]
-    return Dataset(DATASET.features, sp.csr_array(labels))
+    return sp.csr_array(labels)
 
 
 @pytest.mark.parametrize("inducing", ["features", "free"])
@@ -66,19 +65,18 @@ def test_labels_of_points_are_left_out():
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
-def epochs_of(dataset, arguments):
+def epochs_of(arguments):
     """Return the parameters after each epoch; `run_inference` holds out no points, so the loop is made here."""
     seen = []
-    Loop(Training, *method_and_problem(dataset, arguments)).run(
+    Loop(Training, arguments[3].load_method(), problem_of(arguments)).run(
         after_epoch=lambda epoch, parameters: seen.append({n: v.copy() for n, v in parameters().items()})
     )
     return seen
 
 
-def method_and_problem(dataset, arguments):
-    features, _, preprocessed, settings = arguments
-    coordinates, labels = coordinates_and_labels(dataset, arguments)
-    return settings.method.load()(settings), Problem(settings, coordinates, labels, None, features, preprocessed)
+def problem_of(arguments):
+    features, labels, preprocessed, settings = arguments
+    return Problem(settings, preprocessed.inputs(features, settings.dtype), labels, None, features, preprocessed)
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -91,14 +89,15 @@ def test_training_in_weight_space_sees_held_out_points_in_the_last_sweep_only(mo
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE | chosen)
     _, held = calibration_points(arguments[3], DATASET.labels)
     assert len(held) == 30
-    first, other = (epochs_of(dataset, arguments) for dataset in (DATASET, changed_labels(held)))
+    changed = arguments[0], changed_labels(held), *arguments[2:]
+    first, other = epochs_of(arguments), epochs_of(changed)
     assert len(first) == 3 + (SWEEPS + 1 if chosen["label_weights"] else 0)
     names = ["latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior", "loadings", "bias"]
     for epoch, (one, two) in enumerate(zip(first, other, strict=True)):
         for name in names:
             np.testing.assert_array_equal(one[name], two[name])
         if "label_weights.mean" in one:
-            same = np.array_equal(*(by_feature(parameters, DATASET) for parameters in (one, two)))
+            same = np.array_equal(*(by_feature(parameters, arguments) for parameters in (one, two)))
             assert same == (epoch < 3 + SWEEPS)
 
 
@@ -110,87 +109,59 @@ def test_training_with_other_inducing_inputs_does_not_see_held_out_points(reques
     trained, held = calibration_points(settings, labels)
     assert len(held) == 30
     found = train(*arguments)
-    coordinates, _ = coordinates_and_labels(DATASET, arguments)
-    part = coordinates.select(trained), labels[trained]
+    part = problem_of(arguments).coordinates.select(trained), labels[trained]
     parameters, history = run_inference(*part, preprocessed.inducing, settings)
     assert [epoch["bound"] for epoch in found.history] == [epoch["bound"] for epoch in history]
     coefficients = found.parameters.pop("calibration")
     assert_same_parameters(found.parameters, parameters)
     assert not np.array_equal(found.parameters["loadings"], before.parameters["loadings"])
-    assert_fitted(coefficients, parameters, arguments, held, trained)
+    assert_fitted(coefficients, parameters, arguments)
     # Counts of points are those of all.
     np.testing.assert_array_equal(found.parameters["statistics.labels"], labels.sum(axis=0))
 
 
-def coordinates_and_labels(dataset, arguments):
-    _, _, preprocessed, settings = arguments
-    return preprocessed.inputs(dataset.features, settings.dtype), dataset.labels
-
-
-def by_feature(parameters, dataset):
+def by_feature(parameters, arguments):
     """Return the weights on features that the points of each label have, K×D, those that are held out excepted."""
-    _, held = calibration_points(prepared(dataset, **IN_WEIGHT_SPACE)[3], dataset.labels)
+    features, labels, _, settings = arguments
+    _, held = calibration_points(settings, labels)
     indptr, columns, mean = (parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
-    dense = sp.csr_array((mean, columns, indptr), shape=(dataset.K, dataset.D)).toarray()
-    seen = without_labels_of(dataset.labels, held).astype(float).T @ np.abs(dataset.features)
+    dense = sp.csr_array((mean, columns, indptr), shape=(labels.shape[1], features.shape[1])).toarray()
+    seen = without_labels_of(labels, held).astype(float).T @ np.abs(features)
     return np.where(seen.toarray() > 0, dense, 0)
 
 
-def before_held_out_points(dataset, arguments):
+def before_held_out_points(arguments):
     """Return the parameters of a model that has seen nothing of the held-out points."""
-    seen = epochs_of(dataset, arguments)
+    seen = epochs_of(arguments)
     if not arguments[3].label_weights:
         return seen[-1]
     parameters = seen[-2]
     # Such a model has no weights on features that only these points have.
-    dense = by_feature(parameters, dataset) != 0
-    rows = np.repeat(np.arange(dataset.K), np.diff(parameters["label_weights.indptr"]))
+    dense = by_feature(parameters, arguments) != 0
+    rows = np.repeat(np.arange(len(dense)), np.diff(parameters["label_weights.indptr"]))
     hidden = ~dense[rows, parameters["label_weights.features"]]
-    assert hidden.any() or dataset is PAIRED
+    assert hidden.any() or arguments[0] is PAIRED.features
     parameters["label_weights.mean"][hidden] = 0
     parameters["label_weights.log_variance"][hidden] = -40
     return parameters
 
 
-def regression_without(dataset, arguments, parameters):
+def regression_without(arguments, parameters):
     """Return the parameters of the regression on the points that are not held out."""
-    order = np.concatenate(calibration_points(arguments[3], dataset.labels))
-    coordinates, labels = coordinates_and_labels(dataset, arguments)
-    scales = np.exp(parameters["latent_weights.log_prior"] / 2)
-    features = scaled_features(coordinates.weighted(order), scales)
-    count = len(calibration_points(arguments[3], labels)[0])
-    _, fit = fit_exact_gp(features, labels[order], regression.RANK, leading=count)
+    problem = problem_of(arguments)
+    trained, held = calibration_points(problem.settings, problem.labels)
+    order = np.concatenate([trained, held])
+    scales, labels = np.exp(parameters["latent_weights.log_prior"] / 2), problem.labels[trained]
+    features = scaled_features(problem.coordinates.weighted(order), scales)
+    _, fit = fit_exact_gp(features, problem.labels[order], regression.RANK, leading=len(trained))
     found = {"regression.scales": scales}
-    return found | regression.regression_parameters(features[:count], labels[order][:count], fit)
+    return found | regression.regression_parameters(features[: len(trained)], labels, fit)
 
 
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("label_weights", [True, False])
-@pytest.mark.parametrize(
-    ("dataset", "tolerance", "pooled"),
-    [(DATASET, None, None), (PAIRED, None, True), (DATASET, 100, True), (PAIRED, -100, False)],
-    ids=["none", "kept", "all are kept", "none is kept"],
-)
-def test_the_map_in_weight_space_is_fitted_to_the_model_before_the_last_sweep(
-    monkeypatch, dataset, tolerance, pooled, label_weights
-):
-    if tolerance is not None:
-        monkeypatch.setattr(module, "POOL_TOLERANCE", tolerance)
-    chosen = {"label_weights": label_weights} | (WITHOUT_REGRESSION if pooled is None else {})
-    arguments = prepared(dataset, **IN_WEIGHT_SPACE | chosen)
-    found = train(*arguments).parameters
-    assert bool(regression_parameters(found)) == bool(pooled)
-    assert Calibration.are_valid(found["calibration"])
-    trained, held = calibration_points(arguments[3], dataset.labels)
-    parameters = before_held_out_points(dataset, arguments)
-    if pooled:
-        parameters |= regression_without(dataset, arguments, parameters)
-    assert_fitted(found["calibration"], parameters, arguments, held, trained)
-
-
-def scores_of_held_out(parameters, arguments, held, trained):
+def scores_of_held_out(parameters, arguments):
     """Return the probabilities and labels of the held-out points that have a known label or none."""
     features, labels, preprocessed, settings = arguments
+    trained, held = calibration_points(settings, labels)
     known = np.flatnonzero(labels[trained].sum(axis=0))
     truth = labels[held].toarray()
     kept = truth[:, known].any(axis=1) | ~truth.any(axis=1)
@@ -198,9 +169,9 @@ def scores_of_held_out(parameters, arguments, held, trained):
     return predictor.score(features[held[kept]], "probability")[0], truth[kept]
 
 
-def assert_fitted(coefficients, parameters, arguments, held, trained):
+def assert_fitted(coefficients, parameters, arguments):
     """Assert that a map was fitted to the probabilities of held-out points."""
-    scores, truth = scores_of_held_out(parameters, arguments, held, trained)
+    scores, truth = scores_of_held_out(parameters, arguments)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :RANKS]
     ranked = (np.take_along_axis(array, order, axis=1) for array in (scores, truth))
     np.testing.assert_allclose(coefficients, fit_calibration(*ranked).coefficients, rtol=1e-3, atol=1e-3)
@@ -210,26 +181,29 @@ def assert_fitted(coefficients, parameters, arguments, held, trained):
 @pytest.mark.parametrize(
     ("dataset", "chosen", "joins"),
     [
+        (DATASET, {"regression_points": 0}, None),
+        (DATASET, {"regression_points": 0, "label_weights": False}, None),
         (PAIRED, {}, True),
         (PAIRED, {"label_weights": False}, True),
         (small_dataset(N=240, K=12), {"label_weights": False, "weighting": "none"}, False),
     ],
-    ids=["better", "better, no label weights", "worse"],
+    ids=["no regression", "no regression, no label weights", "better", "better, no label weights", "worse"],
 )
-def test_regression_joins_unless_it_ranks_held_out_points_worse(dataset, chosen, joins):
+def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits_what_is_chosen(dataset, chosen, joins):
     arguments = prepared(dataset, **{"epochs": 20, "learning_rate": None} | chosen)
     found = train(*arguments).parameters
-    trained, held = calibration_points(arguments[3], dataset.labels)
-    parameters = before_held_out_points(dataset, arguments)
-    regression = regression_without(dataset, arguments, parameters)
-    without, pooled = (
-        100 * ndcg_score(truth[truth.any(axis=1)], scores[truth.any(axis=1)], k=5)
-        for scores, truth in (
-            scores_of_held_out(these, arguments, held, trained) for these in (parameters, parameters | regression)
+    assert bool(regression_parameters(found)) == bool(joins)
+    assert Calibration.are_valid(found["calibration"])
+    parameters = before_held_out_points(arguments)
+    if joins is not None:
+        pooled = parameters | regression_without(arguments, parameters)
+        without, with_regression = (
+            100 * ndcg_score(truth[truth.any(axis=1)], scores[truth.any(axis=1)], k=5)
+            for scores, truth in (scores_of_held_out(these, arguments) for these in (parameters, pooled))
         )
-    )
-    assert pooled > without + 1 if joins else pooled < without - 1
-    assert bool(regression_parameters(found)) == joins
+        assert with_regression > without + 1 if joins else with_regression < without - 1
+        parameters = pooled if joins else parameters
+    assert_fitted(found["calibration"], parameters, arguments)
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -241,13 +215,12 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     assert module.POOL_TOLERANCE == 0.5
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
     _, held = calibration_points(arguments[3], DATASET.labels)
-    parameters = epochs_of(DATASET, arguments)[2]
+    parameters = epochs_of(arguments)[2]
 
     class Regression:
         fit = staticmethod(lambda parameters: {"regression.part": 1})
 
-    _, whole = method_and_problem(DATASET, arguments)
-    choices = HeldOutChoices(whole, held, lambda: parameters, Regression)
+    choices = HeldOutChoices(problem_of(arguments), held, lambda: parameters, Regression)
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}
     fitted = []
@@ -265,9 +238,9 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
 def test_the_choice_leaves_the_parameters_of_training():
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
     _, held = calibration_points(arguments[3], DATASET.labels)
-    parameters = epochs_of(DATASET, arguments)[-2]
+    parameters = epochs_of(arguments)[-2]
     before = {name: value.copy() for name, value in parameters.items()}
-    choices = HeldOutChoices(method_and_problem(DATASET, arguments)[1], held, lambda: parameters)
+    choices = HeldOutChoices(problem_of(arguments), held, lambda: parameters)
     choices.step(0, 0)
     assert choices.parameters(1)["calibration"].any()
     assert parameters.keys() == before.keys()
@@ -276,13 +249,13 @@ def test_the_choice_leaves_the_parameters_of_training():
 
 
 @pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
+@BOTH
 def test_without_calibration_there_is_no_map(chosen):
     arguments = prepared(DATASET, **chosen | {"calibration": False})
     found = train(*arguments)
     assert "calibration" not in found.parameters
-    coordinates, labels = coordinates_and_labels(DATASET, arguments)
-    expected, history = run_inference(coordinates, labels, arguments[2].inducing, arguments[3])
+    coordinates = problem_of(arguments).coordinates
+    expected, history = run_inference(coordinates, DATASET.labels, arguments[2].inducing, arguments[3])
     assert len(history) == len(found.history) == 3 + (SWEEPS if (arguments[3].inducing == "features") else 0)
     assert_same_parameters(found.parameters, expected)
     assert bool(regression_parameters(found.parameters)) == (arguments[3].inducing == "features")
@@ -309,7 +282,7 @@ def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model
 
 
 @pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
+@BOTH
 def test_probabilities_that_are_not_finite_end_training(monkeypatch, chosen):
     monkeypatch.setattr(module, "fit_calibration", None)
     problem = prepared(DATASET, **chosen)

@@ -1,6 +1,5 @@
 """Learning on: what changes and what stays, resuming, batches with little in them, and label weights by dense sums."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -95,13 +94,6 @@ def utilities(found, features, output="utility"):
     return np.array(made.scores(points, slice(0, found.K), output), float)
 
 
-def without_labels(batch, kept=()):
-    """Return a batch where only these labels occur."""
-    chosen = batch.labels.toarray()
-    chosen[:, [k for k in range(batch.K) if k not in kept]] = False
-    return Dataset(batch.features, sp.csr_array(chosen))
-
-
 def nothing(D, K):
     return Dataset(sp.csr_array((0, D), dtype=np.float32), sp.csr_array((0, K), dtype=bool))
 
@@ -147,9 +139,10 @@ def auc(found, labels):
     inducing=["free", "subspace"],
     kernel=["linear", "se+linear"],
     weighting=["root-idf", "unit"],
+    negatives=[None, 20],
 )
-def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, weighting):
-    earlier = model(inducing=inducing, posterior=posterior, kernel=kernel, weighting=weighting)
+def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, weighting, negatives):
+    earlier = model(inducing=inducing, posterior=posterior, kernel=kernel, weighting=weighting, negatives=negatives)
     found = after(earlier)
     check_growth(earlier, found, BATCH)
     if kernel == "linear":
@@ -167,23 +160,12 @@ def test_learning_on_in_weight_space(chosen):
     check_growth(earlier, found, BATCH)
     assert np.mean(auc(found, range(K_KNOWN, K))) > 0.6
     # Features that no point of the batch has keep their weights.
-    few = dataclasses.replace(BATCH, features=sp.csr_array(BATCH.features.toarray() * (np.arange(D) % 2)))
+    few = Dataset(sp.csr_array(BATCH.features.toarray() * (np.arange(D) % 2)), BATCH.labels)
     found = after(earlier, few)
     for name in ("mean", "log_variance"):
         name = f"latent_weights.{name}"
         np.testing.assert_array_equal(found.parameters[name][:D_KNOWN:2], earlier.parameters[name][::2])
         assert (found.parameters[name][1:D_KNOWN:2] != earlier.parameters[name][1::2]).any()
-
-
-@pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize(
-    ("inducing", "chosen"),
-    [("subspace", {"negatives": 20, "sampling": "uniform"}), ("features", {"negatives": 3})],
-    ids=str,
-)
-def test_learning_on_with_sampled_negatives(inducing, chosen):
-    earlier = model(inducing=inducing, **chosen)
-    check_growth(earlier, after(earlier), BATCH)
 
 
 @pytest.mark.parametrize(("inducing", "label_weights"), [("free", False), ("features", True), ("features", False)])
@@ -201,14 +183,12 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
         found = after(found, DATASET.rows(slice(start, start + 20)))
     assert found.N == N_SEEN
     predictor(found)
-    counts = statistics_of(DATASET.features[:N_SEEN], DATASET.labels[:N_SEEN])
-    # The model has seen the first points without some of their features and labels.
-    first = DATASET.rows(slice(0, N_KNOWN))
-    counts["statistics.features"][D_KNOWN:] -= statistics_of(first.features, first.labels)["statistics.features"][
-        D_KNOWN:
-    ]
-    counts["statistics.labels"][K_KNOWN:] -= statistics_of(first.features, first.labels)["statistics.labels"][K_KNOWN:]
-    for name, value in counts.items():
+    parts = (
+        (DATASET.rows(slice(0, N_KNOWN)).features[:, :D_KNOWN], known_labels(earlier)),
+        (BATCH.features, BATCH.labels),
+    )
+    expected = add_statistics(statistics_of(*parts[0]), statistics_of(*parts[1]))
+    for name, value in expected.items():
         np.testing.assert_array_equal(found.parameters[name], value)
     together = after(earlier)
     np.testing.assert_allclose(found.parameters["bias"], together.parameters["bias"], atol=1e-5)
@@ -256,8 +236,8 @@ def test_added_labels_are_learned_from_later_points(chosen):
 def test_batches_with_little_in_them_are_learned(chosen, kind):
     batch = {
         "no points": nothing(D, K),
-        "no labels": without_labels(BATCH),
-        "no features": dataclasses.replace(BATCH, features=sp.csr_array(BATCH.features.shape, dtype=np.float32)),
+        "no labels": Dataset(BATCH.features, sp.csr_array(BATCH.labels.shape, dtype=bool)),
+        "no features": Dataset(sp.csr_array(BATCH.features.shape, dtype=np.float32), BATCH.labels),
         "one point": BATCH.rows([int(np.argmax(np.diff(BATCH.labels.indptr)))]),
         "all labels": Dataset(BATCH.features[:3], sp.csr_array(np.ones((3, K), bool))),
     }[kind]
@@ -396,19 +376,15 @@ def test_a_subspace_with_as_many_dimensions_as_features_stays_while_features_are
     check_growth(earlier, found, BATCH)
 
 
-@pytest.mark.parametrize("name", ["statistics.labels", "regression.labels"])
+@pytest.mark.parametrize("name", ["statistics.labels", "regression.labels", "label_weights"])
 def test_a_model_of_an_earlier_version_is_refused(name):
     earlier = model(inducing="features", regression_points=1000)
-    fewer = {other: value for other, value in earlier.parameters.items() if other != name}
-    arguments = problem(earlier)
+    parameters = {other: value for other, value in earlier.parameters.items() if other != name}
+    if name == "label_weights":
+        # Beside inducing inputs.
+        weights = {other: value for other, value in parameters.items() if other.startswith("label_weights.")}
+        earlier = model()
+        parameters = earlier.parameters | weights
     reason = "^the model lacks what learning on needs, because an earlier version trained it; train it again$"
     with pytest.raises(SettingsError, match=reason):
-        learn(earlier._replace(parameters=fewer), *arguments[1:])
-
-
-def test_a_model_with_label_weights_beside_inducing_inputs_is_refused():
-    earlier, weights = model(), model(inducing="features").parameters
-    older = {name: value for name, value in weights.items() if name.startswith("label_weights.")}
-    reason = "^the model lacks what learning on needs, because an earlier version trained it; train it again$"
-    with pytest.raises(SettingsError, match=reason):
-        learn(earlier._replace(parameters=earlier.parameters | older), *problem(earlier)[1:])
+        learn(earlier._replace(parameters=parameters), *problem(earlier)[1:])

@@ -1,29 +1,112 @@
-"""What sweeps over the labels use, seen in checkpoints."""
+"""Training in weight space: its sweeps, what they use, and the cost of steps, by which progress is shown."""
 
 import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from tests.training.interrupting import Interrupting
+from tests.training.interrupting import Interrupting, assert_same_result
+from xmlgp.label_weights import posterior
+from xmlgp.label_weights.posterior import prior_scales
+from xmlgp.mlgpf import held_out, sweep
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import Problem, Training, train
+from xmlgp.mlgpf.weight_space import SWEEPS, sweep_count
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.training.loop import Loop
+
+EPOCHS = 3
+SMALL = {"inducing": "features", "label_weights": True, "factors": 3, "epochs": EPOCHS, "batch_size": 10}
+WITHOUT_CHOICE = {"calibration": False, "regression_points": 0}
+
+
+def prepared(dataset, **options):
+    """Return the arguments of `train`."""
+    settings = MLGPFSettings(**SMALL | options)
+    return dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings
+
+
+def stages(K=7, **options):
+    features, labels, preprocessed, settings = prepared(small_dataset(K=K), **WITHOUT_CHOICE | options)
+    coordinates = preprocessed.inputs(features, settings.dtype)
+    return Training(settings.load_method(), Problem(settings, coordinates, labels, None))
+
+
+def costs(inference, epoch):
+    return [inference.cost(epoch, done) for done in range(inference.steps_in(epoch))]
+
+
+@pytest.mark.parametrize("options", [{}, {"label_sample": 3}, {"negatives": 2}], ids=str)
+def test_every_step_has_a_cost(options):
+    inference = stages(**options)
+    assert inference.epochs == EPOCHS + SWEEPS
+    assert not inference.equal_steps
+    assert all(cost > 0 for epoch in range(inference.epochs) for cost in costs(inference, epoch))
+
+
+def test_without_sweeps_all_steps_take_the_same_time():
+    inference = stages(label_weights=False)
+    assert (inference.epochs, inference.equal_steps) == (EPOCHS, True)
+
+
+def test_the_cost_of_shortlists_grows_with_the_labels():
+    few, many = (stages(K=K) for K in (7, 70))
+    assert costs(many, EPOCHS)[0] == pytest.approx(10 * costs(few, EPOCHS)[0])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "factors", "used"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
+)
+def test_label_weights_are_used_by_default_with_few_factors(wanted, factors, used):
+    settings = MLGPFSettings(inducing="features", label_weights=wanted, factors=factors)
+    assert bool(sweep_count(settings, 40, 25, 7)) == used
+
+
+def test_sweeps_are_counted_apart():
+    inference = stages()
+    assert [inference.place(epoch) for epoch in (0, EPOCHS - 1, EPOCHS)] == [
+        {"epoch": f"1/{EPOCHS}"},
+        {"epoch": f"{EPOCHS}/{EPOCHS}"},
+        {"epoch": f"{EPOCHS}/{EPOCHS}", "sweep": f"1/{SWEEPS}"},
+    ]
+    _, history = Loop(lambda: inference).run()
+    assert [entry.get("sweep") for entry in history] == [None] * EPOCHS + [1, 2]
+    assert MLGPF.epochs(history[-1]) == f"{EPOCHS} epochs and 2 sweeps over the labels"
+    assert MLGPF.epochs(history[EPOCHS]) == f"{EPOCHS} epochs and 1 sweep over the labels"
+    assert MLGPF.epochs(history[0]) == "1 epoch"
+
+
+def test_sweeps_update_weights_and_prior_variances_with_the_scales_of_all_points(monkeypatch):
+    seen = []
+    for name in ("prior_of_training", "update_prior_variances"):
+        original = getattr(sweep, name)
+
+        def recorded(*arguments, original=original):
+            seen.append(arguments[-1])
+            return original(*arguments)
+
+        monkeypatch.setattr(sweep, name, recorded)
+    Loop(stages).run()
+    assert len(seen) == 2 * SWEEPS
+    for scales in seen:
+        np.testing.assert_array_equal(scales, prior_scales(small_dataset().labels.sum(axis=0), np.float32))
+
+
+def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
+    monkeypatch.setattr(posterior, "RARE_SPREAD", 3.0)
+    np.testing.assert_allclose(prior_scales(np.array([3, 1, 0]), np.float32), [2, 4, 4])
 
 
 def test_the_second_sweep_lists_negatives_by_label_weights_too(tmp_path):
-    dataset = small_dataset()
-    settings = MLGPFSettings(
-        inducing="features", label_weights=True, factors=3, epochs=1, calibration=False, regression_points=0
-    )
-    preprocessed, path = MLGPF.preprocess(dataset.features, settings, silent), tmp_path / "checkpoint"
+    arguments, path = prepared(small_dataset(), epochs=1, **WITHOUT_CHOICE), tmp_path / "checkpoint"
 
     def interrupt(steps):
         checkpoints = Interrupting(path, {}, 0)
         checkpoints.steps = steps
         with pytest.raises(Interrupted):
-            MLGPF.train(dataset.features, dataset.labels, preprocessed, settings, silent, checkpoints)
+            train(*arguments, checkpoints=checkpoints)
 
     interrupt(1)
     total, shortlists = read_checkpoint(path).facts["steps"], []
@@ -34,3 +117,19 @@ def test_the_second_sweep_lists_negatives_by_label_weights_too(tmp_path):
         with np.load(path) as arrays:
             shortlists.append(arrays["shortlist"])
     assert (shortlists[0] != shortlists[1]).any()
+
+
+@pytest.mark.parametrize("calibration", [True, False])
+def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatch, calibration):
+    # With held-out points there is a third sweep, over blocks that are lists of points.
+    monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.1)
+    monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
+    monkeypatch.setattr(sweep, "POINT_BLOCK", 40)
+    monkeypatch.setattr(sweep, "LATENT_BLOCK", 128)
+    monkeypatch.setattr(sweep, "LABEL_BLOCK", 30)
+    sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
+    arguments = prepared(small_dataset(N=300, D=60, K=80), calibration=calibration, **sizes)
+    here = train(*arguments)
+    assert_same_result(train(*arguments, work=in_files), here)
+    assert ("calibration" in here.parameters) == calibration
+    assert np.abs(here.parameters["label_weights.mean"]).max() > 0.01

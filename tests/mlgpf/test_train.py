@@ -1,7 +1,8 @@
-"""Training of MLGPF: what it trains on, the number of epochs, and the exact GP."""
+"""Training of MLGPF: what it trains on, the number of epochs, the exact GP, and the second attempt."""
 
 import contextlib
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from sklearn.metrics import ndcg_score
 
 from tests.grids import each_value
 from tests.problems import paired_dataset, small_dataset
+from tests.training.interrupting import assert_same_result, train_with_interruptions, untimed
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf import regression as module
 from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import METHODS, MLGPFSettings
-from xmlgp.mlgpf.train import run_inference, train
-from xmlgp.mlgpf.weight_space import SWEEPS
+from xmlgp.mlgpf.train import RETRY_RATE, run_inference, train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.training.checkpoints import read_checkpoint
 
 #: Settings for N = 60 points with K = 12 labels, in weight space.
 SMALL = {
@@ -40,18 +43,10 @@ def prepared(dataset, **chosen):
     return dataset.features, dataset.labels, preprocessed, settings
 
 
-def coordinates_of(features, labels, preprocessed, settings):
-    return preprocessed.inputs(features, settings.dtype)
-
-
 def trained_once(features, labels, preprocessed, settings, **options):
     """Train on all points without calibration, retry or exact GP."""
     coordinates = preprocessed.inputs(features, settings.dtype)
     return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
-
-
-def untimed(history):
-    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
 
 
 def regression_parameters(parameters):
@@ -85,21 +80,11 @@ def test_training_on_few_points_runs_inference_on_all_of_them(chosen):
     assert bool(regression_parameters(found.parameters)) == (arguments[3].inducing == "features")
 
 
-def test_history():
-    found = train(*prepared(DATASET, epochs=3))
-    assert [entry["epoch"] for entry in found.history] == list(range(1, 3 + SWEEPS + 1))
-    assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history[:3])
-    assert all(entry.keys() == {"epoch", "bound", "seconds", "sweep"} for entry in found.history[3:])
-
-
-@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("inducing", ["free", "features"])
-def test_default_number_of_epochs(monkeypatch, request, inducing, held):
+def test_default_number_of_epochs(monkeypatch, inducing, held):
     methods = {name: dataclasses.replace(method, steps=140) for name, method in METHODS.items()}
     monkeypatch.setattr("xmlgp.mlgpf.settings.METHODS", methods)
     monkeypatch.setattr("xmlgp.mlgpf.settings.WEIGHT_SPACE", methods["features"])
-    if held:
-        request.getfixturevalue("many_held_out")
     chosen = {"inducing": inducing, "epochs": None, "batch_size": 6, "learning_rate": 1e-3, "factors": 2}
     arguments = prepared(DATASET, label_weights=False, **chosen)
     found = train(*arguments)
@@ -150,37 +135,30 @@ def test_a_single_label(inducing):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-@pytest.mark.parametrize("limit", [11, 12])
-def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
-    monkeypatch.setattr(module, "MOST_LABELS", limit)
-    found = train(*prepared(DATASET, epochs=1))
-    assert bool(regression_parameters(found.parameters)) == (limit >= DATASET.K)
-
-
 @pytest.mark.parametrize(
-    ("points", "chosen", "regressed"),
+    ("points", "labels", "chosen", "regressed"),
     [
-        (0, {}, False),
-        (59, {}, False),
-        (60, {}, True),
-        (60, {"label_weights": False}, True),
-        (60, {"inducing": "free"}, False),
-        (60, {"inducing": "subspace"}, False),
-        (60, {"inducing": "free", "kernel": "se"}, False),
+        (0, 12, {}, False),
+        (59, 12, {}, False),
+        (60, 12, {}, True),
+        (60, 11, {}, False),
+        (60, 12, {"label_weights": False}, True),
+        (60, 12, {"inducing": "free"}, False),
+        (60, 12, {"inducing": "subspace"}, False),
     ],
     ids=str,
 )
-def test_exact_gp_joins_in_weight_space_with_at_most_as_many_points_as_regression_points(points, chosen, regressed):
+def test_exact_gp_joins_in_weight_space_with_at_most_so_many_points_and_labels(
+    monkeypatch, points, labels, chosen, regressed
+):
+    monkeypatch.setattr(module, "MOST_LABELS", labels)
     found = train(*prepared(PAIRED, **{"regression_points": points, "epochs": 2} | chosen))
     assert bool(regression_parameters(found.parameters)) == regressed
 
 
-@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "weighting": "unit"}], ids=str)
-def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, request, chosen, held):
+def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, chosen, held):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
-    if held:
-        request.getfixturevalue("many_held_out")
     arguments = prepared(PAIRED, **chosen)
     parameters = train(*arguments).parameters
     found, relevance = regression_parameters(parameters), parameters["latent_weights.log_prior"]
@@ -190,7 +168,7 @@ def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, r
     trained, others = calibration_points(arguments[3], PAIRED.labels)
     assert len(others) == 15 * held
     order = np.concatenate([trained, others])
-    features, labels = coordinates_of(*arguments).weighted(slice(None)), PAIRED.labels[order]
+    features, labels = arguments[2].inputs(arguments[0], "float32").weighted(slice(None)), PAIRED.labels[order]
     features = scaled_features(features[order], np.exp(relevance / 2))
     expected = fit_exact_gp(features, labels, module.RANK)
     for name in ("weights", "loadings", "mean"):
@@ -204,10 +182,7 @@ def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, r
     np.testing.assert_array_equal(pattern.toarray(), labels.toarray())
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypatch, request, held):
-    if held:
-        request.getfixturevalue("many_held_out")
+def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypatch, held):
 
     def fail(*arguments, **options):
         raise NumericalError("features are too large")
@@ -220,10 +195,7 @@ def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypa
     assert_same_parameters(found, expected)
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_the_exact_gp_is_fitted_once(monkeypatch, request, held):
-    if held:
-        request.getfixturevalue("many_held_out")
+def test_the_exact_gp_is_fitted_once(monkeypatch, held):
     fits = []
 
     def counted(features, labels, *arguments, leading, **options):
@@ -235,10 +207,7 @@ def test_the_exact_gp_is_fitted_once(monkeypatch, request, held):
     assert fits == [(60, 45 if held else None)]
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_progress_of_every_stage_is_complete(request, held):
-    if held:
-        request.getfixturevalue("many_held_out")
+def test_progress_of_every_stage_is_complete(held):
     stages, ended = [], []
 
     @contextlib.contextmanager
@@ -279,3 +248,69 @@ def test_predictions_are_better_than_label_frequencies(inducing):
     assert log_loss < 0.9 * by_frequency
     # The sigmoid of the mean utility ignores the variance, so it only approximates the probability.
     assert np.abs(expit(utility) - probability).max() < 0.2
+
+
+@pytest.fixture
+def fail_at(monkeypatch):
+    """Return a function that makes the given calls of the bound fail, counted from 0 over all runs."""
+
+    def at(*calls, name="loadings"):
+        count = itertools.count()
+        original = Bound.value_and_gradients
+
+        def failing(self, *arguments, **options):
+            if next(count) in calls:
+                raise NumericalError(f"the gradient of {name} is not finite")
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(Bound, "value_and_gradients", failing)
+
+    return at
+
+
+WITH_RATE = {"inducing": "free", "learning_rate": 0.1, "epochs": 3, "batch_size": 20}
+
+
+def test_training_restarts_with_a_lower_learning_rate_after_divergence(fail_at):
+    fail_at(5)
+    found = train(*prepared(PAIRED, **WITH_RATE))
+    assert [epoch["learning_rate"] for epoch in found.history] == [0.1 * RETRY_RATE] * 3
+    expected = train(*prepared(PAIRED, **WITH_RATE | {"learning_rate": 0.1 * RETRY_RATE}))
+    assert_same_parameters(found.parameters, expected.parameters)
+
+
+def test_second_divergence_raises_an_error_with_the_gradient_and_the_step(fail_at):
+    fail_at(5, 9)
+    with pytest.raises(NumericalError) as caught:
+        train(*prepared(PAIRED, **WITH_RATE))
+    assert str(caught.value) == (
+        "training diverged after 3 steps: the gradient of loadings is not finite (a first attempt with learning rate "
+        "0.1 diverged after 5 steps); try a lower learning_rate or another weighting"
+    )
+
+
+def test_divergence_before_the_first_step_is_not_retried(fail_at):
+    fail_at(0)
+    with pytest.raises(NumericalError, match="^training diverged before the first step: .* try another weighting"):
+        train(*prepared(PAIRED, **WITH_RATE))
+
+
+def test_resuming_after_a_restart_gives_the_same_result(tmp_path, fail_at, held):
+    problem = prepared(PAIRED, **WITH_RATE)
+    fail_at(3)
+    expected = train(*problem)
+    assert ("calibration" in expected.parameters) == held
+    # Resuming repeats no step, so the same call fails.
+    fail_at(3)
+    found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    assert interruptions > 6
+    assert_same_result(found, expected)
+
+
+def test_interruptions_do_not_allow_a_second_restart(tmp_path, fail_at):
+    problem = prepared(PAIRED, **WITH_RATE)
+    fail_at(3, 6)
+    with pytest.raises(NumericalError, match="a first attempt with learning rate 0.1 diverged after 3 steps"):
+        train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    # The last checkpoint before the divergence is kept.
+    assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2

@@ -207,13 +207,6 @@ def test_resuming_gives_the_same_result(tmp_path, case):
 
 
 @every_method
-def test_writing_checkpoints_does_not_change_the_result(tmp_path, case):
-    path = tmp_path / "checkpoint"
-    assert_same_result(train(case, checkpoints=EveryStep(path)), expected(case))
-    assert read_checkpoint(path).facts["step"]
-
-
-@every_method
 def test_a_signal_ends_training_after_its_step(tmp_path, monkeypatch, case):
     path, steps = tmp_path / "checkpoint", sum(steps_by_epoch(case))
 

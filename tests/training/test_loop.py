@@ -194,29 +194,15 @@ def test_a_checkpoint_contains_the_facts_of_the_caller(tmp_path):
     assert (facts["step"], facts["steps"]) == (4, EPOCHS * STEPS)
 
 
-@pytest.mark.parametrize("options", [{"epochs": EPOCHS + 1}, {"size": 3}], ids=str)
-def test_a_checkpoint_of_another_size_is_refused(tmp_path, options):
-    path = tmp_path / "checkpoint"
-    interrupt(path, 4)
+@pytest.mark.parametrize(
+    ("fact", "options"), [("steps", {}), ("random", {}), (None, {"epochs": EPOCHS + 1}), (None, {"size": 3})]
+)
+def test_a_checkpoint_of_another_training_or_without_a_fact_is_refused(tmp_path, fact, options):
+    interrupt(tmp_path / "checkpoint", 4)
+    checkpoints = resumed(tmp_path / "checkpoint")
+    checkpoints.resume_from.facts.pop(fact, None)
     with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
-        train(checkpoints=resumed(path), **options)
-
-
-@pytest.mark.parametrize("fact", ["steps", "random"])
-def test_a_checkpoint_without_a_fact_is_refused(tmp_path, fact):
-    path = tmp_path / "checkpoint"
-    interrupt(path, 4)
-    checkpoints = resumed(path)
-    del checkpoints.resume_from.facts[fact]
-    with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
-        train(checkpoints=checkpoints)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_non_finite_objective_ends_training(value):
-    expected = "^training diverged after 4 steps: the bound is not finite; try something else$"
-    with pytest.raises(TrainingDiverged, match=expected):
-        train(value=lambda number: value if number == 4 else -1.0)
+        train(checkpoints=checkpoints, **options)
 
 
 @pytest.mark.parametrize(
@@ -226,11 +212,7 @@ def test_a_non_finite_objective_ends_training(value):
 def test_the_error_of_a_step_is_reported_with_its_number(step, when):
     with pytest.raises(TrainingDiverged, match=f"^training diverged {when}$"):
         train(value=lambda number: NumericalError("no factor") if number == step else -1.0)
-
-
-def test_an_error_before_the_first_step_has_its_own_advice():
-    expected = "^training diverged before the first step: there is nothing to count; try another start$"
-    with pytest.raises(TrainingDiverged, match=expected):
+    with pytest.raises(TrainingDiverged, match="before the first step: there is nothing to count; try another start$"):
         train(size=0)
 
 
