@@ -214,13 +214,10 @@ def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits
 def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without, pooled, joins):
     assert module.POOL_TOLERANCE == 0.5
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    _, held = calibration_points(arguments[3], DATASET.labels)
+    trained, held = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(arguments)[2]
-
-    class Regression:
-        fit = staticmethod(lambda parameters: {"regression.part": 1})
-
-    choices = HeldOutChoices(problem_of(arguments), held, lambda: parameters, Regression)
+    monkeypatch.setattr(module, "fit_regression", lambda *arguments: ({}, {"regression.part": 1}))
+    choices = HeldOutChoices(problem_of(arguments), trained, held, lambda: parameters, True)
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}
     fitted = []
@@ -230,17 +227,17 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     choices.step(0, 0)
     # The calibration is that of the model that is chosen.
     assert fitted == [joins]
-    assert choices.pooled == joins
+    assert choices.arrays()["held_out.chosen"].tolist() == [joins, True]
     np.testing.assert_array_equal(choices.parameters(1)["calibration"], np.arange(1.0, 6.0))
 
 
 @pytest.mark.usefixtures("many_held_out")
 def test_the_choice_leaves_the_parameters_of_training():
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    _, held = calibration_points(arguments[3], DATASET.labels)
+    parts = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(arguments)[-2]
     before = {name: value.copy() for name, value in parameters.items()}
-    choices = HeldOutChoices(problem_of(arguments), held, lambda: parameters)
+    choices = HeldOutChoices(problem_of(arguments), *parts, lambda: parameters)
     choices.step(0, 0)
     assert choices.parameters(1)["calibration"].any()
     assert parameters.keys() == before.keys()

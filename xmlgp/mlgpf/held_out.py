@@ -8,6 +8,7 @@ from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.regression import fit_regression
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.training.hold_out import hold_out
 from xmlgp.training.inference import Inference
@@ -62,25 +63,23 @@ class HeldOutChoices(Inference):
     meanwhile, because a new point has no weights on features that are new to a label.
 
     Points whose labels are all new to the model are left out. They are not in a test set either if the labels of a data
-    set are those of its training points. If those that remain cannot judge, regression joins, and there is no
-    calibration. `before` returns the parameters of the model so far.
+    set are those of its training points. If those that remain cannot judge, or none are held out, regression joins, and
+    there is no calibration. `before` returns the parameters of the model so far; `regresses` says whether there may be
+    a regression at all.
     """
 
-    def __init__(self, problem, held, before, regression=None):
+    def __init__(self, problem, trained, held, before, regresses=False):
         features, labels = problem.features, problem.labels
-        trained = without_labels_of(labels, held)
-        known = sparse.column_sums(trained.indices, labels.shape[1]) > 0
+        self._seen = without_labels_of(labels, held)
+        known = sparse.column_sums(self._seen.indices, labels.shape[1]) > 0
         kept = held[(labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)]
-        self._problem, self._before, self._regression, self._trained = problem, before, regression, trained
+        self._problem, self._before, self._regresses, self._parts = problem, before, regresses, (trained, held)
         self._judges = _can_judge(labels, kept)
         self._features, self._labels = features[kept], labels[kept]
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
-
-    @property
-    def pooled(self):
-        """Whether regression joins."""
-        return bool(self._chosen[0])
+        #: The parameters of the regression on all points.
+        self._regression = None
 
     def place(self, epoch):
         """Return nothing."""
@@ -93,14 +92,19 @@ class HeldOutChoices(Inference):
     def step(self, epoch, done):
         """Choose; NumericalError if a probability is not finite."""
         parameters, pooled = self._before(), True
-        with hidden_label_weights(parameters, self._problem.features, self._trained):
-            part = self._regression.fit(parameters) if self._regression else {}
-            if self._judges:
+        part = self._fit(parameters) if self._regresses else {}
+        if self._judges:
+            with hidden_label_weights(parameters, self._problem.features, self._seen):
                 best = self._ranked(parameters)
                 with_regression = self._ranked(parameters | part) if part else best
                 pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
                 self._coefficients[:] = self._calibrate(with_regression if pooled else best)
-        self._chosen[:] = pooled, self._judges
+        self._chosen[:] = pooled and self._regresses, self._judges
+
+    def _fit(self, parameters):
+        """Fit the regression; return the parameters of one without the held-out points."""
+        self._regression, part = fit_regression(self._problem, parameters, *self._parts)
+        return part
 
     def _ranked(self, parameters):
         """Return the probabilities of the `RANKS` first labels of each point (`csr_array`)."""
@@ -127,5 +131,10 @@ class HeldOutChoices(Inference):
         return {"held_out.chosen": self._chosen, "held_out.calibration": self._coefficients}
 
     def parameters(self, epochs):
-        """Return the calibration, if there is one."""
-        return {"calibration": self._coefficients} if self._chosen[1] else {}
+        """Return the calibration, if there is one, and the regression, if it joins; a resumed run fits it here."""
+        found = {"calibration": self._coefficients} if self._chosen[1] else {}
+        if not self._chosen[0]:
+            return found
+        if self._regression is None:
+            self._fit(self._before())
+        return found | self._regression

@@ -54,7 +54,7 @@ class InducingMethod:
 
     def later_stages(self, problem, steps, trained, held):
         """Return the stages after the stochastic steps: the calibration, if points are held out."""
-        return [HeldOutChoices(problem, held, steps.parameters)] if len(held) else []
+        return [HeldOutChoices(problem, trained, held, steps.parameters)] if len(held) else []
 
     def initial(self, coordinates, labels, inducing, random):
         """Return initial parameters by name, given the points to train on and the initial A or Z.

@@ -1,4 +1,4 @@
-"""The last stage of training: exact GP regression on all points, whose predictions are pooled with the utilities."""
+"""Exact GP regression on all points, whose predictions are pooled with the utilities."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -7,9 +7,8 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import add_points, fit_exact_gp, scaled_features
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
-from xmlgp.training.inference import Inference
 
-__all__ = ["Regression", "learn_regression", "may_pool", "regression_parameters", "regression_points"]
+__all__ = ["fit_regression", "learn_regression", "may_pool", "regression_parameters", "regression_points"]
 
 #: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
 RANK = 300
@@ -24,61 +23,27 @@ def may_pool(settings, N, K):
     return 0 < N <= settings.regression_points and K <= MOST_LABELS
 
 
-class Regression(Inference):
-    """A stage of one step that fits the regression on all points, unless held-out points decided against it.
+def fit_regression(problem, parameters, trained, held):
+    """Return the parameters of the regression on all points, and of one on those that are not held out.
 
-    Features are scaled by the roots of the relevances that the latent functions have learned. If they are too large
-    for regression there is none, since the model is trained. `before` returns the parameters of the model so far.
+    Both have the same π and V. Features are scaled by the roots of the relevances that the latent functions have
+    learned. If they are too large there is no regression ({}), since the model is trained without it.
     """
-
-    def __init__(self, problem, trained, held, before):
-        self._problem, self._before = problem, before
-        self._trained, self._held = trained, held
-        #: The `HeldOutChoices`, if there are held-out points.
-        self.choices = None
-        #: The parameters of the regression on all points.
-        self._fitted = None
-
-    def fit(self, parameters):
-        """Fit the regression, and return the parameters of one without the held-out points, with the same π and V."""
-        order = np.concatenate([self._trained, self._held])
-        scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
-        features = scaled_features(self._problem.coordinates.weighted(order), scales)
-        labels, count = self._problem.labels[order], len(self._trained)
-        leading = count if len(self._held) else None
-        self._fitted = {}
-        try:
-            found = fit_exact_gp(features, labels, RANK, progress=self._problem.progress, leading=leading)
-        except NumericalError:
-            return {}
-        whole, part = found if leading else (found, found)
-        scales = {"regression.scales": scales}
-        self._fitted = scales | regression_parameters(features, labels, whole)
-        return scales | regression_parameters(features[:count], labels[:count], part)
-
-    def place(self, epoch):
-        """Return nothing."""
-        return {}
-
-    def cost(self, epoch, done):
-        """Return nothing: the regression shows its own progress."""
-        return 0
-
-    def step(self, epoch, done):
-        """Fit the regression, unless that is done."""
-        self.parameters(0)
-
-    def arrays(self):
-        """Return nothing: a resumed run fits the regression again."""
-        return {}
-
-    def parameters(self, epochs):
-        """Return the parameters of the regression, if it joins; a run that was resumed at its end fits it here."""
-        if self.choices and not self.choices.pooled:
-            return {}
-        if self._fitted is None:
-            self.fit(self._before())
-        return self._fitted
+    order = np.concatenate([trained, held])
+    scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+    features = scaled_features(problem.coordinates.weighted(order), scales)
+    labels, count = problem.labels[order], len(trained)
+    leading = count if len(held) else None
+    try:
+        found = fit_exact_gp(features, labels, RANK, progress=problem.progress, leading=leading)
+    except NumericalError:
+        return {}, {}
+    whole, part = found if leading else (found, found)
+    scales = {"regression.scales": scales}
+    return (
+        scales | regression_parameters(features, labels, whole),
+        scales | regression_parameters(features[:count], labels[:count], part),
+    )
 
 
 def regression_parameters(features, labels, fitted):

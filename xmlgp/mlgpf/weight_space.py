@@ -16,7 +16,7 @@ from xmlgp.label_weights.pattern import label_weight_count, used_by_default
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.initial import initial_bias, random_rows
-from xmlgp.mlgpf.regression import Regression, may_pool
+from xmlgp.mlgpf.regression import may_pool
 from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.sweep import Sweep, SweepData
 from xmlgp.model import MemoryPart
@@ -74,8 +74,8 @@ class WeightSpaceMethod:
     def later_stages(self, problem, steps, trained, held):
         """Return the stages after the stochastic steps for T, Φ and b.
 
-        These are sweeps over the labels; the choices on held-out points; a last, shorter sweep over all points, with
-        the shortlists of the one before; the regression. Without label weights there are no sweeps, and only the
+        These are sweeps over the labels; the choices on held-out points, and the regression; a last, shorter sweep over
+        all points, with the shortlists of the one before. Without label weights there are no sweeps, and only the
         regression is trained on held-out points.
         """
         settings, coordinates, labels = self.settings, problem.coordinates, problem.labels
@@ -91,25 +91,19 @@ class WeightSpaceMethod:
             row_bytes=coordinates.row_bytes,
         )
         # The last sweep adds points, and has the prior of the one before: a further update would widen it.
-        stages = [
+        sweeps = [
             sweep(i, rounds=ROUNDS, left_out=held, with_weights=i > 0, updates_prior=not last or i < first - 1)
             for i in range(first)
         ]
-        sweeps = list(stages)
 
         def before():
             return steps.parameters() | (sweeps[-1].parameters(0) if sweeps else {})
 
-        regression = Regression(problem, trained, held, before) if may_pool(settings, *labels.shape) else None
-        if len(held):
-            choices = HeldOutChoices(problem, held, before, regression)
-            stages.append(choices)
-            if regression:
-                regression.choices = choices
+        stages, regresses = list(sweeps), may_pool(settings, *labels.shape)
+        if len(held) or regresses:
+            stages.append(HeldOutChoices(problem, trained, held, before, regresses))
         if last:
             stages.append(sweep(first, rounds=LAST_ROUNDS, listed=held, updates_prior=True))
-        if regression:
-            stages.append(regression)
         return stages
 
     def bound(self, coordinates, prior_mean=None):
