@@ -33,7 +33,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.scores_file import Scores, read_scores
 from xmlgp.prediction.tuning import LONGEST, METRICS, best_rule
-from xmlgp.training.hold_out import hold_out
+from xmlgp.training.minibatches import hold_out
 
 
 def top(predictor, points):

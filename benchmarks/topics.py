@@ -23,7 +23,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.runtime.progress import silent
-from xmlgp.training.hold_out import hold_out
+from xmlgp.training.minibatches import hold_out
 
 #: Settings that differ from the defaults. To measure another choice, add a line.
 VARIANTS = {

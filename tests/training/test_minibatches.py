@@ -1,4 +1,4 @@
-"""Minibatches: their points and their sampled negatives."""
+"""Minibatches: their points and their sampled negatives; points that are held out."""
 
 import itertools
 import math
@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.problems import DETERMINISTIC, small_dataset
-from xmlgp.gp.bound import Bound
-from xmlgp.gp.likelihood import IndexedRows
-from xmlgp.mlgpf.inducing import InducingMethod
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.training.minibatches import SAMPLERS, SeededMinibatches, make_batch, sample_by_frequency, sample_negatives
+from xmlgp.training.minibatches import SeededMinibatches, hold_out, make_batch, sample_by_frequency, sample_negatives
 
 
 def rng(seed=0):
@@ -166,30 +161,24 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
     check(sampler(labels, 3, rng(), np.float32), labels, 3)
 
 
-@pytest.mark.parametrize("sampling", SAMPLERS)
-def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
-    dataset = small_dataset(N=20, K=9)
-    chosen = MLGPFSettings(inducing="free", start="random", factors=3, dtype="float64", negatives=2)
-    coordinates = Inputs(dataset.features, None, np.float64)
-    method = InducingMethod(chosen)
-    bound = Bound(method.latent, method.expectations)
-    inducing = initial_inducing(coordinates.rows(slice(None))[0], 5, "rows", 0)
-    parameters = method.initial(coordinates, dataset.labels, inducing, rng())
-    all_rows = np.arange(20)
-    sampler = SAMPLERS[sampling](dataset.labels)
+@pytest.mark.parametrize(
+    ("count", "share", "held"),
+    [(100, 0.1, 10), (7, 0.4, 3), (30, 0.001, 1), (2, 0.1, 1), (5, 1.0, 4), (100, 0.0, 0), (1, 0.5, 0), (0, 0.5, 0)],
+)
+def test_hold_out_splits_all_points_in_the_given_ratio(count, share, held):
+    training, validation = hold_out(count, share, rng())
+    assert len(validation) == held
+    for rows in (training, validation):
+        assert rows.dtype.kind == "i"
+        assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(count))
 
-    def estimate(negatives, random=None):
-        batch = make_batch(coordinates, dataset.labels, all_rows, random, negatives=negatives, sampler=sampler)
-        value, gradients = bound.value_and_gradients(parameters, batch)
-        whole = (g.toarray(9) if isinstance(g, IndexedRows) else g for _, g in sorted(gradients.items()))
-        return np.concatenate([[value], *map(np.ravel, whole)])
 
-    expected = estimate(None)
-    random = rng(5)
-    draws = np.array([estimate(2, random) for _ in range(200)])
-    error = draws.std(axis=0) / np.sqrt(len(draws))
-    assert error[0] > 0
-    deviation = (draws.mean(axis=0) - expected) / np.maximum(error, 1e-9)
-    # The deviations of hundreds of gradients, in standard errors: the median should be two thirds.
-    assert np.abs(deviation).max() < 5
-    assert np.median(np.abs(deviation[error > 1e-9])) < 1
+def test_the_random_numbers_decide_which_points_are_held_out():
+    first, again, other = (hold_out(100, 0.3, rng(seed))[1] for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+    random = rng()
+    hold_out(50, 0.0, random)
+    # No points, no random numbers.
+    assert random.random() == rng().random()

@@ -14,7 +14,7 @@ from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.training.hold_out import hold_out
+from xmlgp.training.minibatches import hold_out
 
 __all__ = ["BMLPLCell"]
 

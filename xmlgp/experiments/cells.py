@@ -28,7 +28,7 @@ from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
-from xmlgp.training.hold_out import hold_out
+from xmlgp.training.minibatches import hold_out
 
 __all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells", "training_seconds"]
 

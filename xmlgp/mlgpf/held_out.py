@@ -10,8 +10,8 @@ from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.regression import fit_regression
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
-from xmlgp.training.hold_out import hold_out
 from xmlgp.training.inference import Inference
+from xmlgp.training.minibatches import hold_out
 
 __all__ = ["HeldOutChoices", "calibration_points", "without_labels_of"]
 

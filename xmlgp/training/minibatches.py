@@ -1,4 +1,4 @@
-"""Minibatches: their points, and their sampled negatives."""
+"""The points and labels that a step sees: points held out, minibatches of the others, and sampled negatives."""
 
 import numpy as np
 
@@ -6,11 +6,31 @@ from xmlgp.gp.bound import Batch, LabelSample, log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
 
-__all__ = ["SAMPLERS", "LabelSampler", "SeededMinibatches", "make_batch", "sample_by_frequency", "sample_negatives"]
+__all__ = [
+    "SAMPLERS",
+    "LabelSampler",
+    "SeededMinibatches",
+    "hold_out",
+    "make_batch",
+    "sample_by_frequency",
+    "sample_negatives",
+]
 
 #: Share of the negatives that are sampled in proportion to label frequencies. The others are uniform, so that the
 #: weights of rare labels are at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
+
+
+def hold_out(count, share, random):
+    """Split N points at random into those to train on and those to validate on (row numbers in ascending order).
+
+    round(share·N) points are held out, but at least one and not all; with N < 2, or a share of 0, none.
+    """
+    held = min(max(1, round(share * count)), count - 1) if share > 0 else 0
+    chosen = np.zeros(count, bool)
+    if held > 0:
+        chosen[random.choice(count, held, replace=False)] = True
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
 class SeededMinibatches:
