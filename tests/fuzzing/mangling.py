@@ -1,4 +1,6 @@
-"""Damage that ignores the format: bytes are flipped, cut, repeated, moved and inserted."""
+"""Damage of any text: tokens are replaced; bytes are flipped, cut, repeated, moved and inserted."""
+
+import re
 
 from hypothesis import strategies as st
 
@@ -14,9 +16,12 @@ ODDITIES = [
 ]  # fmt: skip
 
 KINDS = [
-    "insert", "replace", "flip", "delete", "repeat", "truncate", "splice", "swap lines", "delete line", "repeat line",
-    "Windows line ends", "byte order mark",
+    "insert", "replace", "token", "token", "token", "flip", "delete", "repeat", "truncate", "splice", "swap lines",
+    "delete line", "repeat line", "Windows line ends", "byte order mark",
 ]  # fmt: skip
+
+#: What separates the tokens of all formats.
+SEPARATORS = re.compile(rb"([\s:,#]+)")
 
 #: Maximum number of bytes of the result.
 MAX_LENGTH = 40_000
@@ -27,7 +32,7 @@ def mangled(draw, originals, tokens=()):
     """Draw one of `originals` (bytes) with some damage; `tokens` are bytes with a meaning in the format."""
     content = draw(st.sampled_from(originals))
     pool = st.sampled_from([*tokens, *ODDITIES]) | st.binary(min_size=1, max_size=3)
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(st.sampled_from([1, 1, 2]))):
         content = _damaged(draw, content, pool)[:MAX_LENGTH]
     return content
 
@@ -43,6 +48,11 @@ def _damaged(draw, content, tokens):
             return content[:at] + draw(tokens) + content[at:]
         case "replace":
             return content[:start] + draw(tokens) + content[stop:]
+        case "token":
+            words = SEPARATORS.split(content)
+            # Separators are between words.
+            words[2 * draw(st.integers(0, len(words) // 2))] = draw(tokens)
+            return b"".join(words)
         case "flip":
             flipped = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in content[at : at + 1])
             return content[:at] + flipped + content[at + 1 :]

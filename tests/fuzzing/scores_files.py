@@ -3,14 +3,13 @@
 import itertools
 
 import numpy as np
-from hypothesis import strategies as st
 
 from tests.fuzzing.data_files import COUNTS, read_stream
 from tests.fuzzing.data_files import VALUES as DATA_VALUES
 from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import ends_well
 from tests.fuzzing.strict_readers import read_scores_text
-from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
+from tests.fuzzing.text_files import TextFiles, maybe_compressed
 from xmlgp.prediction.scores_file import read_scores
 
 __all__ = ["ScoresFiles", "scored_points"]
@@ -30,32 +29,6 @@ LABELS = [
 VALUES = [*DATA_VALUES, b"1.7976931348623157e308", b"1.7976931348623159e308", b"5e-324"]
 TOKENS = [*COUNTS, *LABELS, *VALUES, b" 0:1", b":0.5", b"0:1:2", b"1000000000 1000000000\n"]
 
-K = 5
-
-
-@st.composite
-def points(draw, columns):
-    """Draw a valid line in which some tokens may be replaced."""
-    number = st.sampled_from(VALUES[:8])
-    labels = [b"%d" % label for label in draw(st.lists(st.integers(0, K - 1), max_size=3, unique=True))]
-    pairs = [[label, *(draw(number) for _ in range(columns - 1))] for label in labels]
-    if pairs:
-        pair = pairs[draw(st.integers(0, len(pairs) - 1))]
-        match draw(st.sampled_from([None] * 8 + ["label", "number", "more", "fewer"])):
-            case "label":
-                pair[0] = draw(st.sampled_from(LABELS))
-            case "number":
-                pair[-1] = draw(st.sampled_from(VALUES))
-            case "more":
-                pair.append(draw(number))
-            case "fewer":
-                pair.pop()
-    return draw(BLANKS).join(b":".join(pair) for pair in pairs)
-
-
-#: Lines with scores, or with scores and standard deviations.
-ROWS = st.sampled_from([2, 3]).flatmap(lambda columns: composed(points(columns), lambda N: header([N, K], COUNTS)))
-
 
 def scored_points(scores):
     """Return the points of `Scores` in the form of `read_scores_text`, and check what its users rely on."""
@@ -70,7 +43,7 @@ class ScoresFiles(TextFiles):
     """Scores files."""
 
     name = "scores file"
-    samples = maybe_compressed("a.scores", mangled(WHOLE, TOKENS) | ROWS, WHOLE[:3])
+    samples = maybe_compressed("a.scores", mangled(WHOLE, TOKENS), WHOLE[:3])
 
     def __init__(self, folder):
         super().__init__(folder)

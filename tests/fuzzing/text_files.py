@@ -1,4 +1,4 @@
-"""What all kinds of text files share: lines with wrong tokens, compression, and comparison with a strict reader."""
+"""What all kinds of text files share: compression, and comparison with a strict reader."""
 
 import gzip
 import zlib
@@ -10,29 +10,7 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import attempted
 from tests.fuzzing.strict_readers import Malformed
 
-__all__ = ["BLANKS", "TextFiles", "composed", "header", "maybe_compressed"]
-
-#: What separates tokens; the last two are not allowed.
-BLANKS = st.sampled_from([b" "] * 6 + [b"  ", b"\t", b"\r", b"\x0b"])
-
-
-@st.composite
-def composed(draw, line, head=None):
-    """Draw a file of lines; `head` is a function from their number to a strategy for the first line."""
-    rows = draw(st.lists(line, max_size=6))
-    if head is not None:
-        rows.insert(0, draw(head(len(rows))))
-    end = draw(st.sampled_from([b"\n"] * 4 + [b"\r\n"]))
-    return end.join(rows) + draw(st.sampled_from([end] * 5 + [b""]))
-
-
-@st.composite
-def header(draw, numbers, wrong):
-    """Draw a first line of some numbers, one of which may be replaced."""
-    tokens = [b"%d" % number for number in numbers]
-    if draw(st.integers(0, 4)) == 4:
-        tokens[draw(st.integers(0, len(tokens) - 1))] = draw(st.sampled_from(wrong))
-    return draw(BLANKS).join(tokens)
+__all__ = ["TextFiles", "maybe_compressed"]
 
 
 def maybe_compressed(name, texts, whole):
