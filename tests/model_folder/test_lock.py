@@ -46,16 +46,6 @@ def test_lock_and_empty_new_folders_are_removed(tmp_path):
     assert content(tmp_path) == []
 
 
-def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
-    (tmp_path / "before").mkdir()
-    with lock_model_folder(tmp_path / "before"):
-        pass
-    assert content(tmp_path) == ["before"]
-    with lock_model_folder(tmp_path / "new" / "model"):
-        (tmp_path / "new" / "model" / "something").write_text("")
-    assert content(tmp_path / "new") == ["model", "model/something"]
-
-
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
     def read_only(*arguments):
         raise OSError(errno.EROFS, "Read-only file system")

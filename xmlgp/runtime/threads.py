@@ -124,7 +124,7 @@ def _submit(function, *args):
     """Submit work to the pool; return its future, or None if the interpreter is shutting down."""
     # The context carries the caller's warning filters and NumPy error state.
     try:
-        return _pool().submit(contextvars.copy_context().run, function, *args)
+        return _pool(core_count()).submit(contextvars.copy_context().run, function, *args)
     except RuntimeError:
         return None
 
@@ -140,17 +140,13 @@ def _all_cores():
 
 
 @functools.cache
-def _pool_of(count):
-    return ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="xmlgp")
-
-
-def _pool():
-    return _pool_of(core_count())
+def _pool(cores):
+    return ThreadPoolExecutor(max(1, cores - 1), thread_name_prefix="xmlgp")
 
 
 # A forked child has none of its parent's threads.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool_of.cache_clear)
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @contextlib.contextmanager
