@@ -6,7 +6,7 @@ AUC is computed from ranks, so time and memory grow with the listed scores and t
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import are_true, check_shapes
+from xmlgp.metrics.ranking import are_true, canonical, check_shapes
 
 __all__ = ["multilabel_roc_auc", "roc_auc"]
 
@@ -29,9 +29,7 @@ def multilabel_roc_auc(scores, labels):
     if np.isnan(scores.data).any():
         raise SettingsError("a score is NaN, so the scores cannot be ranked")
     N, K = scores.shape
-    scores, labels = scores.copy(), labels.copy()
-    scores.sum_duplicates()
-    labels.sum_duplicates()
+    scores, labels = canonical(scores), canonical(labels)
     points, label_numbers = np.repeat(np.arange(N), np.diff(scores.indptr)), scores.indices
     positive_points, positive_labels = labels.nonzero()
     true, ranks = are_true(scores, labels), np.unique(scores.data, return_inverse=True)[1]

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["are_true", "check_shapes", "evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
+__all__ = ["are_true", "canonical", "check_shapes", "evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
 
 
 class _Hits(NamedTuple):
@@ -83,7 +83,7 @@ def true_entries(predicted, labels):
     """
     # An elementwise product keeps exactly the common entries. Positions start at 1, as a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
-    return (_canonical(positions) * _canonical(labels).astype(positions.dtype)).data - 1
+    return (canonical(positions) * canonical(labels).astype(positions.dtype)).data - 1
 
 
 def are_true(predicted, labels):
@@ -95,7 +95,7 @@ def are_true(predicted, labels):
 
 def top_entries(scores, k):
     """Return the k highest scores of each point, or all if it has fewer (csr_array, N×K), best first; ties by label."""
-    scores = _canonical(scores)
+    scores = canonical(scores)
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
     lengths = np.diff(scores.indptr)
     points = np.repeat(np.arange(len(lengths)), lengths)
@@ -124,7 +124,7 @@ def _find_hits(scores, labels, k):
     return _Hits(points[hit], best.indices[hit], ranks_of(best)[hit])
 
 
-def _canonical(matrix):
+def canonical(matrix):
     """Return the matrix with the labels of each point sorted; SciPy's products of unsorted ones allocate K entries."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()

@@ -7,26 +7,22 @@ The style sheet forbids attributes of style; all geometry is in attributes of SV
 import math
 from html import escape
 
-__all__ = ["draw_bars", "draw_ranks", "draw_reliability"]
+__all__ = ["draw_frequencies", "draw_ranks", "draw_reliability"]
 
 #: Width of a chart in its own units; on a phone a unit is about a pixel.
 WIDTH = 400
 
 
-def draw_bars(name, title, description, rows):
-    """Return a chart of pairs of horizontal bars, from 0 to 100 %.
-
-    Ids within the chart start with `name`, which is unique in the page. Each row is a name, the value of the upper bar
-    and that of the lower one, from 0 to 1 or None.
-    """
+def draw_frequencies(groups, frequency_of):
+    """Return a chart of precision and recall of each group of labels (sequence of `Tally`), a pair of bars each."""
     left, right, top, height = 84, 48, 34, 36
-    bottom = top + height * len(rows)
+    bottom = top + height * len(groups)
     scale = WIDTH - left - right
     parts = [_legend(("square a", "precision"), ("square b", "recall")), *_vertical_grid(left, scale, top, bottom)]
-    for i, (label, *values) in enumerate(rows):
+    for i, group in enumerate(groups):
         y = top + height * i + 4
-        parts.append(_text(left - 8, y + 18, label, "end"))
-        for j, value in enumerate(values):
+        parts.append(_text(left - 8, y + 18, group.name, "end"))
+        for j, value in enumerate((group.precision, group.recall)):
             middle = y + 14 * j + 7
             if value is None:
                 parts.append(_text(left + 4, middle + 4, "–", "start", "small"))
@@ -36,10 +32,11 @@ def draw_bars(name, title, description, rows):
                 f'<rect class="{"ab"[j]}" x="{left}" y="{middle - 6}" width="{width:.1f}" height="12" rx="2"/>'
             )
             parts.append(_text(f"{left + width + 4:.1f}", middle + 4, f"{100 * value:.0f} %", "start", "small"))
-    return _svg(name, title, description, bottom + 24, parts)
+    title = f"Precision and recall by frequency of labels in {frequency_of}"
+    return _svg("frequency-chart", title, "Two bars for each group of labels", bottom + 24, parts)
 
 
-def draw_reliability(name, title, description, bins):
+def draw_reliability(bins):
     """Return a chart of the share of true labels against the probability (sequence of `Bin`), beside the diagonal."""
     left, top, size = 64, 34, 310
 
@@ -54,10 +51,12 @@ def draw_reliability(name, title, description, bins):
     parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
     parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))
     parts.append(_sideways(14, top + size / 2, "share that is true"))
-    return _svg(name, title, description, top + size + 46, parts)
+    title = "Share of true labels against their probability"
+    about = "A curve on the diagonal means that probabilities come true as often as they say"
+    return _svg("reliability-chart", title, about, top + size + 46, parts)
 
 
-def draw_ranks(name, title, description, ranks):
+def draw_ranks(ranks):
     """Return a chart of the mean probability and of the share of true labels of each rank (sequence of `Bin`)."""
     left, top, width, height = 52, 34, 330, 240
     highest = max([0.1, *(value for row in ranks for value in (row.probability, row.true))])
@@ -74,10 +73,13 @@ def draw_ranks(name, title, description, ranks):
         parts.append(f'<circle class="ring b" cx="{x}" cy="{probability}" r="6"/>')
         parts.append(_text(x, top + height + 18, row.bin, "middle", "small"))
     parts.append(_text(left + width / 2, top + height + 38, "place of the suggestion", "middle"))
-    return _svg(name, title, description, top + height + 46, parts)
+    title = "Mean probability and share of true labels by the place of the suggestion"
+    return _svg("rank-chart", title, "Two marks for each place", top + height + 46, parts)
 
 
-def _svg(name, title, description, height, parts):
+def _svg(name, title, about, height, parts):
+    """Return a chart; ids within it start with its name, which is unique in the page."""
+    description = f"{about}; the table after the chart has the same figures."
     return (
         f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH} {height}">'
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>'

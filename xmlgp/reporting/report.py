@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.prediction.predictor import MEMORY
-from xmlgp.reporting.charts import draw_bars, draw_ranks, draw_reliability
+from xmlgp.reporting.charts import draw_frequencies, draw_ranks, draw_reliability
 from xmlgp.reporting.content import make_content
 from xmlgp.reporting.evidence import LISTED, Evidence
 from xmlgp.runtime.progress import ignore, silent
@@ -81,37 +81,19 @@ def render(content):
     environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
     style, script = load("style.css"), load("sort.js")
     # Parts of the program, which are not escaped.
-    verbatim = {"style": style, "script": script, **_charts(content)}
+    verbatim = {
+        "style": style,
+        "script": script,
+        "frequency_chart": draw_frequencies(content.frequencies, content.frequency_of),
+        "reliability_chart": draw_reliability(content.bins),
+        "rank_chart": draw_ranks(content.ranks),
+    }
     return environment.get_template("template.html").render(
         c=content,
         style_hash=_hash(style),
         script_hash=_hash(script),
         **{name: jinja2.utils.markupsafe.Markup(text) for name, text in verbatim.items()},  # noqa: S704
     )
-
-
-def _charts(content):
-    return {
-        "frequency_chart": draw_bars(
-            "frequency-chart",
-            f"Precision and recall by frequency of labels in {content.frequency_of}",
-            "Two bars for each group of labels; the table after the chart has the same figures.",
-            [(group.name, group.precision, group.recall) for group in content.frequencies],
-        ),
-        "reliability_chart": draw_reliability(
-            "reliability-chart",
-            "Share of true labels against their probability",
-            "A curve on the diagonal means that probabilities come true as often as they say; the table after the "
-            "chart has the same figures.",
-            content.bins,
-        ),
-        "rank_chart": draw_ranks(
-            "rank-chart",
-            "Mean probability and share of true labels by the place of the suggestion",
-            "Two marks for each place; the table after the chart has the same figures.",
-            content.ranks,
-        ),
-    }
 
 
 def _hash(text):
