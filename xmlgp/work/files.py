@@ -23,14 +23,14 @@ LEAST = 1 << 14
 
 
 class _File(NamedTuple):
-    """An array in a file, which is removed when it has been read if it is `passing`.
-
-    A file of plain numbers is `mapped` with these arguments of `np.memmap`; any other has the NPY format.
-    """
+    """An array in a file, which is removed when it has been read if it is `passing`."""
 
     path: str
+    dtype: np.dtype
+    offset: int
+    shape: tuple
+    order: str
     passing: bool = False
-    mapped: dict | None = None
 
 
 class _Sparse(NamedTuple):
@@ -62,9 +62,7 @@ def unpack(value):
     """Return the value that was packed; its arrays are mapped from their files."""
     if isinstance(value, _File):
         # Compiled loops are compiled again for read-only arrays. What is written does not reach the file.
-        if value.mapped:
-            return np.asarray(np.memmap(value.path, mode="c", **value.mapped))
-        array = np.asarray(np.lib.format.open_memmap(value.path, mode="c"))
+        array = np.asarray(np.memmap(value.path, value.dtype, "c", value.offset, value.shape, value.order))
         if value.passing:
             array = np.array(array)
             os.unlink(value.path)
@@ -94,7 +92,7 @@ def _written(array, folder, passing):
     path = os.fspath(folder / f"{secrets.token_hex(8)}.npy")
     with open(path, "wb") as stream:
         write_array(stream, array)
-    return _File(path, passing)
+        return _File(path, array.dtype, stream.tell() - array.nbytes, array.shape, _order(array), passing)
 
 
 def _mapped_file(array):
@@ -108,7 +106,9 @@ def _mapped_file(array):
     if Path(os.path.realpath(cache_root())) not in file.parents:
         return None
     base.flush()
-    order = "C" if base.flags.c_contiguous else "F"
-    return _File(
-        os.fspath(file), mapped={"dtype": base.dtype, "shape": base.shape, "offset": base.offset, "order": order}
-    )
+    return _File(os.fspath(file), base.dtype, base.offset, base.shape, _order(base))
+
+
+def _order(array):
+    """Return the order in which an array is written: Fortran's only if it is in this order."""
+    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
