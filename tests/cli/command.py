@@ -1,15 +1,17 @@
 """Run subcommands, in the process of the test or in a new one, and the catalogue that they read."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from xmlgp.cli import main
 
-__all__ = ["CATALOGUE", "SMALL", "run", "said", "spawn"]
+__all__ = ["CATALOGUE", "SMALL", "changed_description", "run", "said", "spawn"]
 
 #: Sizes for the data of `tests.problems.small_dataset`.
 SMALL = ["-P", "3", "--epochs", "2", "--batch-size", "16"]
@@ -59,3 +61,11 @@ def spawn(*arguments, **options):
     command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
     environment = os.environ | options.pop("environment", {})
     return subprocess.run(command, env=environment, capture_output=True, check=False, **options)
+
+
+def changed_description(model, change):
+    """Change the description of a model by a function of it."""
+    file = Path(model, "model.json")
+    description = json.loads(file.read_text())
+    change(description)
+    file.write_text(json.dumps(description))

@@ -144,26 +144,19 @@ def test_an_interrupted_run_resumes_with_another_number_of_workers(processes, tm
     assert_same("model", ModelFolder("here").arrays("parameters."))
 
 
-@pytest.fixture(params=["another version", "no package"])
-def unfit(request, tmp_path, processes):
-    """Return a function that starts a worker without this version of xmlgp, and what is told of it."""
-    other, missing = '__version__ = "0.0.1"\n', 'raise ModuleNotFoundError("gone", name="xmlgp")\n'
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('__version__ = "0.0.1"\n', "has xmlgp 0.0.1"),
+        ('raise ModuleNotFoundError("gone", name="xmlgp")\n', "has no xmlgp (gone)"),
+    ],
+)
+def test_a_worker_without_this_version_is_named(processes, tmp_path, content, problem):
     (tmp_path / "other" / "xmlgp").mkdir(parents=True)
-    (tmp_path / "other" / "xmlgp" / "__init__.py").write_text(other if request.param == "another version" else missing)
-    numbers = []
-
-    def start():
-        numbers.append(processes.start_worker({"PYTHONPATH": str(tmp_path / "other")}))
-
-    yield start, "has xmlgp 0.0.1" if request.param == "another version" else "has no xmlgp (gone)"
-    for number in numbers:
-        processes.kill_worker(number)
-
-
-def test_a_worker_without_this_version_is_named(processes, unfit):
-    start, problem = unfit
-    start()
+    (tmp_path / "other" / "xmlgp" / "__init__.py").write_text(content)
+    number = processes.start_worker({"PYTHONPATH": str(tmp_path / "other")})
     line = last_line(run(*TRAIN, "--scheduler", processes.address))
+    processes.kill_worker(number)
     assert line.startswith("Error: worker tcp://127.0.0.1:")
     assert f" of the Dask cluster {problem}, but this is xmlgp " in line
 

@@ -66,10 +66,6 @@ def test_list_of_the_default_catalogue(run, monkeypatch):
 def test_catalogue_option(run, tmp_path):
     (tmp_path / "other.yaml").write_text(CATALOGUE.replace("small:", "other:"))
     assert "other " in run("--list", "--catalogue", "../other.yaml")[1]
-    assert run("--list", "--catalogue", "../none.yaml") == (
-        *(1, ""),
-        "Error: ../none.yaml: the catalogue cannot be read (No such file or directory)\n",
-    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +75,11 @@ def test_catalogue_option(run, tmp_path):
         (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; similar names: small\n"),
         (["small"], 1, "Error: small cannot be downloaded; use --mirror with a folder that contains small/train.txt, "),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),
-        (["small", "--mirror", "../mirror", "--into", "/proc/none"], 1, "Error: /proc/none"),
+        (
+            ["--list", "--catalogue", "../none.yaml"],
+            1,
+            "Error: ../none.yaml: the catalogue cannot be read (No such file ",
+        ),
     ],
 )
 def test_errors_are_one_sentence(run, arguments, status, message):

@@ -78,36 +78,27 @@ def test_unknown_commands_and_options_are_refused():
     [
         "train data model --checkpoint-every",
         "evaluate scores data --train train --propensity-a",
-        "evaluate scores data --train train --propensity-b",
         "reproduce table2 --epochs-scale",
     ],
 )
-def test_a_number_that_is_not_finite_is_wrong_usage(tmp_path, monkeypatch, command):
-    number = "nan"
-    monkeypatch.chdir(tmp_path)
-    assert said(run(*command.split(), number), status=2).startswith(
-        f"Invalid value for '{command.split()[-1]}': {number}"
-    )
+def test_a_number_that_is_not_finite_is_wrong_usage(command):
+    assert said(run(*command.split(), "nan"), 2).startswith(f"Invalid value for '{command.split()[-1]}': nan")
 
 
 @pytest.mark.parametrize(
     ("command", "name"),
     [
         (["fetch", "toy", "--into", ""], "--into"),
-        (["preprocess", "data", ""], "MODEL"),
         (["train", "data", ""], "MODEL"),
+        (["vectorize", "data", ""], "DATA"),
         (["predict", "model", "data", "-o", ""], "-o' / '--out"),
-        (["plot", "bound", "model", "-o", ""], "-o' / '--out"),
-        (["reproduce", "table2", "--results", ""], "--results"),
     ],
 )
-def test_an_empty_output_path_is_wrong_usage(tmp_path, monkeypatch, command, name):
-    monkeypatch.chdir(tmp_path)
+def test_an_empty_output_path_is_wrong_usage(command, name):
     assert said(run(*command), status=2) == f"Invalid value for '{name}': the path is empty."
-    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["os", "options", "__init__", "../data/fetch", "fetch.os", "FETCH", ""])
+@pytest.mark.parametrize("name", ["options", "__init__", "../data/fetch", "FETCH", ""])
 def test_only_subcommands_can_be_called(name):
     assert said(run(name), 2).startswith(f"No such command '{name}'.")
 
@@ -117,8 +108,6 @@ def test_only_subcommands_can_be_called(name):
     [
         (XmlgpError("a sentence"), "a sentence"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "a.txt: No such file or directory"),
-        (PermissionError(errno.EACCES, "Permission denied", "a.txt"), "a.txt: Permission denied"),
-        (OSError(errno.EROFS, "Read-only file system", "a.txt"), "a.txt: Read-only file system"),
         (OSError(errno.ENOSPC, "No space left on device", "a.txt"), "no space left on the disk of a.txt"),
         (OSError(errno.ENOSPC, "No space left on device"), "no space left on the disk of the output"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),

@@ -1,7 +1,6 @@
 """`xmlgp predict`: scores, kinds of input and output, and errors."""
 
 import gzip
-import json
 import os
 import re
 import subprocess
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import SMALL, changed_description, run, said
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.data.dataset import Dataset
@@ -260,13 +259,6 @@ def test_points_in_libsvm_format_have_the_features_of_the_model(workdir):
     scores, rows = read_scores("few.scores"), np.repeat(np.arange(9), 7)
     values = open_predictor(ModelFolder("model")).score(padded)[0]
     np.testing.assert_allclose(scores.scores, values[rows, scores.labels], rtol=1e-5)
-
-
-def changed_description(model, change):
-    file = Path(model, "model.json")
-    description = json.loads(file.read_text())
-    change(description)
-    file.write_text(json.dumps(description))
 
 
 def test_the_default_output_is_what_the_model_ranks_by():

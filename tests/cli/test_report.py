@@ -2,33 +2,20 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import run, said
 from tests.problems import small_dataset
 from tests.report.test_page import Parsed
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Return a folder with a model, its training data and test data."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "data").mkdir()
-    write_dataset(folder / "data/train.txt", small_dataset())
-    write_dataset(folder / "data/test.txt", small_dataset(seed=7).rows(slice(0, 30)))
-    run("train", "-q", "--no-cache", folder / "data", folder / "model", *SMALL)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def _folder(trained, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    for name in ("model", "data"):
-        (tmp_path / name).symlink_to(trained / name)
+def _test_data(model):
+    write_dataset("data/test.txt", small_dataset(seed=7).rows(slice(0, 30)))
 
 
 def parsed(file="report.html"):
@@ -66,15 +53,12 @@ def test_test_data_alone():
     assert "PSP@1" in " ".join(text for _, text in parsed().of("span"))
 
 
-def test_standard_input_and_output(tmp_path):
-    run("report", "-q", "model", "data/test.txt", "--title", "a <b>title</b>")
-    result = run(
-        "report", "-q", "model", "-", "-o", "-", "--title", "x", stdin=(tmp_path / "data/test.txt").read_bytes()
-    )
-    assert result.exit_code == 0
+def test_standard_input_and_output():
+    stdin = Path("data/test.txt").read_bytes()
+    result = run("report", "-q", "model", "-", "-o", "-", "--title", "a <b>title</b>", stdin=stdin)
     page = Parsed(result.stdout)
     assert facts_of(page)["Test data"] == "standard input"
-    assert parsed().of("title")[0][1] == "Report: a <b>title</b>"
+    assert page.of("title")[0][1] == "Report: a <b>title</b>"
 
 
 def test_names_of_labels(tmp_path):
@@ -85,13 +69,12 @@ def test_names_of_labels(tmp_path):
     assert parsed().of("i") == []
 
 
-def test_tuned_models_assign_by_what_was_tuned(trained, tmp_path):
-    run("train", "-q", "data", "tuned", *SMALL)
-    printed = run("tune", "-q", "tuned", "data/test.txt").stdout.split()
-    run("report", "-q", "tuned", "data")
+def test_tuned_models_assign_by_what_was_tuned():
+    printed = run("tune", "-q", "model", "data/test.txt").stdout.split()
+    run("report", "-q", "model", "data")
     (text,) = [text for _, text in parsed().of("p") if text.startswith("A label counts as given")]
     assert f"probability at least {printed[1]}" in text
-    run("predict", "-q", "tuned", "data", "-o", "labels")
+    run("predict", "-q", "model", "data", "-o", "labels")
     rows = run("evaluate", "-q", "labels", "data", "--assigned").stdout.splitlines()
     shown = dict(re.findall(r"(F1, .+?) ([\d.]+)\N{NO-BREAK SPACE}%", "\n".join(text for _, text in parsed().of("li"))))
     assert list(shown.values()) == [f"{100 * float(value):.2f}" for value in rows[-1].split()[1:]]
@@ -110,13 +93,7 @@ def test_wrong_data_leave_the_old_page(tmp_path, content, message):
     (tmp_path / "report.html").write_text("old")
     assert said(run("report", "-q", "model", "test.txt")) == message
     assert (tmp_path / "report.html").read_text() == "old"
-    assert {file.name for file in tmp_path.iterdir()} <= {"model", "data", "cache", "test.txt", "report.html"}
-
-
-def test_training_data_of_other_labels(tmp_path):
-    (tmp_path / "other.txt").write_text("1 1 6\n5 0:1\n")
-    message = "other.txt has 6 labels, but model has 7 labels"
-    assert said(run("report", "-q", "model", "data", "--train", "other.txt")) == message
+    assert not any(file.name.startswith(".") for file in tmp_path.iterdir())
 
 
 def test_without_jinja2(monkeypatch):
