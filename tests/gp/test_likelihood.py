@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from tests.grids import each_value
-from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
-from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood, utility_moments
+from xmlgp.gp.expectations import Quadrature
+from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)
@@ -49,8 +49,12 @@ def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, w
 @EITHER_VARIANCE
 def test_full_log_likelihood_agrees_with_a_double_loop(shared):
     moments, loadings, bias, positives = problem(shared)
-    result = full_log_likelihood(moments, loadings, bias, sp.csr_array(positives), EXACT)
+    labels = sp.csr_array(positives)
+    result = full_log_likelihood(moments, loadings, bias, labels, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
+    weights = np.array([1, 2.5, 1, 1.5, 4, 1])
+    result = full_log_likelihood(moments, loadings, bias, labels, EXACT, negative_weights=weights)
+    assert_agrees_with_double_loop(result, moments, loadings, bias, positives, np.where(positives, 1, weights))
 
 
 @EITHER_VARIANCE
@@ -62,33 +66,6 @@ def test_sampled_log_likelihood_agrees_with_a_weighted_double_loop(shared):
     weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
     result = dense_sampled(moments, loadings, bias, pairs, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
-
-
-@each_value(shared=[True, False], expectations=list(EXPECTATIONS), seed=list(range(5)))
-def test_complete_sample_equals_the_full_log_likelihood(shared, seed, expectations):
-    moments, loadings, bias, positives = problem(shared, seed)
-    results = [
-        full_log_likelihood(moments, loadings, bias, sp.csr_array(positives), make_expectations(expectations)),
-        dense_sampled(moments, loadings, bias, complete_pairs(positives), make_expectations(expectations)),
-    ]
-    (value, d_moments, gradients), (sampled_value, d_sampled, sampled_gradients) = results
-    assert sampled_value == pytest.approx(value, rel=1e-13)
-    for gradient, sampled in zip(
-        [*d_moments, *gradients.values()], [*d_sampled, *(sampled_gradients[name] for name in gradients)], strict=True
-    ):
-        np.testing.assert_allclose(sampled, gradient, rtol=1e-12, atol=1e-13)
-
-
-@EITHER_VARIANCE
-def test_utility_moments_agree_with_samples(shared):
-    moments, loadings, bias, _ = problem(shared)
-    random, draws = np.random.default_rng(1), 40_000
-    latent = moments.mean + np.sqrt(moments.variance) * random.normal(size=(draws, B, P))
-    utilities = latent @ loadings.T + bias
-    mean, variance = utility_moments(moments, loadings, bias)
-    # Five standard errors, √(v/n) of a mean and v √(2/n) of a variance.
-    assert (np.abs(utilities.mean(axis=0) - mean) <= 5 * np.sqrt(variance / draws)).all()
-    assert (np.abs(utilities.var(axis=0) - variance) <= 5 * variance * np.sqrt(2 / draws)).all()
 
 
 @EITHER_VARIANCE

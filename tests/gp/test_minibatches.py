@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.gp.reference import pairs_of, random_labels, random_parameters
+from tests.gp.test_bound import dense_gradients
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 
 N, K, P, M, D = 4, 5, 2, 3, 4
@@ -34,11 +34,6 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
         # Minibatches have different numbers of samples, so each minibatch is averaged first.
         minibatches.append(mean([dense_gradients(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
-
-
-def dense_gradients(value, gradients):
-    """Return the value and the gradients, with those of some rows as dense arrays."""
-    return value, {name: g.toarray(K) if isinstance(g, IndexedRows) else g for name, g in gradients.items()}
 
 
 def mean(estimates):

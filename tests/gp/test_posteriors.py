@@ -4,22 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal
 
-from tests.gp.reference import (
-    DETERMINISTIC,
-    KERNELS,
-    conditional,
-    covariances_of,
-    gaussian_kl,
-    inducing_posterior,
-    random_labels,
-    random_parameters,
-)
+from tests.gp.reference import DETERMINISTIC, conditional, gaussian_kl, inducing_posterior
 from tests.grids import each_value
-from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.posteriors import POSTERIORS
 
@@ -79,49 +67,6 @@ def test_moments_and_divergence_agree_with_dense_formulas(name):
     check()
 
 
-@EVERY_POSTERIOR
-def test_divergence_agrees_with_sampled_log_densities(name):
-    factors, count = 2, 20_000
-    parameters, K_Z, K_BZ, K_B = problem(name, 1, 4, factors, seed=3)
-    _, kl = forward(name, parameters, K_Z, K_BZ, K_B)
-    ratios = 0
-    for p in range(factors):
-        q = multivariate_normal(*inducing_posterior(name, parameters, K_Z, p), seed=p)
-        samples = q.rvs(count)
-        ratios += q.logpdf(samples) - multivariate_normal(np.zeros(4), K_Z).logpdf(samples)
-    assert abs(ratios.mean() - kl) <= 5 * ratios.std() / np.sqrt(count)
-
-
-@EVERY_POSTERIOR
-def test_points_at_the_inducing_inputs_have_the_moments_of_q(name):
-    parameters, K_Z, _, _ = problem(name, 1, 5, 2, seed=4)
-    moments, _ = forward(name, parameters, K_Z, K_Z.copy(), K_Z)
-    for p in range(2):
-        mean, covariance = inducing_posterior(name, parameters, K_Z, p)
-        np.testing.assert_allclose(moments.mean[:, p], mean, rtol=1e-6, atol=1e-7)
-        variance = np.broadcast_to(moments.variance, (5, 2))[:, p]
-        np.testing.assert_allclose(variance, np.diagonal(covariance), rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", ["shared-diagonal", "diagonal"])
-def test_large_diagonals_give_the_prior(name):
-    parameters, K_Z, K_BZ, K_B = problem(name, 4, 5, 2, seed=5)
-    parameters["posterior.mean"][:] = 0
-    parameters["posterior.log_diagonal"][:] = np.log(1e9)
-    moments, kl = forward(name, parameters, K_Z, K_BZ, K_B)
-    assert kl == pytest.approx(0, abs=1e-7)
-    variance = np.broadcast_to(moments.variance, (4, 2))
-    np.testing.assert_allclose(variance, np.diagonal(K_B)[:, None].repeat(2, axis=1), rtol=1e-7)
-
-
-def test_divergence_of_the_prior_is_zero():
-    parameters, K_Z, K_BZ, K_B = problem("cholesky", 4, 5, 2, seed=6)
-    parameters = {name: np.zeros_like(value) for name, value in parameters.items()}
-    moments, kl = forward("cholesky", parameters, K_Z, K_BZ, K_B)
-    assert kl == pytest.approx(0, abs=1e-5)
-    np.testing.assert_allclose(moments.variance, np.diagonal(K_B)[:, None].repeat(2, axis=1), rtol=1e-6)
-
-
 @pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
 def test_parameters_of_diagonal_give_the_same_posterior(source):
     @DETERMINISTIC
@@ -137,52 +82,6 @@ def test_parameters_of_diagonal_give_the_same_posterior(source):
         assert kl == pytest.approx(expected_kl, rel=1e-5, abs=1e-5)
 
     check()
-
-
-@each_value(source=["shared-diagonal", "diagonal"], terms=list(KERNELS))
-def test_bound_equals_that_of_the_equivalent_full_posterior(source, terms):
-    random = np.random.default_rng(7)
-    batch, inducing, dimension, labels = 6, 4, 8, 5
-    kernel, parameters = random_parameters(
-        random, terms, True, source, random.normal(size=(inducing, dimension)), factors=3, labels=labels
-    )
-    points = Points(random.normal(size=(batch, dimension)), random.random(batch))
-    minibatch = Batch(points, random_labels(random, batch, labels), None, scale=2.5)
-    expected, expected_gradients = Bound(Inducing(kernel, POSTERIORS[source])).value_and_gradients(
-        parameters, minibatch
-    )
-    covariances, _ = covariances_of(kernel, parameters, points)
-    full = parameters | POSTERIORS["cholesky"].parameters_of_diagonal(parameters, covariances.K_Z)
-    value, gradients = Bound(Inducing(kernel, POSTERIORS["cholesky"])).value_and_gradients(full, minibatch)
-    assert value == pytest.approx(expected, rel=1e-6)
-    # Only these gradients are comparable: the parametrisations of q(u) differ.
-    for name in ("loadings", "bias"):
-        np.testing.assert_allclose(gradients[name], expected_gradients[name], rtol=1e-5, atol=1e-5)
-
-
-@DETERMINISTIC
-@given(**SHAPES)
-def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, factors, seed):
-    shared, K_Z, K_BZ, K_B = problem("shared-diagonal", batch, inducing, factors, seed)
-    rows = shared | {"posterior.log_diagonal": np.tile(shared["posterior.log_diagonal"], (factors, 1))}
-    covariances = Covariances(K_BZ, K_Z, np.diagonal(K_B).copy())
-    random = np.random.default_rng(seed)
-    d_moments = Moments(random.normal(size=(batch, factors)), -random.random((batch, factors)))
-    moments, kl, tape = run("diagonal", rows, covariances)
-    shared_moments, shared_kl, shared_tape = run("shared-diagonal", shared, covariances)
-    tolerance = {"rtol": 1e-9, "atol": 1e-9}
-    np.testing.assert_allclose(shared_moments.mean, moments.mean, **tolerance)
-    np.testing.assert_allclose(np.tile(shared_moments.variance, factors), moments.variance, **tolerance)
-    np.testing.assert_allclose(shared_kl, kl, **tolerance)
-
-    d_shared = Moments(d_moments.mean, d_moments.variance.sum(axis=1, keepdims=True))
-    d_covariances, gradients = POSTERIORS["diagonal"].backward(tape, d_moments)
-    d_covariances_shared, gradients_shared = POSTERIORS["shared-diagonal"].backward(shared_tape, d_shared)
-    for gradient, gradient_shared in zip(d_covariances, d_covariances_shared, strict=True):
-        np.testing.assert_allclose(gradient_shared, gradient, **tolerance)
-    np.testing.assert_allclose(gradients_shared["posterior.mean"], gradients["posterior.mean"], **tolerance)
-    summed = gradients["posterior.log_diagonal"].sum(axis=0)
-    np.testing.assert_allclose(gradients_shared["posterior.log_diagonal"], summed, **tolerance)
 
 
 @each_value(name=list(POSTERIORS), dtype=[np.float32, np.float64])

@@ -138,23 +138,3 @@ def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():
             others = [rows for rows in itertools.combinations(range(N), size) if i in rows]
             used = np.mean([1 if present[list(rows), k].any() else 1 - (1 - draws[k]) ** count for rows in others])
             assert weights[k] == pytest.approx(1 / used, rel=1e-9)
-
-
-def test_sampled_labels_give_the_bound_over_all_labels_on_average():
-    parameters, features, labels = problem()
-    bound = Bound(WeightSpace(FeatureShares(features)), Quadrature(20))
-    expected, _ = bound.value_and_gradients(parameters, batch_of(features, labels, ALL))
-    sampler, random, size = LabelSampler(labels, 3), np.random.default_rng(0), 2
-    values = []
-    for _ in range(40):
-        for rows in itertools.combinations(range(N), size):
-            sample = sampler.sample(labels[list(rows)], random, np.float64)
-            values.append(bound.value_and_gradients(parameters, batch_of(features, labels, list(rows), sample))[0])
-    error = np.std(values) / np.sqrt(len(values))
-    assert abs(np.mean(values) - expected) < 4 * error
-    assert error < 0.03 * abs(expected)
-
-
-def test_as_many_sampled_labels_as_there_are_mean_all_labels():
-    _, _, labels = problem()
-    assert LabelSampler(labels, K).sample(labels, np.random.default_rng(0), np.float64) is None

@@ -119,18 +119,6 @@ def test_points_that_are_left_out_have_no_pairs(problem):
     np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), len(kept))
 
 
-def test_weighted_sums_over_pairs_are_unbiased(problem):
-    labels = problem[-1]
-    values, listed = np.random.default_rng(2).normal(size=(N, K)), random_shortlists(labels)
-    sums = []
-    for seed in range(2000):
-        starts, points, _, weight = pairs_of(labels, listed, 0, K, seed=seed)
-        owner = np.repeat(np.arange(K), np.diff(starts))
-        sums.append(np.bincount(owner, weight * values[points, owner], K))
-    error = np.std(sums, axis=0) / np.sqrt(len(sums))
-    assert (np.abs(np.mean(sums, axis=0) - values.sum(axis=0)) < 4.5 * error).all()
-
-
 def test_draws_depend_on_the_seed_and_the_block_alone(problem):
     labels = problem[-1]
     listed = random_shortlists(labels)

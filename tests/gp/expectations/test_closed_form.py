@@ -1,12 +1,20 @@
-"""The bound of Jaakkola and Jordan against its formulas with sixty digits, and against the exact expectation."""
+"""Expectations in closed form against their formulas with sixty digits, and against exact expectations."""
 
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
-from tests.gp.expectations.exact import many_digits
-from xmlgp.gp.expectations import JaakkolaJordan, Quadrature
+from tests.gp.expectations.exact import expectation, log_one_plus_exp, many_digits
+from xmlgp.gp.expectations import (
+    JaakkolaJordan,
+    Quadrature,
+    Taylor,
+    approximate_log_odds,
+    expected_sigmoid,
+    highest_probability,
+)
 
 PRECISION = pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 
@@ -57,3 +65,62 @@ def test_bound_is_never_below_quadrature(dtype):
     # Exponentials in quadrature have relative errors of 2e-9 and 1e-5 and are at least e^−80; sums are rounded.
     error = 1e-8 if dtype == np.float64 else 2e-5
     assert (bound >= value * (1 - error) - np.exp(-79)).all()
+
+
+def taylor_formulas(m, v):
+    sigmoid = 1 / (1 + (-m).exp())
+    curvature = sigmoid / (1 + m.exp())
+    value = (1 + m.exp()).ln() + v * curvature / 2
+    return value, sigmoid + v * curvature * (1 - 2 * sigmoid) / 2, curvature / 2
+
+
+@PRECISION
+def test_results_of_taylor_are_accurate_to_rounding(dtype, error):
+    random = np.random.default_rng(0)
+    mean = (random.normal(size=3000) * 10 ** random.uniform(-8, 1.2, 3000)).clip(-75, 75).astype(dtype)
+    variance = (random.exponential(size=3000) * 10 ** random.uniform(-10, 1, 3000)).astype(dtype)
+    mean[:50], variance[25:75] = 0, 0
+    expected = many_digits(taylor_formulas, mean, variance)
+    result = Taylor().expected_softplus(mean, variance), *Taylor().gradients(mean, variance)
+    # The derivative with respect to the mean is a difference of numbers up to one and the variance.
+    rounding = [0, error * (1 + variance), 0]
+    for values, correct, least in zip(result, expected, rounding, strict=True):
+        assert values.dtype == dtype
+        assert (np.abs(values - correct) <= np.maximum(error * np.abs(correct), least)).all()
+
+
+@pytest.mark.parametrize("mean", [-4.0, -1.0, 0.0, 0.7, 3.0])
+def test_error_is_of_second_order_in_the_variance(mean):
+    errors = [
+        Taylor().expected_softplus(np.array([mean]), np.array([variance]))[0]
+        - expectation(log_one_plus_exp, mean, variance)
+        for variance in (0.02, 0.01)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.05)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_approximate_log_odds_have_the_formula_of_mackay(dtype):
+    mean = np.linspace(-9, 9, 4001).astype(dtype).reshape(-1, 1)
+    variance = np.array([-1e-6, 0, 0.5, 40], dtype)
+    mean, variance = np.broadcast_arrays(mean, variance)
+    found = approximate_log_odds(mean, variance)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0)), rtol=1e-6)
+
+
+def test_approximate_log_odds_are_close_to_those_of_probabilities():
+    mean, variance = np.meshgrid(np.linspace(-2, 2, 41), np.linspace(0, 4, 9))
+    exact = logit(expected_sigmoid(mean, variance, 60))
+    assert np.abs(approximate_log_odds(mean, variance) - exact).max() < 0.1
+
+
+def test_probabilities_do_not_exceed_their_bound():
+    mean, variance = np.meshgrid(np.linspace(-30, 10, 161), np.concatenate([[0], np.geomspace(0.01, 50, 30)]))
+    found = expected_sigmoid(mean, variance, 100)
+    bound = highest_probability(approximate_log_odds(mean, variance))
+    assert (found <= bound).all()
+    # Around zero it is close.
+    near = np.abs(mean) < 1
+    assert (bound - found)[near & (mean <= 0)].max() < 0.03
+    np.testing.assert_array_equal(bound[mean > 0], 1)

@@ -4,25 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit, factorial2
+from scipy.special import expit
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp
 from tests.gp.reference import DETERMINISTIC
 from tests.grids import each_value
 from xmlgp.gp.expectations import Quadrature, expected_sigmoid
-from xmlgp.gp.expectations.quadrature import nodes_and_weights
 
 #: Largest standard deviation, nodes and error: the integrands are analytic only near the real axis.
 REGIMES = [(1.0, 10, 2e-6), (2.0, 40, 1e-7)]
-
-
-@pytest.mark.parametrize("count", [1, 5, 10, 20])
-def test_rule_is_exact_for_polynomials(count):
-    z, w = nodes_and_weights(count, np.float64)
-    for degree in range(2 * count):
-        moment = 0 if degree % 2 else factorial2(degree - 1) if degree else 1
-        scale = (w * np.abs(z) ** degree).sum()
-        assert (w * z**degree).sum() == pytest.approx(moment, rel=1e-11, abs=1e-11 * max(scale, 1))
 
 
 @pytest.mark.parametrize(("deviation", "nodes", "error"), REGIMES)
@@ -84,28 +74,15 @@ def test_extreme_inputs_give_results_within_their_bounds(dtype, variance):
     mean = np.concatenate([magnitudes, -magnitudes])
     variances = np.full_like(mean, variance)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        results = [
-            Quadrature().expected_softplus(mean, variances),
-            expected_sigmoid(mean, variances),
-            *Quadrature().gradients(mean, variances),
-        ]
-        fast = Quadrature().gradients(mean, variances, fast=True)
-    assert all(np.isfinite(result).all() for result in fast)
-    assert {result.dtype for result in results} == {np.dtype(dtype)}
-    assert all(np.isfinite(result).all() for result in results)
-
+        value, probability = Quadrature().expected_softplus(mean, variances), expected_sigmoid(mean, variances)
+        d_mean, d_variance = Quadrature().gradients(mean, variances)
     rounding = 2 * np.finfo(dtype).eps
-    value, probability, d_mean, d_variance = (result.astype(np.float64) for result in results)
     # max(f, 0) ≤ log(1 + e^f) ≤ max(f, 0) + log 2, and by Jensen the expectation is at least the value at m.
     least = np.maximum(mean, 0).astype(np.float64)
     most = least + np.log(2) + np.sqrt(variance)
-    assert (value >= least * (1 - 8 * rounding)).all()
-    assert (value <= most * (1 + 8 * rounding)).all()
-    for fraction in (probability, d_mean):
-        assert fraction.min() >= -rounding
-        assert fraction.max() <= 1 + rounding
-    assert d_variance.min() >= -rounding
-    assert d_variance.max() <= 0.125 + rounding
+    for values, low, high in (value, least, most), (probability, 0, 1), (d_mean, 0, 1), (d_variance, 0, 0.125):
+        assert (values >= low * (1 - 8 * rounding) - rounding).all()
+        assert (values <= high * (1 + 8 * rounding) + rounding).all()
     certain = np.abs(mean) > 9 * np.sqrt(variance) + 100
     np.testing.assert_allclose(value[certain], least[certain], rtol=8 * rounding, atol=rounding)
     np.testing.assert_allclose(probability[certain], mean[certain] > 0, atol=rounding)
