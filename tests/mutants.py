@@ -172,7 +172,7 @@ MUTANTS = [
         "xmlgp/bmlpl/predictor.py",
         "in (-2, 3)[:terms]",
         "in (2, 3)[:terms]",
-        ("tests/bmlpl/test_predictive.py", "tests/bmlpl/test_predictor.py"),
+        ("tests/bmlpl/test_predictor.py",),
     ),
     # Mathematics and training of GPC.
     Mutant(

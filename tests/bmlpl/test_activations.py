@@ -48,28 +48,6 @@ def test_omega_and_residuals_agree_with_their_formulas(dtype):
     assert (np.abs(residuals - (m - (m + r) * expit(psi))) <= 1e-6 * (m + r)).all()
 
 
-def test_quadratic_bound_is_below_the_likelihood_and_tight_at_the_log_odds():
-    counts, log_odds, shapes = random_arrays(60)
-    omega, residuals = polya_gamma_arrays(counts, log_odds, shapes)
-    kappa = (counts - shapes) / 2
-
-    def likelihood(psi):
-        return counts * psi - (counts + shapes) * np.logaddexp(0, psi)
-
-    def bound(psi):
-        quadratic = kappa * psi - omega * psi**2 / 2
-        return quadratic + likelihood(log_odds) - (kappa * log_odds - omega * log_odds**2 / 2)
-
-    size = np.maximum(counts + shapes, 1) * (1 + np.abs(log_odds))
-    for psi in (*np.linspace(-50, 50, 41), log_odds + 1e-3, -log_odds, 3 * log_odds):
-        assert (bound(psi) <= likelihood(psi) + 1e-9 * size * (1 + np.abs(psi))).all()
-    # At the tangent point the slopes are equal.
-    step = 1e-5
-    slope = (likelihood(log_odds + step) - likelihood(log_odds - step)) / (2 * step)
-    np.testing.assert_allclose(residuals, slope, atol=1e-5)
-    np.testing.assert_allclose(kappa - omega * log_odds, slope, atol=1e-5)
-
-
 @BOTH
 def test_activations_and_sums_agree_with_scipy(dtype):
     arrays = random_arrays(200, dtype=dtype)

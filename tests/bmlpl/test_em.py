@@ -99,46 +99,6 @@ def test_precisions_are_updated_periodically_from_means_and_samples_of_weights(m
     assert changed == [module.WARM_UP, module.WARM_UP + module.PRECISIONS_EVERY]
 
 
-def test_each_m_step_maximises_the_expected_log_posterior(constant_shapes):
-    """The expected log posterior is E Σ m log(v u) − Σ u plus the log priors; V and (U, W) are separate parts."""
-    traced = Traced((25, 6, 5, 3), seed=2, shapes=0.7, inference="em")
-    for iteration in range(3):
-        traced.step(iteration)
-    points, labels = (array.copy() for array in (traced.em._counts, traced.em._label_counts))
-    before = traced.em.weights.copy()
-    traced.step(3)
-    topics, u, weights = traced.topics, traced.activations, traced.em.weights
-
-    def of_topics(logits):
-        topics = np.exp(logits) / np.exp(logits).sum(axis=0)
-        return ((labels + 0.3) * np.log(topics)).sum()
-
-    def of_activations(log_u, weights):
-        psi = traced.features @ weights
-        value = (points + 0.7) * log_u - np.exp(log_u) - 0.7 * psi - np.exp(log_u - psi)
-        return value.sum() - (traced.em.precisions[:, None] * weights**2).sum() / 2
-
-    def of_weights(weights):
-        """Return the quadratic bound of the negative binomial likelihood, tight at the previous weights."""
-        psi, old = traced.features @ weights, traced.features @ before
-        omega = (points + 0.7) / (2 * old) * np.tanh(old / 2)
-        value = ((points - 0.7) / 2 * psi - omega * psi**2 / 2).sum()
-        return value - (traced.em.precisions[:, None] * weights**2).sum() / 2
-
-    for function, at in (
-        (of_topics, np.log(topics)),
-        (lambda log_u: of_activations(log_u, weights), np.log(u)),
-        (of_weights, weights),
-    ):
-        for place in np.ndindex(at.shape):
-            step = np.zeros(at.shape)
-            step[place] = 1e-4
-            assert abs(function(at + step) - function(at - step)) / 2e-4 < 1e-4
-            assert function(at + 100 * step) < function(at)
-            assert function(at - 100 * step) < function(at)
-    assert of_activations(np.log(u), weights) > of_activations(np.log(u), before)
-
-
 def test_many_cg_steps_equal_exact_steps(constant_shapes):
     size = (25, 6, 5, 3)
     exact = Traced(size, inference="em")

@@ -1,17 +1,24 @@
-"""Training on extreme problems, and the memory of training on many points and labels."""
+"""Training on extreme problems and on a part of the labels, and its memory with many points and labels."""
 
+import dataclasses
 import tracemalloc
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from tests.bmlpl.problems import UNWEIGHTED, unrelated
 from tests.grids import each_value
+from tests.problems import small_dataset
+from tests.training.interrupting import assert_same_result
+from xmlgp.bmlpl.counts import reveal_labels
+from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.preprocess.pipeline import weight_features
 
 INFERENCES = ["em", "em-cg", "online-em", "gibbs"]
 PASSES = 15
@@ -96,3 +103,18 @@ def test_peak_memory_is_below_n_times_k():
     finally:
         tracemalloc.stop()
     assert max(training_peak, prediction_peak) < N * K / 10
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_hidden_labels_are_treated_as_negatives(inference):
+    data, chosen = small_dataset(40, 25, 7), {"topics": 4, "iterations": 5, "batch_size": 16}
+    settings = BMLPLSettings(inference=inference, revealed=0.5, burn_in=1, thinning=2, **chosen)
+    coordinates = weight_features(data.features, settings).inputs(data.features, settings.dtype)
+    seen = reveal_labels(data.labels, 0.5, np.random.default_rng([0, 1]))
+    assert 0.3 * data.labels.nnz < seen.nnz < 0.7 * data.labels.nnz
+    before = data.labels.copy()
+    found = run_inference(coordinates, data.labels, settings)
+    assert (before != data.labels).nnz == 0
+    assert are_valid_parameters(found[0], 25, 7, 4)
+    assert {value.dtype for value in found[0].values()} == {np.dtype(np.float32)}
+    assert_same_result(found, run_inference(coordinates, seen, dataclasses.replace(settings, revealed=1.0)))

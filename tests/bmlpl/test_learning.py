@@ -171,26 +171,6 @@ def test_a_model_of_few_points_approaches_em_of_all():
     np.testing.assert_allclose(mean, probabilities(whole, new).mean(axis=0), rtol=0.15)
 
 
-def test_a_new_label_and_a_new_feature_are_learned():
-    features, labels = clustered(600)
-    kind = features[:, :4].argmax(axis=1)
-    chance = np.random.default_rng(1).random(600)
-    # The label comes with one kind of points, and the feature with half of the points of another kind.
-    labels = np.hstack([labels, ((kind == 2) & (chance < 0.7))[:, None]])
-    features = np.hstack([features, ((kind == 1) & (chance < 0.5))[:, None]])
-    labels[:, 1] = (kind == 1) & (chance < 0.5)
-    earlier = trained_on(features[:400, :4], labels[:400, :-1], topics=6)
-    parameters = learned(earlier, features[400:], labels[400:]).parameters
-    assert are_valid_parameters(parameters, 5, 13, 6)
-    scores = probabilities(parameters, features[:400])
-    assert roc_auc_score(labels[:400, -1], scores[:, -1]) > 0.9
-    before = probabilities(earlier.parameters, features[:400, :4])[:, 1]
-    areas = [roc_auc_score(labels[:400, 1], score) for score in (before, scores[:, 1])]
-    assert areas[1] > areas[0]
-    assert np.abs(parameters["weights"][-1]).max() > 0.1
-    np.testing.assert_array_equal(parameters["precisions"], np.full(5, earlier.settings.precision))
-
-
 def empty_rows(X, Y):
     X[:3] = 0
 

@@ -95,42 +95,25 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
 
 
 def test_minibatch_estimates_are_unbiased():
-    """The mean objective and the mean counts of the minibatches of a pass equal those of all points."""
-    features, labels = problem(60)
-    chosen = {"inference": "online-em", "topics": 3}
-    whole = start_inference(features, labels, batch_size=60, **chosen).step(0, 0)
-    inference = start_inference(features, labels, batch_size=20, **chosen)
-    start = {name: array.copy() for name, array in inference.arrays().items()}
-    values, counts = [], []
-    for done in range(inference.steps_per_epoch):
-        for name, array in inference.arrays().items():
-            array[...] = start[name]
-        values.append(inference.step(0, done))
-        share = (module.DELAY + done) ** -module.DECAY
-        counts.append((inference._label_counts - (1 - share) * start["counts.labels"]) / share)
-    assert np.mean(values) == pytest.approx(whole, rel=1e-9)
-    one = start_inference(features, labels, batch_size=60, **chosen)
-    one.step(0, 0)
-    share = module.DELAY**-module.DECAY
-    expected = (one._label_counts - (1 - share) * start["counts.labels"]) / share
-    np.testing.assert_allclose(np.mean(counts, axis=0), expected, rtol=1e-9)
-
-
-def test_minibatch_gradients_are_unbiased(monkeypatch):
+    """The mean objective, gradient and counts of the minibatches of a pass equal those of all points."""
     features, labels = unrelated(12)
-    means = []
+    found = []
     for batch_size in (12, 4):
         inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=batch_size)
         inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
-        gradients = []
-        monkeypatch.setattr(inference._adam, "step", lambda _, found, __, to=gradients: to.append(found["weights"]))
-        monkeypatch.setattr(inference, "_update_statistics", lambda *arguments: None)
-        for done in range(inference.steps_per_epoch):
-            inference.step(0, done)
-        assert len(gradients) == 12 // batch_size
-        means.append(np.mean(gradients, axis=0))
+        start = {name: array.copy() for name, array in inference.arrays().items()}
+        gradients, values, counts = [], [], []
+        inference._adam.step = lambda _, given, rate, to=gradients: to.append(given["weights"])
+        for done in range(12 // batch_size):
+            for name, array in inference.arrays().items():
+                array[...] = start[name]
+            values.append(inference.step(0, done))
+            share = (module.DELAY + done) ** -module.DECAY
+            counts.append((inference._label_counts - (1 - share) * start["counts.labels"]) / share)
+        found.append([np.mean(each, axis=0) for each in (values, gradients, counts)])
     # The prior is counted once, for any number of minibatches.
-    np.testing.assert_allclose(means[1], means[0], rtol=1e-9)
+    for whole, parts in zip(*found, strict=True):
+        np.testing.assert_allclose(parts, whole, rtol=1e-9)
 
 
 def test_shapes_do_not_oscillate_with_growing_amplitude():

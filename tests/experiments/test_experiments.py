@@ -114,18 +114,6 @@ def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     assert names(1, "table3") < names(1)
 
 
-@pytest.mark.parametrize(
-    ("name", "method", "model", "other", "kind"),
-    [("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"), ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc")],
-)
-def test_recipes_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
-    catalogue.recipes[method] = {"settings": {"model": model}}
-    catalogue.experiments[name]["settings"] = {}
-    sentence = f"experiment {name}: {method} is a recipe of {model}; kind {kind} is of {other}$"
-    with pytest.raises(CatalogueError, match=sentence):
-        load_experiment(catalogue, name, data, ["bibtex"])
-
-
 def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "b-table2", data, ["bibtex"], 0.05)

@@ -4,7 +4,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import StandardScaler
@@ -102,15 +101,6 @@ def test_scores_agree_with_monte_carlo(tmp_path, density, standardise):
         assert scores.dtype == std.dtype == np.float64
         assert_agrees(scores[:, 0], drawn)
         assert_agrees(std[:, 0] ** 2, (drawn - scores[:, 0]) ** 2)
-
-
-def test_scores_do_not_depend_on_other_points(tmp_path):
-    # Their density does not matter either: the training points determine whether features are centred.
-    predictor = open_predictor(model(tmp_path, 0.25))
-    few, many = points(0.05), points(0.9)
-    both, _ = predictor.score(sp.vstack([few, many], "csr"))
-    np.testing.assert_allclose(both[:8], predictor.score(few)[0], rtol=1e-9)
-    np.testing.assert_allclose(both[8:], predictor.score(many)[0], rtol=1e-9)
 
 
 def test_memory_is_bounded(tmp_path):
