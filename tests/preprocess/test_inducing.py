@@ -15,21 +15,14 @@ METHODS = pytest.mark.parametrize("method", ["kmeans", "rows"])
 FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features.toarray()], ids=["sparse", "dense"])
 
 
-@each_value(method=["kmeans", "rows"], form=[sp.csr_array, lambda features: features.toarray()])
-@pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (41, 40)])
-def test_inducing_inputs_have_the_given_count_up_to_the_number_of_points(method, form, count, given):
-    features = small_features(40)
-    inducing = initial_inducing(form(features), count, method, 0)
-    assert isinstance(inducing, np.ndarray)
-    assert inducing.shape == (given, 25)
-    assert inducing.dtype == np.float32
-    assert np.isfinite(inducing).all()
-
-
-@METHODS
-def test_sparse_and_dense_coordinates_give_the_same_inducing_inputs(method):
-    features = small_features(200, density=0.3)
-    sparse, dense = (initial_inducing(values, 9, method, 4) for values in (features, features.toarray()))
+@each_value(method=["kmeans", "rows"], given=[(1, 1), (8, 8), (41, 40)])
+def test_inducing_inputs_have_the_given_count_up_to_the_number_of_points_in_any_form(method, given):
+    features = small_features(40, density=0.3)
+    sparse, dense = (initial_inducing(values, given[0], method, 4) for values in (features, features.toarray()))
+    for inducing in sparse, dense:
+        assert isinstance(inducing, np.ndarray)
+        assert inducing.shape == (given[1], 25)
+        assert inducing.dtype == np.float32
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 

@@ -57,17 +57,13 @@ class Counting(Inference):
         return {"noted": 0.5}
 
 
-def train(progress=silent, after_epoch=None, checkpoints=None, facts=None, **options):
+def train(progress=silent, after_epoch=None, checkpoints=None, facts=None, kind=Counting, **options):
     """Train; return the parameters and the history."""
-    defaults = {
-        "epochs": EPOCHS,
-        "seed": 0,
-        "epochs_needed": math.inf,
-        "value": lambda number: number - 100.0,
-        "size": 2,
-    }
-    loop = Loop(Counting, *(defaults | options).values())
-    return loop.run(progress, after_epoch, checkpoints, facts)
+    return loop(kind, **options).run(progress, after_epoch, checkpoints, facts)
+
+
+def loop(kind=Counting, epochs=EPOCHS, seed=0, epochs_needed=math.inf, value=lambda number: number - 100.0, size=2):
+    return Loop(kind, epochs, seed, epochs_needed, value, size)
 
 
 def test_the_history_has_the_mean_objective_and_the_notes_of_each_epoch():
@@ -109,14 +105,6 @@ def test_the_progress_bar_is_complete_when_training_stops_early():
     assert [count for count, _ in progress.updates["train"]] == [1] * 2 * STEPS + [2 * STEPS]
 
 
-@pytest.mark.parametrize("steps", [1, 3, 7])
-def test_the_progress_bar_of_a_resumed_run_starts_at_its_step(tmp_path, steps):
-    path, progress = tmp_path / "checkpoint", Recorder()
-    interrupt(path, steps)
-    train(progress, checkpoints=resumed(path))
-    assert [count for count, _ in progress.updates["train"]] == [steps] + [1] * (EPOCHS * STEPS - steps)
-
-
 class Weighed(Counting):
     """Has one step in each epoch that takes long."""
 
@@ -126,21 +114,15 @@ class Weighed(Counting):
         return 0.5 if done else 10.0 * (epoch + 1)
 
 
-WEIGHED = EPOCHS, 0, math.inf, lambda number: -1.0, 2
-
-
 def test_the_progress_bar_weighs_steps_by_their_cost(tmp_path):
     progress, path = Recorder(), tmp_path / "checkpoint"
-    Loop(Weighed, *WEIGHED).run(progress)
+    train(progress, kind=Weighed)
     assert progress.starts["train"] == (100 + EPOCHS * (STEPS - 1) * 0.5, None)
     costs = [count for count, _ in progress.updates["train"]]
     assert costs[: 2 * STEPS] == [10, 0.5, 0.5, 20, 0.5, 0.5]
-    checkpoints = Interrupting(path, {}, 0)
-    checkpoints.steps = 4
-    with pytest.raises(Interrupted):
-        Loop(Weighed, *WEIGHED).run(checkpoints=checkpoints)
+    interrupt(path, 4, kind=Weighed)
     progress = Recorder()
-    Loop(Weighed, *WEIGHED).run(progress, checkpoints=resumed(path))
+    train(progress, checkpoints=resumed(path), kind=Weighed)
     assert [count for count, _ in progress.updates["train"]] == [31, *costs[4:]]
 
 
@@ -150,9 +132,9 @@ def test_the_progress_bar_weighs_steps_by_their_cost(tmp_path):
 def test_a_resumed_run_begins_the_epoch_of_its_checkpoint(tmp_path, steps, begun):
     path = tmp_path / "checkpoint"
     interrupt(path, steps)
-    loop = Loop(Counting, EPOCHS, 0, math.inf, lambda number: -1.0, 2)
-    loop.run(checkpoints=resumed(path))
-    assert loop.inference.begun == begun
+    resuming = loop()
+    resuming.run(checkpoints=resumed(path))
+    assert resuming.inference.begun == begun
 
 
 def interrupt(path, steps, **options):
