@@ -199,7 +199,8 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
 MODELS = [
     {},
     {"inducing": "features", "regression_points": 1000},
-    {"inducing": "subspace", "posterior": "cholesky", "kernel": "se+linear"},
+    # With as many dimensions as features, which are then added.
+    {"inducing": "subspace", "posterior": "cholesky", "kernel": "se+linear", "basis_size": D_KNOWN},
     {"inducing": "features", "label_sample": 2},
 ]
 EVERY_MODEL = pytest.mark.parametrize("chosen", MODELS, ids=str)
@@ -365,15 +366,6 @@ def test_regression_is_that_of_all_points_as_weighted_today(monkeypatch, inducin
         atol=2e-3,
     )
     np.testing.assert_allclose(parameters["regression.mean"], expected.mean, rtol=1e-6)
-
-
-def test_a_subspace_with_as_many_dimensions_as_features_stays_while_features_are_added():
-    earlier = model(inducing="subspace", basis_size=D_KNOWN)
-    assert earlier.preprocessed.basis.shape == (D_KNOWN, D_KNOWN)
-    found = after(earlier)
-    assert found.preprocessed.basis.shape == (D_KNOWN, D)
-    assert found.parameters["inducing"].shape == earlier.parameters["inducing"].shape
-    check_growth(earlier, found, BATCH)
 
 
 @pytest.mark.parametrize("name", ["statistics.labels", "regression.labels", "label_weights"])

@@ -127,14 +127,6 @@ def test_few_points(count, inducing):
         assert found.parameters["regression.weights"].shape == (count, min(count, 12))
 
 
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("inducing", ["free", "features"])
-def test_a_single_label(inducing):
-    dataset = dataclasses.replace(DATASET, labels=DATASET.labels[:, :1])
-    found = train(*prepared(dataset, inducing=inducing, epochs=2))
-    assert all(np.isfinite(value).all() for value in found.parameters.values())
-
-
 @pytest.mark.parametrize(
     ("points", "labels", "chosen", "regressed"),
     [
