@@ -107,10 +107,10 @@ def _errors_shown():
         raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
     except OSError as error:
         _abandon_stdout()
+        text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)
         if error.errno == errno.ENOSPC:
-            raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
-        where = f"{error.filename}: " if error.filename else ""
-        raise click.ClickException(f"{where}{error.strerror or error}") from error
+            text = f"no space left on the disk of {error.filename or 'the output'}"
+        raise click.ClickException(text) from error
 
 
 class _AtLine(click.ClickException):

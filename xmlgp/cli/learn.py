@@ -3,21 +3,12 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import (
-    INPUT,
-    advice,
-    cache_option,
-    check_standard_input,
-    checkpoint_option,
-    command_line,
-    corpus_options,
-    quiet_option,
-)
+from xmlgp.cli.options import INPUT, advice, check_standard_input, checkpoint_option, command_line, reading_options
 
 __all__ = ["learn"]
 
 
-@click.command(short_help="Go on with a trained model.")
+@click.command()
 @click.argument("model", type=click.Path(file_okay=False))
 @click.argument("data", required=False, type=INPUT)
 @click.option(
@@ -34,9 +25,7 @@ __all__ = ["learn"]
     "if another run of a minute or more would be discarded.",
 )
 @checkpoint_option
-@corpus_options
-@cache_option
-@quiet_option
+@reading_options
 def learn(model, data, add_labels, corpus, **options):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 

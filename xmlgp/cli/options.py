@@ -28,6 +28,7 @@ __all__ = [
     "command_line",
     "corpus_options",
     "quiet_option",
+    "reading_options",
     "work_of",
 ]
 
@@ -181,6 +182,11 @@ def corpus_options(command):
         return command(corpus=corpus, **options)
 
     return wrapped
+
+
+def reading_options(command):
+    """Add the options of a corpus, of the cache, and `--quiet`."""
+    return corpus_options(cache_option(quiet_option(command)))
 
 
 def command_line(name, paths, corpus=(), more=None):

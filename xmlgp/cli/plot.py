@@ -1,5 +1,7 @@
 """`xmlgp plot`: figures of the objective of training and of the calibration of probabilities."""
 
+import functools
+
 import click
 import numpy as np
 
@@ -29,7 +31,7 @@ def _out_option(default):
     )
 
 
-@click.group(short_help="Plot training and calibration.")
+@click.group()
 def plot():
     """Plot the training of models and the calibration of scores; needs Matplotlib (pip install 'xmlgp[plot]').
 
@@ -116,19 +118,15 @@ def reliability(scores, data, by, k, train, out, cache, progress, note):
             name, curve = _curve(path, top_entries(read.matrix, k or read.K), labels, by, counts)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        note(f"The curve of {path} is over {_coverage(read, k)}")
+        all_listed = k is None or k >= np.diff(read.indptr).max(initial=0)
+        covered = describe_coverage(read) if all_listed else f"the best {k} labels of each point"
+        note(f"The curve of {path} is over {covered}")
         curves[name] = curve
     if by == "probability":
         _write(plot_reliability, curves, out)
     else:
-        of_groups = "rank of the label for its point" if counts is None else "training points of the label"
-        _write(lambda content, file: plot_reliability_by_group(content, file, of_groups), curves, out)
-
-
-def _coverage(scores, k):
-    """Return which labels a curve is over, as the end of a sentence."""
-    longest = int(np.diff(scores.indptr).max(initial=0))
-    return describe_coverage(scores) if k is None or k >= longest else f"the best {k} labels of each point"
+        xlabel = "rank of the label for its point" if by == "rank" else "training points of the label"
+        _write(functools.partial(plot_reliability_by_group, xlabel=xlabel), curves, out)
 
 
 def _curve(path, probabilities, labels, by, counts):

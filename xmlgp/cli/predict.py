@@ -39,7 +39,7 @@ class _LabelCount(click.ParamType):
         return k
 
 
-@click.command(short_help="Score points with a trained model.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.argument("data", type=INPUT)
 @click.option(

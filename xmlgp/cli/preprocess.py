@@ -3,29 +3,18 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import (
-    INPUT,
-    OutputPath,
-    cache_option,
-    cluster_options,
-    command_line,
-    corpus_options,
-    quiet_option,
-    work_of,
-)
+from xmlgp.cli.options import INPUT, OutputPath, cluster_options, command_line, reading_options, work_of
 from xmlgp.cli.settings_options import settings_options
 
 __all__ = ["preprocess"]
 
 
-@click.command(short_help="Prepare a data set for training.")
+@click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=OutputPath(file_okay=False))
 @settings_options(preprocess_only=True)
-@corpus_options
 @cluster_options
-@cache_option
-@quiet_option
+@reading_options
 def preprocess(data, model, corpus, cluster, note, **options):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 

@@ -3,12 +3,12 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, corpus_options, quiet_option
+from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options
 
 __all__ = ["report"]
 
 
-@click.command(short_help="Write a page about a model.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.argument("data", type=INPUT)
 @click.option(
@@ -32,9 +32,7 @@ __all__ = ["report"]
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
-@corpus_options
-@cache_option
-@quiet_option
+@reading_options
 def report(model, data, out, train, label_names, **options):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 

@@ -13,7 +13,7 @@ from xmlgp.experiments.report import write_report
 __all__ = ["reproduce"]
 
 
-@click.command(short_help="Make a table or figure of the papers.")
+@click.command()
 @click.argument("names", nargs=-1)
 @click.option("--data", type=click.Path(path_type=Path), default="data", show_default=True, help="Folder of data sets.")
 @click.option(

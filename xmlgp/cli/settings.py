@@ -14,7 +14,7 @@ __all__ = ["settings"]
 WIDTH = 100
 
 
-@click.command(short_help="List the settings of models.")
+@click.command()
 @click.argument("model", required=False, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def settings(model, as_json):

@@ -19,7 +19,7 @@ __all__ = ["show"]
 BATCHES = 10
 
 
-@click.command(short_help="Describe a model folder.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole description, with the training history, as JSON."

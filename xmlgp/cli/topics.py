@@ -13,7 +13,7 @@ from xmlgp.runtime.untrusted_text import escape
 __all__ = ["topics"]
 
 
-@click.command(short_help="List the labels of each topic.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
 @click.option(

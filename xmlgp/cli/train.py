@@ -7,12 +7,10 @@ from xmlgp.cli.options import (
     INPUT,
     OutputPath,
     advice,
-    cache_option,
     checkpoint_option,
     cluster_options,
     command_line,
-    corpus_options,
-    quiet_option,
+    reading_options,
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
@@ -20,7 +18,7 @@ from xmlgp.cli.settings_options import settings_options
 __all__ = ["train"]
 
 
-@click.command(short_help="Train a model.")
+@click.command()
 @click.argument("data", type=INPUT)
 @click.argument("model", type=OutputPath(file_okay=False))
 @settings_options()
@@ -32,9 +30,7 @@ __all__ = ["train"]
 )
 @checkpoint_option
 @cluster_options
-@corpus_options
-@cache_option
-@quiet_option
+@reading_options
 def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.
 

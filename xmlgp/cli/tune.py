@@ -5,22 +5,20 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, cache_option, corpus_options, quiet_option
+from xmlgp.cli.options import INPUT, reading_options
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
 
 
-@click.command(short_help="Choose how many labels to assign.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.argument("data", type=INPUT)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
-@corpus_options
-@cache_option
-@quiet_option
+@reading_options
 def tune(model, data, metric, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 

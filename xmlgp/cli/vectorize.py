@@ -25,7 +25,7 @@ class _Lengths(click.ParamType):
         return lengths
 
 
-@click.command(short_help="Turn a corpus of text into a data set.")
+@click.command()
 @click.argument("path", metavar="CORPUS", type=INPUT)
 @click.argument("data", type=OutputPath(file_okay=False))
 @click.option(

@@ -21,7 +21,7 @@ def read_json_lines(lines, path, columns, labelled):
             continue
         try:
             found = JSON.decode(line)
-        except (ValueError, RecursionError, _Malformed) as error:
+        except (ValueError, RecursionError) as error:
             raise DataFormatError(path, number, f"this line is not JSON: {_reason(error)}") from None
         if not isinstance(found, dict):
             raise DataFormatError(path, number, f"this line is {excerpt(found)}, not a JSON object")
@@ -37,7 +37,7 @@ def read_json_lines(lines, path, columns, labelled):
         yield document
 
 
-class _Malformed(Exception):
+class _Malformed(ValueError):
     """An object is not a document; the text says why."""
 
 

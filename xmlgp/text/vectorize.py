@@ -104,38 +104,28 @@ class Vectorized:
         return "; ".join(parts)
 
 
-def vectorize(
-    reader,
-    vectorizer,
-    labels=(),
-    options=NO_OPTIONS,
-    *,
-    extend,
-    labelled=True,
-    min_count=1,
-    max_features=None,
-    progress=silent,
-):
+def vectorize(reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent, **limits):
     """Vectorize a corpus (`Vectorized`) from a `LineReader` at the first line to its end.
 
     The vectorizer has the known words, which may be none, and the usual columns; `labels` are the names of known
-    labels. With `extend`, other words and labels are appended to them, each kind in order: of the words at most the
-    `max_features` most frequent ones, which occur at least `min_count` times. Otherwise they are left out. Unless
+    labels. With `extend`, other words and labels are appended to them, each kind in order: within the limits, at most
+    the `max_features` most frequent words, which occur at least `min_count` times. Otherwise they are left out. Unless
     `labelled`, no labels are read.
 
     DataFormatError names the line of a malformed corpus; XmlgpError if there are no documents, words or labels to
     extend by.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
-    limits = min_count, max_features
-    found = _vectorized(documents, reader.path, vectorizer, labels, extend, *limits, progress)
-    if extend and not found.N:
-        raise XmlgpError(f"{reader.path}: there are no documents")
-    if extend and not found.labels:
-        raise XmlgpError(f"{reader.path}: no document has a label")
-    if extend and not found.vectorizer.words:
-        rarer = f" that occurs at least {min_count} times" if min_count > 1 else ""
-        raise XmlgpError(f"{reader.path}: no document has a word{rarer}")
+    found = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, **limits)
+    least = limits.get("min_count", 1)
+    word = f"a word that occurs at least {least} times" if least > 1 else "a word"
+    for some, reason in (
+        (found.N, "there are no documents"),
+        (found.labels, "no document has a label"),
+        (found.vectorizer.words, f"no document has {word}"),
+    ):
+        if extend and not some:
+            raise XmlgpError(f"{reader.path}: {reason}")
     return found
 
 
@@ -177,7 +167,7 @@ def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled
         yield read, block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
 
 
-def _vectorized(documents, path, vectorizer, labels, extend, min_count=1, max_features=None, progress=silent):
+def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, min_count=1, max_features=None):
     D, K = len(vectorizer.words), len(labels)
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
     known, occurrences = LabelNumbers(labels), np.zeros(D, np.int64)
