@@ -8,29 +8,25 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
-from tests.cli.command import run
+import xmlgp
 from tests.held_out import calibrated
 from tests.problems import small_dataset
 from tests.test_load import same_models, same_predictions
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.tuning import Tuned
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
 
-#: Settings for each way of learning on, by a name. Models that cannot learn on are left out.
+#: Settings for each way of learning on, by a name.
 KINDS = {
     "calibrated": (MLGPFClassifier, {"inducing": "free", "inducing_count": 6, "factors": 3, "epochs": 4}),
     "weight space": (MLGPFClassifier, {"factors": 3, "epochs": 2, "label_weights": True}),
     "topics": (BMLPLClassifier, {"topics": 3, "iterations": 5}),
 }
-KINDS = {name: (kind, settings) for name, (kind, settings) in KINDS.items() if kind.model.learn}
 
 any_kind = pytest.mark.parametrize("name", KINDS)
 
@@ -66,82 +62,48 @@ def without_seconds(value):
     return [without_seconds(part) for part in value] if isinstance(value, list) else value
 
 
-def same_folders(first, second):
-    """Check that two folders have the same model, bit for bit."""
-    first, second = ModelFolder(first), ModelFolder(second)
-    assert without_seconds(first.description) == without_seconds(second.description)
-    for name in second.description["arrays"]:
-        np.testing.assert_array_equal(first.array(name), second.array(name))
-
-
 @any_kind
-def test_it_gives_the_model_of_the_command(tmp_path, monkeypatch, models, name):
-    monkeypatch.chdir(tmp_path)
+def test_it_gives_the_model_of_the_function(tmp_path, models, name):
     model = models(name)
-    model.save("command")
-    for number, batch in enumerate([SAME, MORE]):
-        write_dataset("batch.txt", batch)
-        assert run("learn", "-q", "command", "batch.txt").exit_code == 0
-        assert model.partial_fit(batch.features, batch.labels) is model
-        assert len(model.learned_) == number + 1
-        model.save("python")
-        same_folders("python", "command")
-        same_predictions(model, load_estimator("command"), batch.features)
-    description = ModelFolder("python").description
-    assert description["data"]["N"] == 40 + 15 + 20
-    assert description["data"]["first"] == OLD.fingerprint
-    assert [batch["fingerprint"] for batch in description["learned"]] == [SAME.fingerprint, MORE.fingerprint]
-    for command in ("show", "learn"):
-        assert run(command, "python", *["batch.txt"] * (command == "learn")).exit_code == 0
-    assert run("predict", "-q", "python", "batch.txt", "-o", "labels.txt").exit_code == 0
-
-
-@any_kind
-def test_more_labels_and_features(models, name):
-    model = models(name)
-    history = model.history_
-    before = {key: value.copy() for key, value in model.parameters_.items()}
-    first = model.parameters_
-    model.partial_fit(MORE.features.toarray(), MORE.labels.toarray().astype(int))
+    model.save(tmp_path / "function")
+    for batch in (SAME, MORE):
+        xmlgp.learn(tmp_path / "function", batch)
+        assert model.partial_fit(batch.features.toarray(), batch.labels.toarray().astype(int)) is model
+    model.save(tmp_path / "python")
+    loaded, folder = load_estimator(tmp_path / "function"), ModelFolder(tmp_path / "python")
+    same_models(loaded, model)
+    same_predictions(loaded, model, MORE.features)
+    assert without_seconds(folder.description) == without_seconds(ModelFolder(tmp_path / "function").description)
+    assert (folder.description["data"]["N"], folder.description["data"]["first"]) == (40 + 15 + 20, OLD.fingerprint)
+    assert [[batch[key] for key in "NDK"] for batch in model.learned_] == [[15, 0, 0], [20, 4, 2]]
+    assert [batch["fingerprint"] for batch in model.learned_] == [SAME.fingerprint, MORE.fingerprint]
     assert model.n_features_in_ == 29
     assert [classes.tolist() for classes in model.classes_] == [[0, 1]] * 9
     assert model.predict_proba(MORE.features).shape == (20, 9)
-    (batch,) = model.learned_
-    assert {key: batch[key] for key in "NDK"} == {"N": 20, "D": 4, "K": 2}
-    assert batch["fingerprint"] == MORE.fingerprint
-    assert batch["history"]
-    assert model.history_ == history
-    # The arrays of before are not changed in place.
-    for key, value in before.items():
-        np.testing.assert_array_equal(first[key], value)
     with pytest.raises(SettingsError, match="the points have 25 features, but the model was trained on 29"):
         model.predict(OLD.features)
+    # Fitting starts anew.
+    assert model.fit(OLD.features, OLD.labels).learned_ == []
 
 
 @any_kind
-def test_what_was_learned_is_saved_and_loaded(tmp_path, models, name):
-    model = models(name).partial_fit(SAME.features, SAME.labels).tune(OLD.features, OLD.labels)
+def test_what_was_learned_is_saved_and_loaded_and_arrays_stay(tmp_path, models, name):
+    model = models(name)
+    first, before = model.parameters_, {key: value.copy() for key, value in model.parameters_.items()}
+    model.partial_fit(SAME.features, SAME.labels).tune(OLD.features, OLD.labels)
+    for key, value in before.items():
+        np.testing.assert_array_equal(first[key], value)
     tuned = model.tuned_
-    assert isinstance(tuned, Tuned)
     model.save(tmp_path)
-    loaded = load_estimator(tmp_path)
-    assert loaded.learned_ == model.learned_
-    same_models(loaded, model)
-    # A later save does not lose it, and a loaded model goes on as the other one does.
-    loaded.save(tmp_path)
-    assert ModelFolder(tmp_path).description["learned"] == model.learned_
+    # A loaded model goes on as the other one does, and leaves its folder.
+    loaded, learned = load_estimator(tmp_path), model.learned_
     for one in (loaded, model):
         one.partial_fit(MORE.features, MORE.labels)
-        assert one.tuned_ == tuned
-        assert one.model_.data["first"] == OLD.fingerprint
-    assert without_seconds(loaded.learned_) == without_seconds(model.learned_)
-    same_models(loaded, model)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.learned_ == model.learned_
-    # Fitting starts anew.
-    assert again.fit(OLD.features, OLD.labels).learned_ == []
-    again.save(tmp_path)
-    assert "learned" not in ModelFolder(tmp_path).description
+        assert (one.tuned_, one.learned_[:1]) == (tuned, learned)
+    assert ModelFolder(tmp_path).description["learned"] == learned
+    for key, value in model.parameters_.items():
+        np.testing.assert_array_equal(loaded.parameters_[key], value)
+    assert pickle.loads(pickle.dumps(model)).learned_ == model.learned_
 
 
 def test_without_fit_it_is_fit(models):
@@ -203,9 +165,6 @@ def test_what_it_cannot_learn_is_refused_and_changes_nothing(models):
     assert model.__dict__ == before
 
 
-@pytest.mark.parametrize("kind", [MLGPFClassifier, BMLPLClassifier, GPCClassifier])
-def test_only_models_that_learn_on_have_it(kind):
-    assert hasattr(kind(), "partial_fit") == (kind.model.learn is not None)
+def test_only_models_that_learn_on_have_it():
     assert hasattr(MLGPFClassifier(), "partial_fit")
     assert not hasattr(GPCClassifier(), "partial_fit")
-    assert hasattr(clone(MLGPFClassifier(factors=3)), "partial_fit")

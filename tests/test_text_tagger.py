@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from tests.cli.command import run
@@ -168,12 +168,12 @@ def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, ana
     assert tagger.classes_.tolist() == Path("data/labels.txt").read_text().split("\n")[:-1]
     # The fingerprint is that of all features and labels.
     assert tagger.classifier_.model_.data == dataset.facts
-    features = tagger._features(TEXTS)
-    assert features.dtype == dataset.features.dtype
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(features, part), getattr(dataset.features, part))
     # A matrix of counts is taken too.
     assert tagger.suggest(dataset.features) == tagger.suggest(TEXTS)
+    tagger.save("model")
+    loaded = TextTagger.load("model")
+    assert loaded.vectorizer == analysis
+    assert clone(loaded).fit(TEXTS, labels).vectorizer_.words == tagger.vectorizer_.words
 
 
 @pytest.mark.parametrize("name", ["topics", "calibrated"])
@@ -194,17 +194,8 @@ def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers
     # It can be tuned, saved and fitted again.
     loaded.tune(NEW, TRUTH).save("model")
     again = TextTagger.load("model")
-    assert again.tuned_ == loaded.tuned_
-    assert again.predict(NEW) == loaded.predict(NEW)
+    assert (again.tuned_, again.predict(NEW)) == (loaded.tuned_, loaded.predict(NEW))
     assert clone(again).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
-
-
-def test_a_folder_keeps_how_texts_are_divided(tmp_path):
-    tagger = TextTagger(SMALL, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
-    tagger.save(tmp_path)
-    loaded = TextTagger.load(tmp_path)
-    assert loaded.vectorizer == Analysis("word", 1, 2)
-    assert clone(loaded).fit(TEXTS, LABELS).vectorizer_.words == tagger.vectorizer_.words
 
 
 @pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array.toarray])
@@ -247,14 +238,10 @@ def test_model_selection():
     def first_hits(estimator, X, y):
         return hits([[(NAMES[k],)] for k in estimator.predict_proba(X).argmax(axis=1)], y)
 
-    search = GridSearchCV(TextTagger(clone(SMALL)), {"classifier__topics": [1, 4]}, scoring=first_hits, cv=3)
-    search.fit(TEXTS, LABELS)
-    assert search.best_params_ == {"classifier__topics": 4}
-    assert hits(search.best_estimator_.suggest(NEW), TRUTH) > 0.9
     pipeline = make_pipeline(TfidfVectorizer(), TextTagger(clone(SMALL)))
-    assert (cross_val_score(pipeline, TEXTS, LABELS, scoring=first_hits, cv=3) > 0.8).all()
-    searched = GridSearchCV(pipeline, {"texttagger__classifier__topics": [4]}, scoring=first_hits, cv=2)
-    assert searched.fit(TEXTS, LABELS).best_score_ > 0.8
+    search = GridSearchCV(pipeline, {"texttagger__classifier__topics": [1, 4]}, scoring=first_hits, cv=3)
+    assert search.fit(TEXTS, LABELS).best_params_ == {"texttagger__classifier__topics": 4}
+    assert search.best_score_ > 0.8
 
 
 def test_parameters_are_those_of_scikit_learn(tagger):
@@ -271,14 +258,6 @@ def test_parameters_are_those_of_scikit_learn(tagger):
             method(TEXTS)
     with pytest.raises(NotFittedError):
         fresh.tune(TEXTS, LABELS)
-
-
-def test_the_default_is_the_default_of_the_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, LABELS, strict=True)]
-    Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-    assert run("train", "-q", "corpus.jsonl", "model").exit_code == 0
-    assert TextTagger().fit(TEXTS, LABELS).suggest(NEW) == TextTagger.load("model").suggest(NEW)
 
 
 class Series:
@@ -339,17 +318,16 @@ def test_what_is_no_corpus_is_refused_in_one_sentence(X, y, message):
 
 def test_what_cannot_be_used_is_refused(tagger):
     for other in (LogisticRegression(), GPCClassifier(), "mlgpf"):
-        kind = type(other).__name__
-        with pytest.raises(
-            SettingsError, match=f"^classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}"
-        ):
+        message = f"^classifier must be an MLGPFClassifier or a BMLPLClassifier, not {type(other).__name__}"
+        with pytest.raises(SettingsError, match=message):
             TextTagger(other).fit(TEXTS, LABELS)
-    with pytest.raises(SettingsError, match="^X is a matrix of features, but the vectorizer divides texts into words$"):
-        TextTagger(SMALL, Analysis()).fit(np.ones((60, 3)), LABELS)
-    with pytest.raises(SettingsError, match="^analyzer must be one of word, char, char-wb$"):
-        TextTagger(SMALL, Analysis("letters")).fit(TEXTS, LABELS)
-    with pytest.raises(SettingsError, match="^a text has half of a surrogate pair, which is no character$"):
-        TextTagger(SMALL, Analysis("char")).fit(["\ud800"], [["a"]])
+    for analysis, X, message in [
+        (Analysis(), np.ones((60, 3)), "X is a matrix of features, but the vectorizer divides texts into words"),
+        (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb"),
+        (Analysis("char"), ["\ud800"] * 60, "a text has half of a surrogate pair, which is no character"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}$"):
+            TextTagger(SMALL, analysis).fit(X, LABELS)
     with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
         tagger.predict_proba(np.ones((1, 2)))
     for k in (0, -1, 2.0, True, "5"):
@@ -358,14 +336,9 @@ def test_what_cannot_be_used_is_refused(tagger):
     for threshold in (-0.1, 1.5, float("nan"), "0.5", True):
         with pytest.raises(SettingsError, match=f"^threshold must be a probability from 0 to 1, not {threshold!r}$"):
             tagger.suggest(NEW, threshold=threshold)
-    for y, metric, message in [
-        (TRUTH, "f1", "metric must be one of "),
-        (TRUTH[:9], "f1-micro", "there are 25 points, but labels of 9$"),
-        ([["unknown"]] * 25, "f1-micro", "no point has a true label"),
-        (["fish"] * 25, "f1-micro", "y must be a list of label names"),
-    ]:
+    for y, message in (TRUTH[:9], "there are 25 points, but labels of 9"), ([["unknown"]] * 25, "no point has a true"):
         with pytest.raises(SettingsError, match=f"^{message}"):
-            tagger.tune(NEW, y, metric)
+            tagger.tune(NEW, y)
     assert tagger.tuned_ is None
 
 
@@ -376,9 +349,14 @@ MORE_LABELS = [["9 zebras", "10 trees"], [], ["mosses", " apes ", ""], ["fish"]]
 LEARNING = MLGPFClassifier(factors=3, epochs=4)
 
 
+@pytest.fixture
+def _few_steps(monkeypatch):
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
+
+
+@pytest.mark.usefixtures("_few_steps")
 def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(vectorize, "DOCUMENTS", 3)
     tagger = TextTagger(LEARNING, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
     tagger.save("model")
     words = tagger.vectorizer_.words
@@ -388,26 +366,20 @@ def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
         assert run("learn", "-q", "model", "more.jsonl").exit_code == 0
         assert tagger.partial_fit(texts, labels) is tagger
         learned = TextTagger.load("model")
-        assert tagger.classes_.tolist() == learned.classes_.tolist()
         assert tagger.vectorizer_.words == learned.vectorizer_.words
         assert tagger.classifier_.model_.data == learned.classifier_.model_.data
         assert tagger.suggest(NEW) == learned.suggest(NEW)
-        assert tagger.predict_proba(MORE).shape == (4, len(tagger.classes_))
-    assert tagger.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses", "yews"]
+    assert tagger.classes_.tolist() == learned.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses", "yews"]
     assert tagger.vectorizer_.words[: len(words)] == words
     assert "yew" in tagger.vectorizer_.words
-    tagger.save("model")
-    loaded = TextTagger.load("model")
-    assert loaded.suggest(MORE) == tagger.suggest(MORE)
-    assert loaded.vectorizer_.analysis == Analysis("word", 1, 2)
-    assert len(loaded.classifier_.learned_) == 2
     # A model of a folder goes on, and so does one without new words or labels.
-    for one in (loaded, tagger):
+    for one in (learned, tagger):
         one.partial_fit(["salmon", "trout"], [["fish"], []])
-    assert loaded.suggest(MORE) == tagger.suggest(MORE)
-    assert loaded.vectorizer_.words == tagger.vectorizer_.words
+    assert learned.suggest(MORE) == tagger.suggest(MORE)
+    assert len(learned.classifier_.learned_) == 3
 
 
+@pytest.mark.usefixtures("_few_steps")
 def test_more_documents_for_a_vectorizer_that_stays():
     inside = TextTagger(LEARNING, TfidfVectorizer(min_df=2)).fit(TEXTS, LABELS)
     words = dict(inside.vectorizer_.vocabulary_)
