@@ -13,7 +13,6 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
 from xmlgp.runtime.interrupts import Interrupted
@@ -102,30 +101,24 @@ def test_no_run_is_interrupted_without_a_checkpoint(tmp_path):
     assert InterruptedRun.read(tmp_path) is None
 
 
-def test_a_run_that_was_interrupted_in_training(interrupted):
+def test_a_run_says_how_far_it_came(interrupted, tmp_path):
     run = InterruptedRun.read(interrupted())
-    assert run.settings == SETTINGS
-    assert run.data == small_dataset().facts
+    assert (run.settings, run.data) == (SETTINGS, small_dataset().facts)
     assert set(run.preprocess) == {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
     assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps")
     assert run.seconds > 0
     assert run.cores == core_count()
     assert run.difference(run.data, SETTINGS) is None
-
-
-def test_a_run_that_was_interrupted_before_training(interrupted):
     run = InterruptedRun.read(interrupted(steps=0))
-    assert run.settings == SETTINGS
     assert (run.step, run.steps, run.seconds, run.where) == (0, 0, 0, "after preprocessing")
-    assert len(run.preprocess) == 3
+    assert (run.settings, len(run.preprocess)) == (SETTINGS, 3)
 
 
-def test_a_run_that_was_interrupted_in_preprocessing(tmp_path):
+def test_a_run_that_was_interrupted_in_preprocessing_is_resumed(tmp_path):
     CheckpointWriter(tmp_path / CHECKPOINT, describe_run(small_dataset().facts, SETTINGS, {}), 1).save()
     run = InterruptedRun.read(tmp_path)
     assert (run.preprocess, run.where) == ({}, "in preprocessing")
-    xmlgp.train(small_dataset(), tmp_path, settings=SETTINGS)
-    assert ModelFolder(tmp_path).stage == "trained"
+    assert xmlgp.train(small_dataset(), tmp_path, settings=SETTINGS).folder.stage == "trained"
     assert not (tmp_path / CHECKPOINT).exists()
 
 
@@ -156,38 +149,41 @@ def test_a_run_of_a_minute_is_not_discarded_unasked(interrupted, seconds, kept):
 @pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
 def test_a_run_of_another_model_is_resumed(tmp_path, monkeypatch, inference):
     settings, dataset = GPCSettings(inference=inference, inducing_count=5, iterations=3), small_dataset(K=1)
-    expected = xmlgp.train(dataset, tmp_path / "expected", settings=settings).folder
     with monkeypatch.context() as patch:
         interrupt_after(1, patch)
         with pytest.raises(Interrupted):
-            xmlgp.train(dataset, tmp_path / "model", settings=settings)
+            xmlgp.train(dataset, tmp_path, settings=settings)
     plans = []
-    folder = xmlgp.train(dataset, tmp_path / "model", settings=settings, note=plans.append).folder
-    assert plans[0].startswith(f"{tmp_path / 'model'}: resuming after 1 of ")
-    for name, value in expected.arrays("parameters.").items():
-        np.testing.assert_array_equal(folder.arrays("parameters.")[name], value)
+    model = xmlgp.train(dataset, tmp_path, settings=settings, note=plans.append)
+    assert plans[0].startswith(f"{tmp_path}: resuming after 1 of ")
+    for name, value in xmlgp.train(dataset, settings=settings).parameters.items():
+        np.testing.assert_array_equal(model.parameters[name], value)
 
 
-@pytest.mark.parametrize("key", ["data", "preprocess", "cores", "model", "settings"])
-def test_a_checkpoint_without_a_fact_is_damaged(interrupted, key):
-    path = interrupted(lambda content: content["about"].pop(key))
-    assert refused(path).startswith(f"{path / CHECKPOINT}: the checkpoint is damaged")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *[
+            (lambda about, key=key: about.pop(key), "the checkpoint is damaged")
+            for key in ("data", "cores", "settings")
+        ],
+        (
+            lambda about: about.update(format_version=99, written_by="xmlgp 99.1"),
+            "written in format 99 by 'xmlgp 99.1'; this is xmlgp",
+        ),
+        (lambda about: about["settings"].update(factors=-1), "factors is -1, but must be an integer"),
+    ],
+    ids=["no data", "no cores", "no settings", "another version", "a wrong setting"],
+)
+def test_a_checkpoint_that_cannot_be_read_is_refused_with_the_reason(interrupted, change, message):
+    path = interrupted(lambda content: change(content["about"]))
+    assert refused(path).startswith(f"{path / CHECKPOINT}: {message}")
 
 
 def test_a_checkpoint_that_is_no_archive_is_damaged(interrupted):
     path = interrupted()
     (path / CHECKPOINT).write_bytes(b"PK\x03\x04 and no more")
     assert "the checkpoint is damaged" in refused(path)
-
-
-def test_a_checkpoint_of_another_version_is_refused_with_its_writer(interrupted):
-    path = interrupted(lambda content: content["about"].update(format_version=99, written_by="xmlgp 99.1"))
-    assert "written in format 99 by 'xmlgp 99.1'; this is xmlgp" in refused(path)
-
-
-def test_a_setting_that_is_not_allowed_is_named(interrupted):
-    path = interrupted(lambda content: content["about"]["settings"].update(factors=-1))
-    assert "factors is -1, but must be an integer" in refused(path)
 
 
 @pytest.mark.parametrize("steps", [0, 2])
@@ -204,12 +200,11 @@ def test_damaged_arrays_of_preprocessing_are_refused(interrupted, damage, steps)
     assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
 
 
-def test_a_run_is_resumed_even_without_further_checkpoints(interrupted, tmp_path):
-    expected = xmlgp.train(small_dataset(), tmp_path / "expected", settings=SETTINGS).folder
+def test_a_run_is_resumed_even_without_further_checkpoints(interrupted):
     path = interrupted()
-    folder = xmlgp.train(small_dataset(), path, settings=SETTINGS, checkpoint_seconds=0).folder
-    for name, value in expected.arrays("parameters.").items():
-        np.testing.assert_array_equal(folder.array(f"parameters.{name}"), value)
+    model = xmlgp.train(small_dataset(), path, settings=SETTINGS, checkpoint_seconds=0)
+    for name, value in xmlgp.train(small_dataset(), settings=SETTINGS).parameters.items():
+        np.testing.assert_array_equal(model.parameters[name], value)
     assert not (path / CHECKPOINT).exists()
 
 
