@@ -11,18 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.record import BMLPL
-from xmlgp.bmlpl.record import train as train_bmlpl
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
-from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import train as train_mlgpf
+from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import OUTPUTS
-from xmlgp.preprocess.pipeline import find_inducing_inputs, weight_features
 from xmlgp.runtime.progress import silent
 
 N, D, K = 40, 12, 5
@@ -124,11 +118,26 @@ def cases():
 CASES = cases()
 
 
-def trained(data, **chosen):
-    settings = MLGPFSettings(epochs=2, **chosen)
-    preprocessed = find_inducing_inputs(data.features, settings)
-    found = train_mlgpf(data.features, data.labels, preprocessed, settings)
-    return MLGPFPredictor(settings, preprocessed, found.parameters, data.D), found
+def trained(data, settings):
+    """Return the predictor and the `Trained`; everything of it is finite."""
+    kind = MODELS[settings.model]
+    preprocessed = kind.preprocess(data.features, settings, silent)
+    found = kind.train(data.features, data.labels, preprocessed, settings, silent, None)
+    assert all(np.isfinite(value).all() for value in found.parameters.values())
+    assert all(np.isfinite(epoch[kind.objective]) for epoch in found.history)
+    return kind.predictor(settings, preprocessed, found.parameters, data.D)
+
+
+def check_data(name, settings, errors=(1e-3, 1e-3)):
+    """Check that a model trains on data and predicts them and new points, with such errors, or refuses them."""
+    data, unweighted = DATA[name], settings.weighting == "none"
+    if refusal := refusal_of(name, unweighted):
+        with pytest.raises(SettingsError, match=refusal):
+            trained(data, settings)
+        return
+    predictor = trained(data, settings)
+    for points, error in zip((data.features, new_points(data.D, not unweighted)), errors, strict=True):
+        check_predictions(predictor, points, data.K, error)
 
 
 def new_points(count, weighted):
@@ -142,7 +151,7 @@ def new_points(count, weighted):
     return sp.csr_array(points)
 
 
-def check_predictions(predictor, points, label_count, error=1e-3):
+def check_predictions(predictor, points, label_count, error):
     for output in OUTPUTS:
         scores, deviations = predictor.score(points, output, with_std=True)
         assert scores.shape == deviations.shape == (points.shape[0], label_count)
@@ -170,18 +179,10 @@ CASES += [{"data": name, "label_weights": i % 2 == 0} | WEIGHT_SPACE for i, name
 def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     chosen = dict(case)
     name = chosen.pop("data")
-    data, unweighted = DATA[name], chosen.get("weighting") == "none"
-    if refusal := refusal_of(name, unweighted):
-        with pytest.raises(SettingsError, match=refusal):
-            trained(data, **chosen)
-        return
-    predictor, found = trained(data, **chosen)
-    assert all(np.isfinite(value).all() for value in found.parameters.values())
-    assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
-    check_predictions(predictor, data.features, data.K)
     # Without weighting, one new point is a thousand times as far away as the training points. Its utilities are small
     # differences of large numbers.
-    check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
+    far = 0.03 if chosen.get("weighting") == "none" else 1e-3
+    check_data(name, MLGPFSettings(epochs=2, **chosen), (1e-3, far))
 
 
 def refusal_of(name, unweighted):
@@ -215,34 +216,19 @@ def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     chosen = dict(TOPICS[case])
     if inference == "online-em":
         chosen.pop("learn_precision", None)
-    data, settings = DATA[name], BMLPLSettings(inference=inference, iterations=6, thinning=1, **chosen)
-    if refusal := refusal_of(name, settings.weighting == "none"):
-        with pytest.raises(SettingsError, match=refusal):
-            weight_features(data.features, settings)
-        return
-    preprocessed = weight_features(data.features, settings)
-    parameters, history = train_bmlpl(data.features, data.labels, preprocessed, settings)
-    assert all(np.isfinite(value).all() for value in parameters.values())
-    assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
-    predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
-    check_predictions(predictor, data.features, data.K)
-    check_predictions(predictor, new_points(data.D, settings.weighting != "none"), data.K)
+    check_data(name, BMLPLSettings(inference=inference, iterations=6, thinning=1, **chosen))
 
 
 @pytest.mark.parametrize(
-    ("kind", "chosen"),
+    "settings",
     [
-        (MLGPF, {"factors": 3, "epochs": 2, "kernel": "se", "negatives": 2, "inducing": "free", "inducing_count": 6}),
-        (BMLPL, {"iterations": 200}),
+        MLGPFSettings(factors=3, epochs=2, kernel="se", negatives=2, inducing="free", inducing_count=6),
+        BMLPLSettings(iterations=200),
     ],
     ids=["mlgpf", "bmlpl"],
 )
-def test_labels_of_all_points_are_separated_from_labels_of_none(kind, chosen):
+def test_labels_of_all_points_are_separated_from_labels_of_none(settings):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
-    settings = kind.settings(**chosen)
-    preprocessed = kind.preprocess(data.features, settings, silent)
-    parameters = kind.train(data.features, data.labels, preprocessed, settings, silent, None).parameters
-    predictor = kind.predictor(settings, preprocessed, parameters, data.D)
-    probabilities, _ = predictor.score(data.features, "probability")
+    probabilities, _ = trained(data, settings).score(data.features, "probability")
     assert probabilities[:, K].min() > 0.7
     assert probabilities[:, K + 1].max() < 0.1
