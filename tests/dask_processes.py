@@ -47,21 +47,13 @@ class DaskProcesses:
     def alive(self):
         return [number for number, process in enumerate(self._workers) if process.poll() is None]
 
-    def start_worker(self, environment=None, before=()):
-        """Start a worker and wait until it has joined; return its number.
-
-        Parameters
-        ----------
-        environment : mapping of str to str, optional
-            Variables beside those of this process.
-        before : sequence of str
-            A command that runs another one.
-        """
+    def start_worker(self, environment=None):
+        """Start a worker, perhaps with other variables, and wait until it has joined; return its number."""
         number = len(self._workers)
         name = f"worker-{number}"
         options = ["--scheduler-file", self._file, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name]
         options += ["--local-directory", self._folder / "local"]
-        self._workers.append(self._start(name, options, environment, before))
+        self._workers.append(self._start(name, options, environment))
         log = self._log(name)
         _when(lambda: "Registered to:" in log.read_text() or None)
         return number
@@ -93,8 +85,8 @@ class DaskProcesses:
     def _log(self, name):
         return self._folder / f"{name}.log"
 
-    def _start(self, name, options, environment=None, before=()):
-        command = [*before, sys.executable, "-m", "dask", name.partition("-")[0], *map(str, options)]
+    def _start(self, name, options, environment=None):
+        command = [sys.executable, "-m", "dask", name.partition("-")[0], *map(str, options)]
         with open(self._log(name), "wb") as stream:
             return subprocess.Popen(command, stdout=stream, stderr=stream, env=os.environ | (environment or {}))
 

@@ -34,23 +34,10 @@ def everything(folder):
 
 @contextlib.contextmanager
 def failing_disk(monkeypatch, folder, operation, code, lasting=False):
-    """Let one operation that changes a folder fail, or all operations from there on.
+    """Let the operation of this number, from 1, that changes a folder fail with this error, or all from there on.
 
-    Parameters
-    ----------
-    monkeypatch
-    folder : Path
-    operation : float
-        Its number, from 1 on; infinity for none.
-    code : int
-        Of the error.
-    lasting : bool
-        Whether all later ones fail as well; on a full disk, or beyond a quota, those that need space.
-
-    Yields
-    ------
-    object
-        Its `done` are the names of all operations that were tried, `failed` of those that failed.
+    Infinity is none. If it is `lasting` on a full disk, or beyond a quota, only later operations that need space fail.
+    What is yielded has the names of all operations that were tried, `done`, and of those that `failed`.
     """
     if not _state.audited:
         # An audit hook cannot be removed.

@@ -161,25 +161,6 @@ def test_a_worker_without_this_version_is_named(processes, tmp_path, content, pr
     assert f" of the Dask cluster {problem}, but this is xmlgp " in line
 
 
-def test_a_worker_that_cannot_read_the_data_is_named(processes):
-    cache = Path(os.environ["XMLGP_CACHE_DIR"])
-    cache.mkdir(exist_ok=True)
-    # To this worker, the folder is another, empty one.
-    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs "$0" && exec "$@"', str(cache)]
-    if subprocess.run([*hidden, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
-    for number in processes.alive:
-        processes.kill_worker(number)
-    alone = processes.start_worker(before=hidden)
-    try:
-        line = last_line(run(*TRAIN, "--scheduler", processes.address))
-    finally:
-        processes.kill_worker(alone)
-    assert line.startswith("Error: worker tcp://127.0.0.1:")
-    assert "cannot use the shared storage" in line
-    assert line.endswith("No such file or directory")
-
-
 def test_a_worker_that_is_stopped_is_one_sentence(processes, monkeypatch):
     """The scheduler of a user waits for minutes until it gives up a worker."""
     monkeypatch.setattr(cluster_module, "PATIENCE_SECONDS", 4.0)

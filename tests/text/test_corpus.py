@@ -42,15 +42,8 @@ CORPORA = {
         NO_OPTIONS,
         [(2, None, "fox", ["x", "y, z"])],
     ),
-    "csv by its ending": ("corpus.csv", "labels,text\nx,one\n", NO_OPTIONS, [(2, None, "one", ["x"])]),
     "csv with columns": ("corpus", "key,title,tags,body\nk,One,a|b,two\n", TITLED, [(2, "k", "One two", ["a", "b"])]),
     "tsv": ("corpus", 'text\tlabels\tid\n"a\tb"\tx;y\t\n', NO_OPTIONS, [(2, "", "a\tb", ["x", "y"])]),
-    "tsv with columns": (
-        "corpus",
-        "key\ttitle\ttags\tbody\nk\tOne, or 1\ta|b\ttwo\n",
-        TITLED,
-        [(2, "k", "One, or 1 two", ["a", "b"])],
-    ),
     "jsonl": (
         "corpus",
         '{"text": "a\\tb \\u00e9", "labels": ["x y", 3, null, ""], "id": 17}\n\n'
@@ -162,23 +155,20 @@ def test_corpora_and_rows_are_told_apart(path, line, expected):
     assert has_corpus_ending(path) == (path[1:] in (".jsonl", ".csv.gz"))
 
 
-def test_without_labels_each_line_is_a_document(tmp_path):
-    found = in_every_way(tmp_path / "a.txt", b"one\n\ntwo\n", lambda path: documents_of(path, labelled=False))
-    assert found == [Document(line, None, text, []) for line, text in enumerate(["one", "", "two"], 1)]
-
-
-@pytest.mark.parametrize("labelled", [True, False])
-def test_empty_lines_between_documents_with_labels_are_skipped(tmp_path, labelled):
-    read = functools.partial(documents_of, labelled=labelled)
-    found = in_every_way(tmp_path / "a.txt", b"one\tx\n\ntwo\ty z\n", read)
-    assert [(document.line, document.text) for document in found] == [(1, "one"), (3, "two")]
-
-
-def test_without_labels_a_table_or_an_object_needs_none(tmp_path):
-    (tmp_path / "a.csv").write_text("text\none\n")
-    assert documents_of(tmp_path / "a.csv", labelled=False) == [Document(2, None, "one", [])]
-    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
-    assert documents_of(tmp_path / "a.jsonl", labelled=False) == [Document(1, None, "one", [])]
+@pytest.mark.parametrize(
+    ("name", "content", "labelled", "expected"),
+    [
+        ("a.txt", b"one\n\ntwo\n", False, [(1, "one"), (2, ""), (3, "two")]),
+        ("a.txt", b"one\tx\n\ntwo\ty z\n", True, [(1, "one"), (3, "two")]),
+        ("a.txt", b"one\tx\n\ntwo\ty z\n", False, [(1, "one"), (3, "two")]),
+        ("a.csv", b"text\none\n", False, [(2, "one")]),
+        ("a.jsonl", b'{"text": "one"}\n', False, [(1, "one")]),
+    ],
+)
+def test_documents_without_labels_and_empty_lines(tmp_path, name, content, labelled, expected):
+    found = in_every_way(tmp_path / name, content, functools.partial(documents_of, labelled=labelled))
+    assert [(document.line, document.text) for document in found] == expected
+    assert labelled or not any(document.labels for document in found)
 
 
 @pytest.mark.parametrize(
