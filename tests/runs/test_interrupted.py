@@ -134,18 +134,6 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
     assert run.difference(run.data, BMLPLSettings()) == "with different settings (model mlgpf, now bmlpl)"
 
 
-@pytest.mark.parametrize(("seconds", "kept"), [(59, False), (60.0, True)])
-def test_a_run_of_a_minute_is_not_discarded_unasked(interrupted, seconds, kept):
-    path = interrupted(lambda content: content["state"].update(seconds=seconds))
-    other = MLGPFSettings(**SETTINGS.mapping() | {"factors": 2})
-    if kept:
-        match = r"unfinished run with different settings \(factors 3, now 2\) exists, which stopped after 2 of 6"
-        with pytest.raises(ModelFolderError, match=match):
-            xmlgp.train(small_dataset(), path, settings=other)
-    else:
-        assert xmlgp.train(small_dataset(), path, settings=other).folder.settings == other
-
-
 @pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
 def test_a_run_of_another_model_is_resumed(tmp_path, monkeypatch, inference):
     settings, dataset = GPCSettings(inference=inference, inducing_count=5, iterations=3), small_dataset(K=1)

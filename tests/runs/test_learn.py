@@ -1,7 +1,6 @@
 """From more points to a model folder: what is kept, what is refused, and how points so far are counted."""
 
 import hashlib
-import os
 import shutil
 import signal
 from dataclasses import replace
@@ -18,7 +17,6 @@ from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf import learning
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
@@ -53,12 +51,12 @@ def model(tmp_path, trained):
     return shutil.copytree(trained, tmp_path / "model")
 
 
-def interrupt(path, dataset, monkeypatch, step=2, seconds=0.0):
-    """Interrupt learning after a step, as if it had taken so many seconds."""
+def interrupt(path, dataset, monkeypatch):
+    """Interrupt learning after two steps."""
 
     def stopping(self, state, epoch_ended=False):
-        if (found := state()).facts["step"] == step:
-            self.save(found._replace(facts=found.facts | {"seconds": seconds}))
+        if (found := state()).facts["step"] == 2:
+            self.save(found)
             raise Interrupted(signal.SIGINT)
 
     with monkeypatch.context() as patch:
@@ -174,23 +172,6 @@ def test_models_that_cannot_learn_on_are_named(tmp_path):
     assert str(caught.value).endswith(" can; train again on all points together")
 
 
-@pytest.mark.parametrize("seconds", [59.0, 61.0])
-def test_only_runs_of_less_than_a_minute_are_discarded_unasked(model, monkeypatch, seconds):
-    interrupt(model, MORE, monkeypatch, seconds=seconds)
-    before, told = snapshot(model), []
-    if seconds > 60:
-        for resume in (None, True):
-            with pytest.raises(ModelFolderError, match="an unfinished run on other data exists"):
-                xmlgp.learn(model, OTHER, resume=resume)
-        assert snapshot(model) == before
-        xmlgp.learn(model, OTHER, resume=False, note=told.append)
-    else:
-        xmlgp.learn(model, OTHER, note=told.append)
-    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
-    assert InterruptedRun.read(model) is None
-    assert {batch["fingerprint"] for batch in xmlgp.load(model).learned} == {OTHER.fingerprint}
-
-
 def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
     interrupt(model, MORE, monkeypatch)
     checkpoint = (model / CHECKPOINT).read_bytes()
@@ -200,21 +181,6 @@ def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
     told = []
     xmlgp.learn(model, MORE, note=told.append)
     assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
-
-
-def test_a_resumed_run_gives_the_same_model(model, monkeypatch, tmp_path):
-    whole = xmlgp.learn(shutil.copytree(model, tmp_path / "whole"), MORE)
-    for step in (1, 2, 3, 4):
-        interrupt(model, MORE, monkeypatch, step)
-        assert xmlgp.load(model).data["N"] == 40
-    told = []
-    xmlgp.learn(model, MORE, note=told.append)
-    assert told[0] == f"{model}: resuming after 4 of 6 steps"
-    found, expected = (folder.arrays("") for folder in (ModelFolder(model), whole.folder))
-    assert {name: array.tobytes() for name, array in found.items()} == {
-        name: array.tobytes() for name, array in expected.items()
-    }
-    assert sorted(os.listdir(model)) == ["arrays", "model.json"]
 
 
 def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypatch):
