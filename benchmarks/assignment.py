@@ -119,7 +119,7 @@ def report(name, rows):
         [row, *(f"{value:.2f}" + (f" ({choice})" if choice else "") for value, choice in found.values())]
         for row, found in rows.items()
     ]
-    harness.markdown_table(["", *(metric.removeprefix("f1-") for metric in METRICS)], cells)
+    harness.print_table(["", *(metric.removeprefix("f1-") for metric in METRICS)], cells)
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))

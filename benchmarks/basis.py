@@ -112,9 +112,9 @@ def main(cases, seed, as_json):
         results[name] = measured = measure(case, seed)
         print(f"{case.N} x {case.D}, R = {case.R}, {M} means, {case.iterations} power iterations in scikit-learn")
         peer, ours = measured.values()
-        print(f"  {'':18}" + "".join(f"{name:>14}" for name in measured) + f"{'ratio':>8}")
-        for key in peer:
-            print(f"  {key:18}{peer[key]:14.4g}{ours[key]:14.4g}{peer[key] / ours[key]:8.3g}", flush=True)
+        harness.print_table(
+            ["", *measured, "ratio"], [[key, peer[key], ours[key], peer[key] / ours[key]] for key in peer]
+        )
     harness.write_json(as_json, results)
 
 

@@ -114,10 +114,10 @@ def report_time(name, options, runs, predictions):
         ratio = f"×{run['seconds'] / runs[0]['seconds']:.2f}"
         precision = [f"{run[measure]:.2f}" for measure in MEASURES]
         rows.append([label, run["seconds"], ratio, run["epochs_s"], run["sweeps_s"], *precision])
-    harness.markdown_table(["", "training s", "× local", "epochs s", "sweeps s", *MEASURES], rows)
+    harness.print_table(["", "training s", "× local", "epochs s", "sweeps s", *MEASURES], rows)
     answers = {None: "", True: "yes", False: "no"}
     rows = [[run_name(run["workers"]), run["seconds"], answers[run.get("equal")]] for run in predictions]
-    harness.markdown_table(["", "prediction s", "equal byte for byte"], rows)
+    harness.print_table(["", "prediction s", "equal byte for byte"], rows)
 
 
 # ---- Memory
@@ -144,7 +144,7 @@ def memory(shape, scale, counts, folder, options, as_json):
         command = ["train", "-q", data, model, *chosen, *on_workers(workers)]
         runs.append({"workers": workers} | peaks_of(command))
     rows = [[run_name(run["workers"]), *(f"{run[key]:.0f}" for key in PEAKS)] for run in runs]
-    harness.markdown_table(["peak MB", *PEAKS.values()], rows)
+    harness.print_table(["peak MB", *PEAKS.values()], rows)
     harness.write_json(as_json, {"shape": shape, "scale": scale, "sizes": vars(whole), "options": chosen, "runs": runs})
 
 

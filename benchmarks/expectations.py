@@ -81,7 +81,7 @@ def format_columns(numbers):
     return [f"{mean:.{places}f} ± {deviation:.{places}f}" for places, mean, deviation in columns]
 
 
-def report(name, train, test, settings):
+def report(table, name, train, test, settings):
     """Print the rows of a mode of training, and return its numbers."""
     numbers = {kind: [] for kind in EXPECTATIONS}
     for seeded in settings:
@@ -89,7 +89,7 @@ def report(name, train, test, settings):
             numbers[kind].append(run(train, test, dataclasses.replace(seeded, expectations=kind)))
     found = {kind: with_ratios(numbers[kind], numbers["quadrature"]) for kind in EXPECTATIONS}
     for kind, values in found.items():
-        print(harness.markdown_row([name, kind, *format_columns(values)]), flush=True)
+        table.row(name, kind, *format_columns(values))
     return {kind: values.tolist() for kind, values in found.items()}
 
 
@@ -104,8 +104,7 @@ def main(folders, seeds, only, recipe, chosen, as_json):
     results = {"columns": COLUMNS}
     for folder in folders:
         train, test = harness.read_folder(folder)
-        print(harness.markdown_row([folder.name, "expectations", *COLUMNS]))
-        print(harness.markdown_row(["---"] * (2 + len(COLUMNS))), flush=True)
+        table = harness.Table(folder.name, "expectations", *COLUMNS)
         results[folder.name] = {}
         for name, changes in MODES.items():
             if only not in (None, name):
@@ -114,7 +113,7 @@ def main(folders, seeds, only, recipe, chosen, as_json):
                 harness.resolve_settings(recipe, train, chosen | changes | {"seed": seed}) for seed in range(seeds)
             ]
             harness.warm_up(settings[0])
-            results[folder.name][name] = report(name, train, test, settings)
+            results[folder.name][name] = report(table, name, train, test, settings)
         print()
     harness.write_json(as_json, results)
 

@@ -104,7 +104,7 @@ def measure(data, M, iterations):
     rate = float(np.mean(rates))
     limit, iteration = total / rate, float(seconds[chosen])
     print(f"{data}: N={dataset.N}, D={dataset.D}, M={len(preprocessed.inducing)}, GEMM {rate / 1e9:.0f} GFLOP/s")
-    table = harness.Table({"": 14, "calls": 8, "GFLOP each": 12, "ms at that rate": 16})
+    table = harness.Table("", "calls", "GFLOP each", "ms at that rate")
     for name in CALLS:
         table.row(name, calls[name], one[name] / 1e9, 1e3 * calls[name] * one[name] / rate)
     print(f"iteration {1e3 * iteration:.0f} ms, its products {1e3 * limit:.0f} ms: {iteration / limit:.2f} times")

@@ -270,17 +270,15 @@ def exponent(values, results):
 
 
 class Table:
-    """A table on standard output, printed row by row; columns map names to widths, the first is aligned to the left."""
+    """A Markdown table on standard output, printed row by row; numbers have four significant digits."""
 
-    def __init__(self, columns):
-        self._widths = list(columns.values())
+    def __init__(self, *columns):
         self.row(*columns)
+        self.row(*["---"] * len(columns))
 
-    def row(self, first, *others):
-        """Print a row; numbers have four significant digits."""
-        cells = [f"{first:{self._widths[0]}}"]
-        cells += [f"{_text(cell):>{width}}" for cell, width in zip(others, self._widths[1:], strict=True)]
-        print("".join(cells).rstrip(), flush=True)
+    def row(self, *cells):
+        """Print a row."""
+        print("| " + " | ".join(map(_text, cells)) + " |", flush=True)
 
 
 def _text(cell):
@@ -289,17 +287,11 @@ def _text(cell):
     return f"{cell:.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
 
 
-def markdown_row(cells):
-    """Return a row of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
-
-
-def markdown_table(columns, rows):
-    """Print a Markdown table, and an empty line; numbers have four significant digits."""
-    print(markdown_row(columns))
-    print(markdown_row(["---"] * len(columns)))
+def print_table(columns, rows):
+    """Print a table and an empty line."""
+    table = Table(*columns)
     for row in rows:
-        print(markdown_row(map(_text, row)))
+        table.row(*row)
     print(flush=True)
 
 

@@ -169,14 +169,14 @@ def report(name, command, result):
         ratio = f"×{numbers['train_s'] / tools['omikuji']['train_s']:.2f}" if "omikuji" in tools else ""
         cells = [f"{numbers[measure]:.2f}" for measure in MEASURES]
         rows.append([tool, numbers["train_s"], ratio, numbers["peak_mb"], *cells, f"{numbers['rate']:,.0f}"])
-    harness.markdown_table(["", "train s", "× omikuji", "peak MB", *MEASURES, "points/s"], rows)
+    harness.print_table(["", "train s", "× omikuji", "peak MB", *MEASURES, "points/s"], rows)
     rows = [[f"`xmlgp {name}`", *usage.values()] for name, usage in result["commands"].items()]
-    harness.markdown_table(["", "seconds", "processor seconds", "peak MB"], rows)
+    harness.print_table(["", "seconds", "processor seconds", "peak MB"], rows)
     rows = [
         [part, count, seconds, seconds / count, f"{seconds / tools['xmlgp']['train_s']:.0%}"]
         for part, (count, seconds) in result["parts"].items()
     ]
-    harness.markdown_table(["part of training", "number", "seconds", "seconds of one", "share"], rows)
+    harness.print_table(["part of training", "number", "seconds", "seconds of one", "share"], rows)
 
 
 # ---- Options

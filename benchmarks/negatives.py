@@ -52,7 +52,7 @@ def measure(K, sampled):
 def growth(label_counts, sampled):
     """Print and return the cost of training with sampled negatives for each number of labels."""
     print(f"{sampled} sampled negatives per point")
-    table = harness.Table({"K": 10, "ms per step": 14, "peak MB": 14, "Φ, b, moments MB": 22, "rest MB": 12})
+    table = harness.Table("K", "ms per step", "peak MB", "Φ, b, moments MB", "rest MB")
     cases = []
     for K in label_counts:
         case = harness.in_fresh_process(measure, K, sampled)
@@ -75,7 +75,7 @@ def compare(data, recipe, chosen, share, seeds):
     """Print and return the precision with a share of the negatives and with all."""
     train, test = harness.read_folder(data)
     sampled = max(1, round(share * train.K))
-    table = harness.Table({data.name: 24} | dict.fromkeys(MEASURES, 18))
+    table = harness.Table(data.name, *MEASURES)
     means, results = {}, {}
     for name, count, usual in ((f"{sampled} negatives", sampled, WITH_SAMPLED), ("all negatives", None, {})):
         runs = []

@@ -45,12 +45,12 @@ def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
         "predict": ("predict", model, data, "-k", 5, "-o", folder / "scores"),
         "evaluate": ("evaluate", folder / "scores", data / "test.txt"),
     }
-    print(f"{'':12}{'seconds':>10}{'processor':>12}{'peak GB':>10}", flush=True)
+    table = harness.Table("", "seconds", "processor seconds", "peak GB")
     for name, arguments in stages.items():
         seconds, processor_seconds, peak_mb = harness.run_xmlgp(*arguments, **options)
         numbers = seconds, processor_seconds, peak_mb / 1e3
         results[name] = dict(zip(("seconds", "processor_seconds", "peak_GB"), numbers, strict=True))
-        print("{:12}{:10.1f}{:12.1f}{:10.2f}".format(name, *numbers), flush=True)
+        table.row(name, *numbers)
     history = ModelFolder(model).description["history"]
     results["epoch_seconds"] = history[-1]["seconds"]
     peak = max(results[name]["peak_GB"] for name in ("preprocess", "train"))

@@ -185,13 +185,11 @@ def table_row(variant, result):
     """Return the row of a variant: empty if it failed, without differences for the default."""
     first, width = [variant.group, variant.name], len(MEASURES)
     if "failed" in result:
-        return harness.markdown_row([*first, *[""] * 2 * width, f"failed {result['failed']}"])
+        return [*first, *[""] * 2 * width, f"failed {result['failed']}"]
     spread = "{:.2f} ± {:.2f}" if result["seeds"] > 1 else "{:.2f}"
     means = [spread.format(*pair) for pair in zip(result["mean"], result["deviation"], strict=True)]
     changes = [change(*pair) for pair in zip(result["difference"], result["error"], strict=True)]
-    return harness.markdown_row(
-        [*first, *means, *([""] * width if variant == DEFAULT else changes), f"{result['seconds']:.1f}"]
-    )
+    return [*first, *means, *([""] * width if variant == DEFAULT else changes), f"{result['seconds']:.1f}"]
 
 
 def change(difference, error):
@@ -214,8 +212,7 @@ def report(data, variants, chosen, seeds, folds, fold_count):
     chosen_folds = make_folds(dataset, folds, fold_count)
     held_out = sum(fold.held_out.N for fold in chosen_folds)
     print(f"{data.name}: {held_out} of {dataset.N} points held out, {fold_count} of {folds} folds, {seeds} seeds\n")
-    print(harness.markdown_row(["group", "variant", *MEASURES, *(f"Δ {name}" for name in MEASURES), "seconds"]))
-    print(harness.markdown_row(["---"] * (3 + 2 * len(MEASURES))), flush=True)
+    table = harness.Table("group", "variant", *MEASURES, *(f"Δ {name}" for name in MEASURES), "seconds")
     results = {}
     for variant in variants:
         try:
@@ -227,7 +224,7 @@ def report(data, variants, chosen, seeds, folds, fold_count):
             if variant == DEFAULT:
                 raise
             result = {"failed": str(error)}
-        print(table_row(variant, result), flush=True)
+        table.row(*table_row(variant, result))
         results[variant.name] = variant._asdict() | result
     print()
     return results

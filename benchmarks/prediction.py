@@ -128,7 +128,7 @@ def report(table, name, result):
 @harness.json_option
 def main(folders, recipe, large_labels, repeats, names, peers_python, as_json):
     results = {}
-    table = harness.Table({"data": 14, "": 24, "points/s": 12, "× napkinxc": 14, "peak MB": 12, "command s": 12})
+    table = harness.Table("data", "", "points/s", "× napkinxc", "peak MB", "command s")
     with tempfile.TemporaryDirectory() as folder:
         for data in folders:
             results[data.name] = measure_data(data, Path(folder), names, peers_python, recipe, repeats)

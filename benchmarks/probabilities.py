@@ -92,7 +92,7 @@ def compare(data, recipe, chosen, seeds, strengths):
             cases[name] = lambda strength=strength, idf=idf: predict_logistic(train, test, strength, idf)
     harness.warm_up(settings)
     results = {}
-    table = harness.Table({data.name: 24, "log loss": 12, "ECE": 12, "P@1": 10, "train s": 10})
+    table = harness.Table(data.name, "log loss", "ECE", "P@1", "train s")
     for name, predict in cases.items():
         result = results[name] = measure(predict(), test.labels)
         table.row(name, result["log_loss"], result["ECE"], f"{result['P@1']:.2f}", f"{result['train_s']:.1f}")

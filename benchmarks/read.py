@@ -79,10 +79,7 @@ def main(files, as_json):
             files[0].parent.mkdir()
             generate(files[0])
         rows = [measure(path) for path in files]
-    click.echo(f"{'MB/s':<24}" + "".join(f"{name:>14}" for name in list(rows[0])[1:]))
-    for row in rows:
-        name, *numbers = row.values()
-        click.echo(f"{name[-24:]:<24}" + "".join(f"{number:14.1f}" for number in numbers))
+    harness.print_table(["MB/s", *list(rows[0])[1:]], [row.values() for row in rows])
     harness.write_json(as_json, {"files": rows})
 
 

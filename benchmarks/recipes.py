@@ -37,13 +37,13 @@ def run(data, recipe, seed):
 @harness.json_option
 def main(folders, recipes, seeds, as_json):
     results = {}
-    print(f"{'data':12}{'recipe':12}" + "".join(f"{name:>15}" for name in (*MEASURES, "seconds")))
+    table = harness.Table("data", "recipe", *MEASURES, "seconds")
     for data in folders:
         for recipe in recipes:
             runs = np.array([run(data, recipe, seed) for seed in range(seeds)])
             mean, deviation = runs.mean(axis=0), runs.std(axis=0, ddof=min(1, seeds - 1))
             cells = [f"{m:.2f} ± {d:.2f}" if seeds > 1 else f"{m:.2f}" for m, d in zip(mean, deviation, strict=True)]
-            print(f"{data.name:12}{recipe:12}" + "".join(f"{cell:>15}" for cell in cells), flush=True)
+            table.row(data.name, recipe, *cells)
             results[f"{data.name}/{recipe}"] = dict(zip((*MEASURES, "seconds"), runs.T.tolist(), strict=True))
     harness.write_json(as_json, results)
 

@@ -83,7 +83,7 @@ def main(names, base, recipe, chosen, as_json):
     chosen = {"epochs": EPOCHS} | ({} if recipe else SETTINGS) | chosen
     base = dict(zip(SIZES, base, strict=True))
     results = {"base": base, "recipe": recipe, "settings": chosen}
-    table = harness.Table({"varied": 18, "value": 8, "peak MB": 12, "epoch s": 12, "train s": 12})
+    table = harness.Table("varied", "value", "peak MB", "epoch s", "train s")
     for name in names or (SIZES if recipe else VARIED):
         rows = []
         for value, sizes, settings in cases(VARIED[name], base, chosen):

@@ -94,7 +94,7 @@ def report_vectorizing(runs, sizes):
     rows = [[name, *np.median(several, axis=0)] for name, several in values.items()]
     ratios = np.median(values["xmlgp vectorize"] / values["CountVectorizer"], axis=0)
     rows.append(["ratio", *(f"{ratio:.2f}" for ratio in ratios)])
-    harness.markdown_table(["", "seconds", "processor seconds", "peak MB"], rows)
+    harness.print_table(["", "seconds", "processor seconds", "peak MB"], rows)
 
 
 # ---- From text to predictions
@@ -165,14 +165,14 @@ def report_tagging(results, documents):
         rows.append([name, f"{numbers['sizes']['D']:,}" if "sizes" in numbers else "", *measures])
     N, _, K = next(iter(results.values()))["sizes"].values()
     print(f"N={N:,}, K={K:,}, {documents}:\n")
-    harness.markdown_table(["", "D", *MEASURES], rows)
+    harness.print_table(["", "D", *MEASURES], rows)
     rows = [
         [name, *(numbers["steps"].get(step, "") for step in ("vectorize", "write", "train", "predict"))]
         + [numbers[name] for name in harness.Usage._fields]
         for name, numbers in results.items()
     ]
     columns = ["", "vectorize s", "write s", "train s", "predict s", "whole s", "processor seconds", "peak MB"]
-    harness.markdown_table(columns, rows)
+    harness.print_table(columns, rows)
 
 
 # ---- Options

@@ -57,16 +57,15 @@ def compare(peer, runs):
 
 def cell(result, precision=None, best=False):
     """Format a comparison."""
-    text = "" if precision is None else f"{precision:.2f}{'*' if best else ' '} "
+    text = "" if precision is None else f"{precision:.2f}{'*' if best else ''} "
     if result["seconds"] is None:
         return text + "not reached"
-    return text + f"{result['seconds']:6.2f} s ×{result['ratio']:.2f}"
+    return text + f"{result['seconds']:.2f} s ×{result['ratio']:.2f}"
 
 
 def report(measured, runs):
     """Print the table of a data set and return its comparisons."""
-    columns = {"peer": 14, "train s": 8} | dict.fromkeys(peers.MEASURES, 25) | {"all three": 18}
-    table = harness.Table(columns)
+    table = harness.Table("peer", "train s", *peers.MEASURES, "all three")
     best = {name: max(measured, key=lambda peer: measured[peer][name]) for name in peers.MEASURES if measured}
     comparisons = {name: compare(peer, runs) for name, peer in measured.items()}
     for name, peer in measured.items():

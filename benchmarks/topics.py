@@ -71,9 +71,7 @@ def measure(settings, train, held, propensity):
 def compare(data, seeds, patterns):
     """Print and return the measures of each variant."""
     whole, _ = harness.read_folder(data)
-    print(f"\n| {data.name} | {' | '.join(MEASURES)} | seconds |")
-    print("|---" * (len(MEASURES) + 2) + "|")
-    results = {}
+    table, results = harness.Table(data.name, *MEASURES, "seconds"), {}
     variants = {name: BMLPLSettings(**chosen) for name, chosen in VARIANTS.items()} | {"mlgpf": MLGPFSettings()}
     for name, settings in variants.items():
         if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
@@ -85,8 +83,9 @@ def compare(data, seeds, patterns):
             propensity = propensities(train.labels)
             runs.append(measure(dataclasses.replace(settings, seed=seed), train, others, propensity))
         means = np.mean(runs, axis=0)
-        print(f"| {name} | {' | '.join(f'{value:.2f}' for value in means[:-1])} | {means[-1]:.1f} |", flush=True)
+        table.row(name, *(f"{value:.2f}" for value in means[:-1]), f"{means[-1]:.1f}")
         results[name] = dict(zip((*MEASURES, "seconds"), np.transpose(runs).tolist(), strict=True))
+    print()
     return results
 
 

@@ -57,7 +57,7 @@ def measure(data, inferences):
     """Print and return the measures of every classifier."""
     X, y, X_test, y_test = read(data)
     print(f"{data}: {len(X)} training points, {len(X_test)} test points, {X.shape[1]} features")
-    table = harness.Table({"": 22, "accuracy": 10, "log loss": 10, "AUC": 10, "seconds": 10})
+    table = harness.Table("", "accuracy", "log loss", "AUC", "seconds")
     kinds = {f"gpc {name}": lambda name=name: GPCClassifier(inference=name) for name in inferences}
     kinds |= {name: lambda make=make: make_pipeline(StandardScaler(), make()) for name, make in PEERS.items()}
     found = {}
