@@ -6,7 +6,7 @@ import pytest
 from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from tests.grids import each_value
-from xmlgp.bmlpl import em as module
+from xmlgp.bmlpl import inference as module
 from xmlgp.errors import SettingsError
 
 INFERENCES = [{"inference": "em"}, *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5))]

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from tests.bmlpl.problems import UNWEIGHTED, clustered
 from tests.grids import each_value
 from tests.problems import small_dataset
-from xmlgp.bmlpl import em
+from xmlgp.bmlpl import inference
 from xmlgp.bmlpl import learning as module
 from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
@@ -134,7 +134,7 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
 
 
 def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
-    monkeypatch.setattr(em.parameters, "update_shapes", lambda shapes, *others: shapes)
+    monkeypatch.setattr(inference.parameters, "update_shapes", lambda shapes, *others: shapes)
     monkeypatch.setattr(module, "ITERATIONS", 60)
     values = [epoch["log_posterior"] for epoch in learn(*problem()).history]
     assert len(values) == 60

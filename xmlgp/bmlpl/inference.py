@@ -1,15 +1,27 @@
-"""What the inference methods of BMLPL share: initial values, the log posterior, and the parameters of the model."""
+"""Inference for BMLPL: what all methods share, and expectation maximisation.
+
+M-steps of the weights are exact, or make some conjugate gradient steps.
+"""
 
 import numpy as np
 
-from xmlgp.bmlpl import least_squares
-from xmlgp.bmlpl.activations import prior_mean
-from xmlgp.bmlpl.counts import Positives
-from xmlgp.bmlpl.parameters import SHAPE_RATE, initial_values
-from xmlgp.bmlpl.topics import topic_shares, update_topics
+from xmlgp.bmlpl import least_squares, parameters
+from xmlgp.bmlpl.activations import expected_activations, prior_mean
+from xmlgp.bmlpl.counts import Positives, expected_counts
+from xmlgp.bmlpl.topics import log_prior_of_topics, topic_shares, update_topics
+from xmlgp.errors import SettingsError
 from xmlgp.training.inference import Inference
 
-__all__ = ["BMLPLInference"]
+__all__ = ["EM", "BMLPLInference", "ExactEM"]
+
+#: Iterations before shapes and precisions are learned; the first ones only find the labels of each topic.
+WARM_UP = 2
+
+#: Largest number of features for exact M-steps: a matrix of 2 GB for each core, and half a minute for each topic.
+MOST_FEATURES = 16_000
+
+#: Iterations between updates of the precisions, and conjugate gradient steps in each; an update costs a few M-steps.
+PRECISIONS_EVERY, PRECISIONS_STEPS = 10, 20
 
 
 class BMLPLInference(Inference):
@@ -26,7 +38,7 @@ class BMLPLInference(Inference):
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
         self._settings, self.random, self.epochs = settings, random, settings.passes
         self._positives = Positives(labels)
-        topics, self.weights, self.shapes, self.precisions = initial_values(
+        topics, self.weights, self.shapes, self.precisions = parameters.initial_values(
             coordinates.feature_count, labels, settings, random
         )
         dtype, T = self.weights.dtype, len(self.shapes)
@@ -49,7 +61,7 @@ class BMLPLInference(Inference):
         return least_squares.log_prior(self.weights, self.precisions)
 
     def _log_prior_of_shapes(self):
-        return -SHAPE_RATE * float(self.shapes.sum())
+        return -parameters.SHAPE_RATE * float(self.shapes.sum())
 
     def _model(self, weights, precisions, label_counts, frequencies):
         """Return the parameters of the model, by name, given W, τ, m_kt, K×T, and the points of each label, K."""
@@ -61,3 +73,89 @@ class BMLPLInference(Inference):
             "precisions": precisions[:-1],
             "shares": topic_shares(label_counts, frequencies),
         }
+
+
+class EM(BMLPLInference):
+    """Maximise log p(V, W, log U | Y), with latent counts and Pólya–Gamma variables summed out.
+
+    Given the expected counts m, the maximum over u is u = (r + m) σ(ψ), and the remaining objective of W is the
+    negative binomial likelihood m ψ − (m + r) log(1 + e^ψ). Both are maximised together, so that no iteration lowers
+    the posterior while shapes and precisions are fixed. Shapes and precisions maximise marginal likelihoods given the
+    counts, between M-steps. The M-step of W makes some conjugate gradient steps. `Learning` makes the same steps with
+    another prior.
+    """
+
+    _warm_up = WARM_UP
+    #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
+    _tables, _rates = 0, parameters.SHAPE_RATE
+
+    def __init__(self, coordinates, labels, settings, random):
+        topics = self._start(coordinates, labels, settings, random)
+        self._cg_steps = settings.cg_steps
+        self._counts, self._label_counts, _ = expected_counts(self._positives, topics, self.activations)
+
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
+        return {
+            "parameters.weights": self.weights,
+            "parameters.shapes": self.shapes,
+            "parameters.precisions": self.precisions,
+            "counts.points": self._counts,
+            "counts.labels": self._label_counts,
+        }
+
+    def step(self, epoch, done):
+        """Make one iteration; return the log posterior, given the shapes and precisions before it."""
+        self._set_tangent(epoch)
+        self._update_weights()
+        topics = self._topics()
+        # In learning on, the system has one more row, the mean of the earlier points.
+        N = len(self.activations)
+        m, log_odds = self._counts[:N], self._system.log_odds[:N]
+        activated = expected_activations(m, log_odds, self.shapes, self.activations)
+        _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
+        value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
+        if epoch >= self._warm_up:
+            self.shapes[:] = parameters.update_shapes(self.shapes, activated, self._tables, self._rates)
+        return value
+
+    def _set_tangent(self, epoch):
+        """Set the lower bound on the likelihood of W that is tight at the weights; at times, learn τ."""
+        system, since = self._system, epoch - self._warm_up
+        system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
+        if self._settings.learn_precision and since >= 0 and since % PRECISIONS_EVERY == 0:
+            moments = np.square(least_squares.cg_sample(system, self.random, PRECISIONS_STEPS))
+            moments += np.square(self.weights)
+            self.precisions[:-1] = parameters.update_precisions(moments[:-1], self.precisions.dtype)
+            system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
+
+    def _update_weights(self):
+        """Make the M-step of the weights, and set the log odds of the system."""
+        least_squares.cg_solve(self._system, self.weights, self._cg_steps)
+
+    def _topics(self):
+        """Return V, which overwrites the counts of labels."""
+        return update_topics(self._label_counts, self._settings.concentration)
+
+    def _log_prior_of_topics(self, topics):
+        return log_prior_of_topics(topics, self._settings.concentration)
+
+    def parameters(self, epochs):
+        """Return the parameters of the model, by name."""
+        return self._model(self.weights, self.precisions, self._label_counts, self._positives.frequencies())
+
+
+class ExactEM(EM):
+    """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic."""
+
+    def __init__(self, coordinates, labels, settings, random):
+        if coordinates.feature_count > MOST_FEATURES:
+            raise SettingsError(
+                f"inference em factorises a matrix of {coordinates.feature_count + 1} rows for each topic and supports "
+                f"at most {MOST_FEATURES} features; use em-cg"
+            )
+        super().__init__(coordinates, labels, settings, random)
+
+    def _update_weights(self):
+        least_squares.cholesky_solve(self._system, self._counts - self.shapes, self.weights)
+        self._system.set_log_odds(self.weights)

@@ -13,10 +13,10 @@ __all__ = ["INFERENCES", "BMLPLSettings"]
 #: The inference methods, by the value of the setting `inference`.
 INFERENCES = {
     "em-cg": InferenceMethod(
-        "xmlgp.bmlpl.em:EM", "EM with conjugate gradient M-steps", iterations=100, settings=("cg_steps",)
+        "xmlgp.bmlpl.inference:EM", "EM with conjugate gradient M-steps", iterations=100, settings=("cg_steps",)
     ),
     "em": InferenceMethod(
-        "xmlgp.bmlpl.em:ExactEM",
+        "xmlgp.bmlpl.inference:ExactEM",
         "EM with exact M-steps, for at most 16000 features; hundreds of times slower",
         iterations=100,
     ),

@@ -95,25 +95,14 @@ def accuracy_table(rows):
     for row in rows:
         last = row["history"][-1]
         settled = seconds_until_settled(row["history"], best[row["dataset"]] - NEAR)
-        yield _line(
-            row["dataset"],
-            row["method"],
-            f"{last['accuracy']:.2f}",
-            f"{last['log_loss']:.4f}",
-            f"{last['bound']:.1f}",
-            "—" if settled is None else f"{settled:.3g}",
-            f"{last['seconds']:.3g}",
-            f"{last['epoch']:.4g}",
-            row["ended"],
-        )
+        cells = [f"{last['accuracy']:.2f}", f"{last['log_loss']:.4f}", f"{last['bound']:.1f}"]
+        cells += ["—" if settled is None else f"{settled:.3g}", f"{last['seconds']:.3g}", f"{last['epoch']:.4g}"]
+        yield _line(row["dataset"], row["method"], *cells, row["ended"])
     for row in rows:
         if row["pilots"]:
-            tried = ", ".join(
-                f"{pilot['learning_rate']:g}: {pilot['bound']:.1f}"
-                if "bound" in pilot
-                else f"{pilot['learning_rate']:g}: {pilot['ended']}"
-                for pilot in row["pilots"]
-            )
+            found = [f"{pilot['bound']:.1f}" if "bound" in pilot else pilot["ended"] for pilot in row["pilots"]]
+            rates = [f"{pilot['learning_rate']:g}" for pilot in row["pilots"]]
+            tried = ", ".join(map(": ".join, zip(rates, found, strict=True)))
             chosen, batch_size = row["settings"]["learning_rate"], row["settings"]["batch_size"]
             yield ""
             yield (
