@@ -6,29 +6,10 @@ from hypothesis import settings
 from scipy.special import log_expit, roots_hermitenorm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.gp.posteriors import POSTERIORS
-
-__all__ = [
-    "FACTORS",
-    "KERNELS",
-    "DETERMINISTIC",
-    "complete_pairs",
-    "conditional",
-    "covariances_of",
-    "gaussian_kl",
-    "inducing_posterior",
-    "log_evidence",
-    "log_likelihood",
-    "pairs_of",
-    "random_labels",
-    "random_parameters",
-    "restrict",
-    "scikit_covariances",
-    "scikit_kernel",
-]
 
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
@@ -176,8 +157,3 @@ def pairs_of(positives, negatives):
 def complete_pairs(positives):
     """Return the pairs with all negatives as the sample."""
     return pairs_of(positives, [np.flatnonzero(~present) for present in positives])
-
-
-def restrict(points, rows):
-    """Return the points of the given rows."""
-    return Points(*(values[list(rows)] for values in points))

@@ -132,17 +132,6 @@ def test_randomised_method_captures_as_much_variance_as_the_exact_one(monkeypatc
     assert captured == pytest.approx(best, rel=1e-4)
 
 
-@pytest.mark.usefixtures("both_methods")
-def test_constant_labels_are_predicted_exactly():
-    features, labels = problem()
-    labels = labels.toarray()
-    labels[:, 2], labels[:, 4] = True, False
-    result = prediction(features, fit_exact_gp(features, sp.csr_array(labels), K), features)
-    np.testing.assert_allclose(result[:, [2, 4]], np.tile([1, 0], (N, 1)), atol=1e-5)
-    constant = fit_exact_gp(features, sp.csr_array(np.ones((N, K), bool)), K)
-    np.testing.assert_allclose(prediction(features, constant, features), 1, atol=1e-5)
-
-
 @each_value(rows=[1, 7, 64], cores=[1, 3])
 def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cores):
     monkeypatch.setattr(exact_gp, "ROWS", rows)

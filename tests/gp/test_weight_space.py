@@ -16,7 +16,7 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
-from xmlgp.gp.weight_space import PRIOR, FeatureShares, WeightSpace
+from xmlgp.gp.weight_space import PRIOR, WeightSpace, feature_shares
 from xmlgp.training.minibatches import LabelSampler
 
 N, D, K, P = 6, 5, 7, 3
@@ -69,7 +69,7 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
         "bias": parameters["bias"],
     }
     batch = batch_of(features, labels, ALL[:4])
-    shares = FeatureShares(features)
+    shares = feature_shares(features)
     expected, _ = Bound(Inducing(Kernel(["linear"], True), POSTERIORS["shared-diagonal"])).value_and_gradients(
         inducing, batch
     )
@@ -80,8 +80,8 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
 def test_a_prior_mean_is_added_to_the_latent_functions_and_leaves_the_divergence():
     parameters, features, labels = problem()
     batch, mean = batch_of(features, labels, ALL), np.random.default_rng(5).normal(size=(D, P))
-    moments, kl, _ = WeightSpace(FeatureShares(features), mean).forward(parameters, batch.points)
-    without, expected, _ = WeightSpace(FeatureShares(features)).forward(parameters, batch.points)
+    moments, kl, _ = WeightSpace(feature_shares(features), mean).forward(parameters, batch.points)
+    without, expected, _ = WeightSpace(feature_shares(features)).forward(parameters, batch.points)
     assert kl == pytest.approx(expected)
     np.testing.assert_allclose(moments.mean, without.mean + features @ mean)
     np.testing.assert_allclose(moments.variance, without.variance)
@@ -93,7 +93,7 @@ def test_gradients_agree_with_central_differences(expectations, sampled, earlier
     prior_mean = np.random.default_rng(5).normal(size=(D, P)) if earlier else None
     sample = LabelSample(np.array([0, 1, 3, 4, 5, 6]), np.array([1, 2.5, 1, 1.5, 4, 1])) if sampled else None
     batch = batch_of(features, labels, ALL, sample)
-    bound = Bound(WeightSpace(FeatureShares(features), prior_mean), make_expectations(expectations, 40))
+    bound = Bound(WeightSpace(feature_shares(features), prior_mean), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
     found = dense(parameters, gradients)
     assert found.keys() == parameters.keys() - ({PRIOR} if earlier else set())
@@ -111,7 +111,7 @@ def test_gradients_agree_with_central_differences(expectations, sampled, earlier
 def test_gradients_over_all_minibatches_have_the_mean_of_the_whole_data_set():
     """For every size of minibatch, with the same bound."""
     parameters, features, labels = problem()
-    bound = Bound(WeightSpace(FeatureShares(features)), Quadrature(40))
+    bound = Bound(WeightSpace(feature_shares(features)), Quadrature(40))
     expected = dense(parameters, bound.value_and_gradients(parameters, batch_of(features, labels, ALL))[1])
     for size in 2, 3, 1, 2:
         gradients = [

@@ -134,19 +134,6 @@ def test_weights_are_replaced_for_these_labels_only(dtype):
         np.testing.assert_array_equal(dense(found, getattr(found, name)), expected)
 
 
-@BOTH
-def test_a_model_without_any_weights_gets_those_of_its_points(dtype):
-    weights = weights_of(np.zeros((K, D), bool), dtype)
-    labels, wanted = np.array([1, 4]), np.random.default_rng(0).random((2, D)) < 0.5
-    part, prior = weights.take(labels, pattern_of(wanted), np.array([2, 3], dtype))
-    found = weights.put(labels, part)
-    expected = np.zeros((K, D), bool)
-    expected[labels] = wanted
-    np.testing.assert_array_equal(~np.isnan(dense(found, found.mean)), expected)
-    assert not prior.mean.any()
-    assert are_valid(found.parameters(), D, K)
-
-
 def test_new_labels_have_no_weights_and_new_features_the_first_prior_variance():
     weights = problem(np.float32)[0]
     found = weights.grown(K + 2, D + 3)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import log_expit, roots_hermitenorm
 
 from xmlgp.label_weights.pairs import LabelPairs
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_of_training, update_prior_variances
@@ -166,35 +165,3 @@ def test_features_without_weights_keep_their_prior_variance():
     weights = LabelWeights(np.array([0, 2, 3]), np.array([0, 2, 0], np.int32), *moments, np.array([0.1, 0.2, 0.3]))
     update_prior_variances(weights, np.array([1.0, 0.5]))
     np.testing.assert_allclose(np.exp(weights.log_prior), [13, np.exp(0.2), 8])
-
-
-def evidence(features, target, offset, variances, nodes):
-    """Return log p(Y) of one label with two weights by quadrature over both."""
-    z, w = roots_hermitenorm(nodes)
-    weights = np.stack(np.meshgrid(z, z)) * np.sqrt(variances)[:, None, None]
-    log_weights = np.add.outer(np.log(w / w.sum()), np.log(w / w.sum()))
-    utilities = np.einsum("id,dst->ist", features, weights) + offset[:, None, None]
-    signs = np.where(target, 1, -1)[:, None, None]
-    return np.logaddexp.reduce((log_weights + log_expit(signs * utilities).sum(axis=0)).ravel())
-
-
-@pytest.mark.parametrize("apart", [True, False], ids=["apart", "together"])
-@pytest.mark.parametrize("seed", range(3))
-def test_bound_is_below_the_evidence_and_after_updates_close_to_it(apart, seed):
-    random, points = np.random.default_rng(seed), 8
-    features, variances = random.normal(size=(points, 2)), random.uniform(0.05, 0.5, 2)
-    if apart:
-        # No point has both features.
-        features[np.arange(points), random.integers(2, size=points)] = 0
-    target, offset = random.random(points) < 0.5, random.normal(size=points)
-    expected = evidence(features, target, offset, variances, 100)
-    assert expected == pytest.approx(evidence(features, target, offset, variances, 90), abs=1e-8)
-    pairs = LabelPairs(np.array([0, points]), np.arange(points), target, np.ones(points))
-    weights = LabelWeights(np.array([0, 2]), np.arange(2, dtype=np.int32), *random.normal(size=(2, 2)), np.zeros(2))
-    prior = WeightsPrior(np.zeros(2), 1 / variances)
-    start, optimum = (
-        update(sp.csr_array(features), weights, pairs, offset, prior, rounds, 5)[0] for rounds in (1, 100)
-    )
-    assert start < expected - 1
-    # For points with both features the posterior weights are dependent, which q(W) cannot represent.
-    assert expected - (0.05 if apart else 0.15) <= optimum <= expected

@@ -89,8 +89,7 @@ def fit_exact_gp(features, labels, rank, progress=silent, leading=None):
     with one_blas_thread():
         loadings = _singular_vectors(labels, mean, min(rank, *labels.shape))
         mean = mean.astype(np.float32)
-        weights = sparse.product(labels, loadings)
-        weights -= mean @ loadings
+        weights = _project(labels, mean, loadings)
         covariance = _noisy_covariance(features, progress)
         first = start = None
         if leading:
@@ -100,6 +99,13 @@ def fit_exact_gp(features, labels, rank, progress=silent, leading=None):
         weights = _solve(covariance, weights, progress, start)
     found = ExactGPFit(weights, loadings, mean)
     return (found, found._replace(weights=first)) if leading else found
+
+
+def _project(labels, mean, loadings):
+    """Return (Y − 1πᵀ) V."""
+    projected = sparse.product(labels, loadings)
+    projected -= mean @ loadings
+    return projected
 
 
 def _solve(covariance, right, progress, start=None):
@@ -137,8 +143,7 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
             earlier = np.sort(np.random.default_rng(seed).choice(count, ACTIVE, replace=False))
         rows = np.concatenate([earlier, np.arange(count, N)])
         chosen = features[rows]
-        change = sparse.product(labels[rows], found)
-        change -= mean @ found
+        change = _project(labels[rows], mean, found)
         change -= ExactGP(features, alpha).latent(chosen)
         change -= np.float32(NOISE) * alpha[rows]
         alpha[rows] += _solve(_noisy_covariance(chosen, silent), change, silent)
@@ -311,10 +316,8 @@ def _randomised_singular_vectors(labels, mean, size):
 
     def multiply(block):
         """Return the Gram matrix of Y − 1πᵀ times a block."""
-        projected = sparse.product(labels, block)
-        projected -= mean @ block
         # No second centring is needed, because 1ᵀ(Y − 1πᵀ) = 0.
-        return sparse.product(by_label, projected)
+        return sparse.product(by_label, _project(labels, mean, block))
 
     width = min(size + OVERSAMPLING, count)
     block = np.random.default_rng(0).standard_normal((count, width), np.float32)

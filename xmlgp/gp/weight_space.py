@@ -13,6 +13,8 @@ Source: J. Hensman, A. Matthews, Z. Ghahramani, Scalable variational Gaussian pr
 the whitening.
 """
 
+import functools
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -21,27 +23,25 @@ from xmlgp.gp.likelihood import IndexedRows, Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["POSTERIOR", "PRIOR", "FeatureShares", "WeightSpace", "are_valid"]
+__all__ = ["POSTERIOR", "PRIOR", "WeightSpace", "are_valid", "feature_shares"]
 
 #: Parameters of a trained model: the means of q(t), D×P, and the logarithms of its variances, D; log a, D.
 POSTERIOR, PRIOR = ("latent_weights.mean", "latent_weights.log_variance"), "latent_weights.log_prior"
 
 
-class FeatureShares:
-    """The probability that a minibatch of B of the N points has a point with each feature, given X."""
+def feature_shares(features):
+    """Return a function of B: the probability that a minibatch of B of the N points has a point with each feature, D.
 
-    def __init__(self, features):
-        self._point_count = features.shape[0]
-        self._counts = sparse.column_sums(features.indices, features.shape[1])
-        self._shares = {}
+    X is N×D; features that no point has count as 1.
+    """
+    N, counts = features.shape[0], sparse.column_sums(features.indices, features.shape[1])
 
-    def of(self, batch_size):
-        """Return the probabilities for 1 ≤ B ≤ N, D; 1 for features that no point has."""
-        # Results are kept: training has few sizes.
-        if batch_size not in self._shares:
-            shares = -np.expm1(log_absent(self._point_count, self._counts, batch_size))
-            self._shares[batch_size] = np.where(self._counts > 0, shares, 1)
-        return self._shares[batch_size]
+    # Training has few sizes of minibatches.
+    @functools.cache
+    def shares(batch_size):
+        return np.where(counts > 0, -np.expm1(log_absent(N, counts, batch_size)), 1)
+
+    return shares
 
 
 class WeightSpace:
@@ -51,8 +51,8 @@ class WeightSpace:
     log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters.
 
     The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
-    minibatch has the feature (`FeatureShares`), so that they are unbiased. The prior means r, D×P, are zero by default;
-    where a model learns on, r and a are those of an earlier posterior.
+    minibatch has the feature (`feature_shares`), so that they are unbiased. The prior means r, D×P, are zero by
+    default; where a model learns on, r and a are those of an earlier posterior.
     """
 
     parameter_names = ("latent_weights.whitened_mean", "latent_weights.whitened_log_variance", PRIOR)
@@ -108,7 +108,7 @@ class WeightSpace:
         """
         rows, local, squares, whitened, variance, root = tape
         dtype, P = whitened.dtype, whitened.shape[1]
-        share = (-1 / self._shares.of(local.shape[0])[rows]).astype(dtype)
+        share = (-1 / self._shares(local.shape[0])[rows]).astype(dtype)
         d_mean = sparse.product(local.T.tocsr(), np.ascontiguousarray(d_moments.mean, dtype))
         d_mean *= root[:, None]
         from_variance = variance * (squares.T @ d_moments.variance[:, 0])

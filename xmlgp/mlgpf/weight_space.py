@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.weight_space import POSTERIOR, PRIOR, FeatureShares, WeightSpace, WeightSpacePrediction, are_valid
+from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace, WeightSpacePrediction, are_valid, feature_shares
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.label_weights.pattern import label_weight_count, used_by_default
 from xmlgp.label_weights.posterior import initial_label_weights
@@ -108,7 +108,7 @@ class WeightSpaceMethod:
 
     def bound(self, coordinates, prior_mean=None):
         """Return the bound for minibatches of some points; with the means of an earlier posterior only T and Φ move."""
-        shares = FeatureShares(coordinates.weighted(slice(None)))
+        shares = feature_shares(coordinates.weighted(slice(None)))
         return Bound(WeightSpace(shares, prior_mean), self.expectations, () if prior_mean is None else {"bias"})
 
     def initial(self, D, labels, random):

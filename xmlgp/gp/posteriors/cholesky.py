@@ -121,21 +121,16 @@ class Cholesky:
         return gradients
 
     def parameters_of_diagonal(self, parameters, K_Z):
-        """Return the parameters for which each q(u_p) is that of given ones of `Diagonal` or `SharedDiagonal`."""
+        """Return the parameters for which each q(u_p) is that of given ones of `SharedDiagonal`, by name."""
         lower, mean = _factor(K_Z), parameters["posterior.mean"]
-        diagonals = np.broadcast_to(sigma_diagonal(parameters), mean.T.shape)
-        factors = np.empty((mean.shape[1], *K_Z.shape), mean.dtype)
-        for p, diagonal in enumerate(diagonals):
-            if p and (diagonal == diagonals[p - 1]).all():
-                factors[p] = factors[p - 1]
-                continue
-            # S = L_Z⁻¹ (K_Z⁻¹ + Σ⁻¹)⁻¹ L_Z⁻ᵀ = (I + L_Zᵀ Σ⁻¹ L_Z)⁻¹.
-            root = lower / np.sqrt(diagonal)[:, None]
-            precision = root.T @ root
-            precision[np.diag_indices_from(precision)] += 1
-            covariance = factorise(precision, "the precision of q(u)").inverse
-            factors[p] = factorise(covariance, "the covariance of q(u)").factor
-            np.fill_diagonal(factors[p], np.log(np.diagonal(factors[p])))
+        # S = L_Z⁻¹ (K_Z⁻¹ + Σ⁻¹)⁻¹ L_Z⁻ᵀ = (I + L_Zᵀ Σ⁻¹ L_Z)⁻¹.
+        root = lower / np.sqrt(sigma_diagonal(parameters))[:, None]
+        precision = root.T @ root
+        precision[np.diag_indices_from(precision)] += 1
+        covariance = factorise(precision, "the precision of q(u)").inverse
+        factor = factorise(covariance, "the covariance of q(u)").factor
+        np.fill_diagonal(factor, np.log(np.diagonal(factor)))
+        factors = np.tile(factor, (mean.shape[1], 1, 1))
         return {"posterior.whitened_mean": lower.T @ mean, "posterior.whitened_factor": factors}
 
 
