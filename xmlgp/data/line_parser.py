@@ -16,7 +16,7 @@ from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, s
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["DECIMAL", "NOT_TEXT", "check_pairs", "parse_lines", "report_first_mistake"]
+__all__ = ["DECIMAL", "check_index", "check_pairs", "parse_lines", "report_first_mistake"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time for any token.
@@ -48,8 +48,8 @@ def parse_lines(text, D, K, path, first_line):
     return report_first_mistake(text, path, first_line, functools.partial(_check_line, D=D, K=K))
 
 
-def report_first_mistake(text, path, first_line, check_line):
-    """Raise DataFormatError for the first line that has a byte that is not text or for which `check_line` raises."""
+def report_first_mistake(text, path, first_line, check_line, error_class=DataFormatError):
+    """Raise an error for the first line with a byte that is not text, or for which `check_line` raises ValueError."""
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
         line = line.removesuffix(b"\r")
         try:
@@ -57,7 +57,7 @@ def report_first_mistake(text, path, first_line, check_line):
                 raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
             check_line(line)
         except ValueError as error:
-            raise DataFormatError(path, number, str(error)) from None
+            raise error_class(path, number, str(error)) from None
     raise AssertionError("no mistake was found in lines that were not parsed")
 
 
@@ -88,11 +88,11 @@ def _check_line(line, D, K):
         )
     seen = set()
     for token in label_list.split(b",") if label_list else []:
-        _check_index(token, K, "label", seen)
-    check_pairs(filter(None, pairs), functools.partial(_check_index, bound=D, kind="feature", seen=set()))
+        check_index(token, K, "label", seen)
+    check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind="feature", seen=set()))
 
 
-def _check_index(token, bound, kind, seen):
+def check_index(token, bound, kind, seen):
     """Return a label or feature index, which must be below `bound`, and add it to those seen in the line."""
     if not token.isdigit():
         raise ValueError(f"{quote(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")

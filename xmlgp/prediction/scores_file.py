@@ -8,6 +8,7 @@ spaces or tabs; the line of a point without scores is empty. Numbers are decimal
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.line_parser import DECIMAL, NOT_TEXT
+from xmlgp.data.line_parser import DECIMAL, check_index, report_first_mistake
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
 from xmlgp.data.streams import open_input
@@ -186,7 +187,8 @@ def _read_blocks(reader, N, K, path):
             columns = 3 if first[0].count(b":") == 2 else 2
         block = _parse_block(text, K, columns or 2)
         if block is None:
-            raise _find_error(text, K, columns or 2, path, line)
+            check_line = functools.partial(_check_line, K=K, columns=columns or 2)
+            report_first_mistake(text, path, line, check_line, ScoresFormatError)
         missing -= block.N
         yield block
     line = reader.line_number
@@ -238,38 +240,18 @@ def _parse_block(text, K, columns):
     return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
 
 
-def _find_error(text, K, columns, path, first_line):
-    """Return the error of the first malformed line."""
-    for number, line in enumerate(text.split(b"\n"), first_line):
-        reason = _find_reason(line.removesuffix(b"\r"), K, columns)
-        if reason:
-            return ScoresFormatError(path, number, reason)
-    raise AssertionError("no line of a rejected block is malformed")
-
-
-def _find_reason(line, K, columns):
-    """Return why a line is malformed, or None."""
-    invalid = NOT_TEXT.search(line)
-    if invalid:
-        return f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text"
+def _check_line(line, K, columns):
+    """Raise ValueError that says what is wrong with a line."""
     form = "label:score:std, like the first pair of the file" if columns == 3 else "a label:score pair"
     seen = set()
     for pair in line.split():
         label, *numbers = pair.split(b":")
         if len(numbers) != columns - 1:
-            return f"{quote(pair)} is not {form}"
-        if not label.isdigit():
-            return f"{quote(label)} is not a label: a nonnegative integer" if label else "a label is missing"
-        if float(label) >= K:
-            return f"label {quote(label)} is not below {K}, the number of labels in the first line"
-        index = int(float(label))
-        if index in seen:
-            return f"label {index} occurs twice"
-        seen.add(index)
+            raise ValueError(f"{quote(pair)} is not {form}")
+        index = check_index(label, K, "label", seen)
         for number in numbers:
             if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
-                return f"label {index} has {quote(number)} instead of a finite decimal number"
-    return None
+                raise ValueError(f"label {index} has {quote(number)} instead of a finite decimal number")
 
 
 def _format(block):
