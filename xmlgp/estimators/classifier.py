@@ -70,6 +70,11 @@ def _learns_on(estimator: Estimator) -> bool:
     return estimator.model.learn is not None
 
 
+def _of_model(name: str) -> Any:
+    """Return a property that reads an attribute of the fitted model."""
+    return property(lambda estimator: getattr(estimator.model_, name))
+
+
 class Estimator(ABC, ClassifierMixin, BaseEstimator):
     """A classifier whose parameters are the settings of its model.
 
@@ -104,6 +109,11 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     feature_dtype: ClassVar[type] = np.float32
 
     model_: api.TrainedModel
+    parameters_: dict[str, np.ndarray] = _of_model("parameters")
+    history_: list[dict[str, Any]] = _of_model("history")
+    tuned_: Tuned | None = _of_model("tuned")
+    names_: Names = _of_model("names")
+    learned_: list[dict[str, Any]] = _of_model("learned")
 
     def __init_subclass__(cls, model: Model | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -128,34 +138,9 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         Estimator.kinds[model.name] = cls
 
     @property
-    def parameters_(self) -> dict[str, np.ndarray]:
-        """The learned arrays, by name."""
-        return self.model_.parameters
-
-    @property
-    def history_(self) -> list[dict[str, Any]]:
-        """The objective of each epoch of `fit`."""
-        return self.model_.history
-
-    @property
     def n_features_in_(self) -> int:
         """The number of features, D."""
         return self.model_.data["D"]
-
-    @property
-    def tuned_(self) -> Tuned | None:
-        """What was tuned, and for which scores."""
-        return self.model_.tuned
-
-    @property
-    def names_(self) -> Names:
-        """The names of labels and features."""
-        return self.model_.names
-
-    @property
-    def learned_(self) -> list[dict[str, Any]]:
-        """What was learned after `fit`."""
-        return self.model_.learned
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.

@@ -112,11 +112,10 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     """Return a `TrainedModel` in memory after more points (`Dataset`), of which there may be none.
 
     Its `data` are facts of all points so far, and in `first` the fingerprint of those that the model was trained on. A
-    SettingsError is raised if the model cannot learn on, or the points have fewer features or labels, or too large
-    features; a NumericalError if the bound or a parameter becomes non-finite.
+    SettingsError is raised if the points have fewer features or labels, or too large features; a NumericalError if the
+    bound or a parameter becomes non-finite.
     """
     settings, data = model.settings, model.data
-    _check_learns(settings)
     check_sizes(dataset, data["D"], data["K"])
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
