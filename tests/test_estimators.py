@@ -13,8 +13,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import xmlgp
-from tests.problems import paired_dataset, small_dataset
+from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
@@ -22,7 +21,6 @@ from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.runs.trained_model import open_predictor
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},
@@ -75,47 +73,19 @@ def test_fit_learns(fitted):
     np.testing.assert_array_equal(fitted.predict(test.features), probabilities > 0.5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "chosen"),
-    [
-        (MLGPFClassifier, {}),
-        (BMLPLClassifier, {}),
-        (BMLPLClassifier, {"inference": "gibbs", "iterations": 12}),
-        (GPCClassifier, {"inducing_count": 8, "iterations": 3}),
-        (GPCClassifier, {"inducing_count": 8, "iterations": 3, "inference": "svi-adadelta", "batch_size": 16}),
-    ],
-)
-def test_an_estimator_has_the_model_of_the_library(tmp_path, kind, chosen):
-    if kind is MLGPFClassifier:
-        # Enough features for label weights, and enough points for a calibration.
-        dataset, new = paired_dataset(N=200, D=1000), paired_dataset(D=1000, seed=3).features
+def test_decision_functions_are_log_odds_or_utilities(fitted):
+    _, test = toy_dataset()
+    predictor, decision = fitted.model_.predictor, fitted.decision_function(test.features)
+    probabilities, utilities = (predictor.score(test.features, output)[0] for output in ("probability", "utility"))
+    np.testing.assert_array_equal(fitted.predict_proba(test.features), probabilities)
+    if isinstance(fitted, MLGPFClassifier):
+        np.testing.assert_allclose(decision, logit(probabilities), rtol=1e-5)
     else:
-        dataset, new = small_dataset(N=200, K=1 if kind is GPCClassifier else 7), small_dataset(seed=3).features
-    labels = dataset.labels.toarray()[:, 0] if kind is GPCClassifier else dataset.labels
-    model = kind(**chosen).fit(dataset.features, labels)
-    folder = xmlgp.train(dataset, tmp_path, settings=kind.model.settings(**chosen).for_shape(*dataset.shape)).folder
-    assert model.parameters_.keys() == folder.arrays("parameters.").keys()
-    for name, value in folder.arrays("parameters.").items():
-        np.testing.assert_array_equal(model.parameters_[name], value)
-    for epoch, stored in zip(model.history_, folder.description["history"], strict=True):
-        assert epoch | {"seconds": 0} == stored | {"seconds": 0}
-    predictor = open_predictor(folder)
-    probabilities, utilities = predictor.score(new, "probability")[0], predictor.score(new, "utility")[0]
-    decision = model.decision_function(new)
-    if kind is MLGPFClassifier:
-        assert {"label_weights.mean", "regression.weights", "calibration"} <= model.parameters_.keys()
-        np.testing.assert_array_equal(model.predict_proba(new), probabilities)
-        np.testing.assert_allclose(decision, logit(probabilities), rtol=1e-6)
-        (top,) = predictor.top(new, dataset.K)
-        np.testing.assert_array_equal(top.labels.reshape(decision.shape), np.argsort(-decision, axis=1, kind="stable"))
-    elif kind is BMLPLClassifier:
         np.testing.assert_array_equal(decision, utilities)
-        np.testing.assert_array_equal(model.predict_proba(new), probabilities)
         np.testing.assert_allclose(probabilities, -np.expm1(-utilities), rtol=1e-6)
-        np.testing.assert_allclose(model.topics_.sum(axis=0), 1, rtol=1e-5)
-    else:
-        np.testing.assert_array_equal(decision, utilities[:, 0])
-        np.testing.assert_array_equal(model.predict_proba(new)[:, 1], probabilities[:, 0])
+        np.testing.assert_allclose(fitted.topics_.sum(axis=0), 1, rtol=1e-5)
+    (top,) = predictor.top(test.features, test.K)
+    np.testing.assert_array_equal(top.labels.reshape(decision.shape), np.argsort(-decision, axis=1, kind="stable"))
 
 
 def test_grid_search():
