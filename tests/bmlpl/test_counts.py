@@ -46,14 +46,6 @@ def test_rates_of_any_magnitude_have_accurate_counts(rate, dtype):
     assert result.log_likelihood == pytest.approx(np.log(-np.expm1(-used)), rel=1e-5, abs=1e-5 * rate)
 
 
-def test_counts_without_positives_are_zero():
-    activations = np.array([[0.5, 1.5], [1.0, 2.0]])
-    result = expected_counts(Positives(sp.csr_array((2, 3), dtype=bool)), np.full((3, 2), 1 / 3), activations)
-    assert not result.by_point.any()
-    assert not result.by_label.any()
-    assert result.log_likelihood == -activations.sum()
-
-
 def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     problem = random_problem(50, 8, 3)
     whole = expected_counts(problem.positives, problem.topics, problem.activations)

@@ -141,14 +141,6 @@ def test_cg_samples_have_the_moments_of_the_gaussian(shifted):
     np.testing.assert_array_equal(right, right_before)
 
 
-def test_cholesky_samples_have_the_moments_of_the_gaussian():
-    problem, random = random_quadratic(6, 2, 2, exact=True), np.random.default_rng(1)
-    samples = np.empty((SAMPLES, 3, 2))
-    for sample in samples:
-        cholesky_solve(problem.system, twice_kappa(problem), sample, random)
-    check_moments(samples, problem.solution, [np.linalg.inv(problem.matrix(t)) for t in range(2)])
-
-
 def test_second_signal_interrupts_between_topics(monkeypatch):
     problem, factorised = random_quadratic(12, 5, 40), []
 

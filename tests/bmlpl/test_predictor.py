@@ -1,7 +1,5 @@
 """Predictions of BMLPL: the closed form against integrals and its formula, memory limit, and untrusted arrays."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +8,6 @@ from scipy.stats import gamma
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-import xmlgp
 from tests.bmlpl.problems import UNWEIGHTED
 from tests.grids import each_value
 from tests.problems import small_dataset, small_features
@@ -111,24 +108,6 @@ def test_scores_that_overflow_are_refused(tmp_path, output):
     assert (std[1] == 0).all()
 
 
-@pytest.mark.parametrize("k", [200])
-def test_memory_stays_below_the_limit(tmp_path, k):
-    # There are so many labels that copies of all topics would exceed the limit.
-    sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
-    predictor = open_predictor(model(tmp_path, dtype="float32", **sizes))
-    many = small_features(120, D, seed=4)
-    # Compiles what is not in the cache.
-    list(predictor.top(many[:1], k, "probability", with_std=True))
-    tracemalloc.start()
-    pieces = 0
-    for _ in predictor.top(many, k, "probability", with_std=True, memory=2):
-        pieces += 1
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert pieces > 1
-    assert peak < 10 << 20
-
-
 #: Invalid values for each array.
 INVALID = {
     "topics": [np.full((K, T + 1), 1 / K), np.full((K + 1, T), 1 / (K + 1)), np.ones((K, T)), np.full((K, T, 1), 1 / K)]
@@ -167,17 +146,6 @@ def test_invalid_parameters_are_refused(tmp_path):
     assert not fit(empty | dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0)), None)
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(model(tmp_path, {"shapes": None}))
-
-
-@pytest.mark.parametrize("inference", ["em-cg", "online-em"])
-def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
-    dataset = small_dataset(N=300, D=D, K=K)
-    settings = BMLPLSettings(inference=inference, iterations=40)
-    probability, _ = xmlgp.train(dataset, tmp_path, settings=settings).predictor.score(dataset.features, "probability")
-    labels = dataset.labels.toarray()
-    log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
-    frequency = labels.mean(axis=0)
-    assert log_loss < -0.9 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
 
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
