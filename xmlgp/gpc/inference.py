@@ -49,11 +49,11 @@ HALVINGS = 5
 PATIENCE = 3
 
 
-class _Variational(Inference):
-    """Base class of the methods with q(u) in closed form: updates, then L-BFGS-B, in each iteration.
+class JJ(Inference):
+    """vi-JJ: closed-form updates of ξ, û and Ŝ, then L-BFGS-B on θ, in each iteration.
 
-    `after_evaluation` is called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns
-    the best so far.
+    It is the base of the other methods with q(u) in closed form. `after_evaluation` is called after each evaluation of
+    the collapsed bound F by L-BFGS-B, when `parameters` returns the best so far.
     """
 
     advice = "try another inference"
@@ -66,13 +66,13 @@ class _Variational(Inference):
         self._fixed = model.initial_parameters(inducing)
         self._names = model.KERNEL.parameter_names()
         self._positive, self._quadrature = positive, Quadrature(settings.nodes)
-        #: θ, the logarithms of the hyperparameters, and the tangent points t; both change in place.
-        self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
-        initial_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")]
-        self._max_log_lengthscale = initial_log_lengthscale + np.log(MAX_LENGTHSCALE)
-        self._tangent_points = np.empty(len(positive))
+        theta = np.array([float(self._fixed.pop(name)) for name in self._names])
+        self._max_log_lengthscale = theta[self._names.index("kernel.se.log_lengthscale")] + np.log(MAX_LENGTHSCALE)
+        #: θ, the logarithms of the hyperparameters, then the tangent points t; both change in place.
+        self._state = np.concatenate([theta, np.empty(len(positive))])
+        self._theta, self._tangent_points = self._split(self._state)
         self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
-        self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
+        self._start(np.sqrt(model.prior_variance(self._parameters(theta))))
         #: The optimal q(u) for θ and t, and its moments, once computed.
         self._optimum, self._moments = None, None
         self.epochs = settings.passes
@@ -97,13 +97,21 @@ class _Variational(Inference):
         self.converged = abs(self._best().value - before) < TOLERANCE * len(self._tangent_points)
         return self._bound()
 
+    def _split(self, state):
+        """Return θ and t."""
+        return state[: len(self._names)], state[len(self._names) :]
+
+    def _optimum_at(self, state):
+        theta, tangent_points = self._split(state)
+        return self._collapsed.optimum(self._parameters(theta), tangent_points)
+
     def _parameters(self, theta):
         return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
     def _best(self):
         """Return the optimal q(u) for θ and t."""
         if self._optimum is None:
-            self._optimum = self._collapsed.optimum(self._parameters(self._theta), self._tangent_points)
+            self._optimum = self._optimum_at(self._state)
         return self._optimum
 
     def _bound(self):
@@ -128,29 +136,24 @@ class _Variational(Inference):
 
     def _ascend(self, evaluations):
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
-        size, with_tangent_points = len(self._theta), self.ascends_tangent_points
-        best = self._best()
-        seen = {}
+        start = (self._state if self.ascends_tangent_points else self._theta).copy()
+        best, seen = self._best(), []
 
         def negative(x):
-            theta, tangent_points = x[:size], x[size:] if with_tangent_points else self._tangent_points
-            optimum = self._collapsed.optimum(self._parameters(theta), tangent_points) if seen else best
+            optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if seen else best
             gradients, moments = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
-            if with_tangent_points:
+            if self.ascends_tangent_points:
+                _, tangent_points = self._split(x)
                 slopes = self._collapsed.slope_and_curvature(tangent_points)
-                by_tangent_points = tangent_point_gradient(tangent_points, moments, *slopes)
-                gradient = np.concatenate([gradient, by_tangent_points])
-            if not seen or optimum.value > seen["value"]:
-                seen["value"] = optimum.value
-                self._theta[:] = theta
-                if with_tangent_points:
-                    self._tangent_points[:] = tangent_points
+                gradient = np.concatenate([gradient, tangent_point_gradient(tangent_points, moments, *slopes)])
+            if optimum.value > max(seen, default=-np.inf):
+                self._state[: len(x)] = x
                 self._optimum, self._moments = optimum, moments
+            seen.append(optimum.value)
             self.after_evaluation()
             return -optimum.value, -gradient
 
-        start = np.concatenate([self._theta, self._tangent_points]) if with_tangent_points else self._theta.copy()
         # ξ is not limited to be positive: the bound is an even function of it and flat at zero, where L-BFGS-B would
         # stay. Not all of θ is limited on both sides: SciPy's first step would then be as long as the gradient.
         lower, upper = np.full(len(start), -np.inf), np.full(len(start), np.inf)
@@ -161,11 +164,7 @@ class _Variational(Inference):
         minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper), options=options)
 
 
-class JJ(_Variational):
-    """vi-JJ: closed-form updates of ξ, û and Ŝ, then L-BFGS-B on θ."""
-
-
-class TaylorExpansion(_Variational):
+class TaylorExpansion(JJ):
     """vi-Taylor: as vi-JJ, with Taylor expansions around the means of q(f_i) in place of bounds.
 
     F is then an approximation that is good near those means. A step of θ that leads so far away that the bound falls is
@@ -177,21 +176,21 @@ class TaylorExpansion(_Variational):
 
     def _start(self, std):
         self._tangent_points[:] = 0
-        self._kept = {"kept.hyperparameters": self._theta.copy(), "kept.tangent_points": self._tangent_points.copy()}
+        self._kept = self._state.copy()
         #: The highest bound, and the number of iterations since that did not raise it.
         self._record = np.array([-sys.float_info.max, 0.0])
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
-        return super().arrays() | self._kept | {"record": self._record}
+        theta, tangent_points = self._split(self._kept)
+        kept = {"kept.hyperparameters": theta, "kept.tangent_points": tangent_points}
+        return super().arrays() | kept | {"record": self._record}
 
     def parameters(self, epochs):
         """Return the parameters with the highest bound so far."""
-        theta, tangent_points = self._kept.values()
-        optimum = self._best()
-        if not (np.array_equal(theta, self._theta) and np.array_equal(tangent_points, self._tangent_points)):
-            optimum = self._collapsed.optimum(self._parameters(theta), tangent_points)
-        return self._parameters(theta) | optimum.posterior()
+        unchanged = np.array_equal(self._kept, self._state)
+        optimum = self._best() if unchanged else self._optimum_at(self._kept)
+        return self._parameters(self._split(self._kept)[0]) | optimum.posterior()
 
     def step(self, epoch, done):
         """Make one iteration; return the highest bound so far, by quadrature."""
@@ -199,9 +198,7 @@ class TaylorExpansion(_Variational):
         bound, (highest, _) = self._bound(), self._record
         self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
         if bound > highest:
-            self._record[0] = bound
-            for kept, value in zip(self._kept.values(), (self._theta, self._tangent_points), strict=True):
-                kept[:] = value
+            self._record[0], self._kept[:] = bound, self._state
         self.converged = bool(self._record[1] >= PATIENCE)
         return self._record[0]
 
@@ -220,13 +217,13 @@ class TaylorExpansion(_Variational):
             self._optimum, self._moments = None, None
 
 
-class Hybrid(_Variational):
+class Hybrid(JJ):
     """vi-JJ-hybrid: the closed-form updates of vi-JJ, then L-BFGS-B on θ and ξ."""
 
     ascends_tangent_points = True
 
 
-class Full(_Variational):
+class Full(JJ):
     """vi-JJ-full: L-BFGS-B on θ and ξ alone."""
 
     ascends_tangent_points = True
