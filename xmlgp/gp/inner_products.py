@@ -18,7 +18,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Covariances", "Points", "backward", "forward_inducing", "forward_points", "primal_weights"]
+__all__ = ["Covariances", "Points", "backward", "forward_inducing", "forward_points"]
 
 #: Least number of elements per thread.
 GRAIN = 1 << 17
@@ -87,14 +87,6 @@ def forward_points(points, scaled):
         # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
         products = dense.product(coordinates, transposed, rounds=ROUNDS)
     return products, norms + residual, (coordinates, scaled)
-
-
-def primal_weights(inducing, log_relevance, dual_weights):
-    """Return the primal weights W Aᵀ α, R×P or D×P, of dual weights α, M×P: C W Aᵀ α is the product of C with them."""
-    weights = dense.product(inducing.T, dual_weights)
-    if log_relevance is not None:
-        weights *= bounded_exp(log_relevance)[:, None]
-    return weights
 
 
 def backward(tape, d_products, inducing_needed=True):

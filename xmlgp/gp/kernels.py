@@ -10,11 +10,11 @@ import numpy as np
 from xmlgp.gp import inner_products
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
-from xmlgp.linear_algebra import elementary
+from xmlgp.linear_algebra import dense, elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "SquaredExponential"]
+__all__ = ["NOISE_START", "NOISE_VARIANCE", "Kernel"]
 
 #: Least number of exponentials per thread.
 GRAIN = 1 << 16
@@ -245,9 +245,11 @@ class Kernel:
         """Return the weights W, R×P or D×P, for which K_BZ α = C W with α, M×P; None if the kernel is not linear."""
         if [term.name for term in self.terms] != [Linear.name]:
             return None
-        relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
         variance = bounded_exp(parameters["kernel.linear.log_variance"])
-        return inner_products.primal_weights(parameters["inducing"], relevance, variance * dual_weights)
+        weights = dense.product(parameters["inducing"].T, variance * dual_weights)
+        if self.ard:
+            weights *= bounded_exp(parameters["kernel.linear.log_relevance"])[:, None]
+        return weights
 
     def backward(self, tape, d_covariances, inducing_needed=True):
         """Return the gradients by parameter name, those by the inducing inputs only if needed.

@@ -95,7 +95,7 @@ def full_log_likelihood(
     cores = core_count()
     blocks = max(1, -(-count // (width * cores))) * cores
     bounds = np.linspace(0, count, blocks + 1).astype(int)
-    values, d_moments_by_core = [0.0] * blocks, [None] * cores
+    values = [0.0] * blocks
 
     def process(core):
         total = Moments(*(np.zeros_like(values) for values in moments))
@@ -117,9 +117,9 @@ def full_log_likelihood(
             mean[here] -= 1
             d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, total)
             d_bias[start:stop] = mean.sum(axis=0)
-        d_moments_by_core[core] = total
+        return total
 
-    run_parallel(partial(process, core) for core in range(cores))
+    d_moments_by_core = run_parallel(partial(process, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
     d_moments = Moments(*(-sum(parts) for parts in zip(*d_moments_by_core, strict=True)))

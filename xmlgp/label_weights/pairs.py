@@ -123,11 +123,10 @@ def _by_label(indptr, indices, shape):
 
 
 def stratified_pairs(positives, listed, first, last, seed, drawn_from, count):
-    """Return the `LabelPairs` of some consecutive labels, whose targets are bool.
+    """Return the `LabelPairs` of some consecutive labels, given `positives_by_label` and `listed_by_label`.
 
-    Beside the points of each label (`positives_by_label`, `listed_by_label`), `count` are drawn from others, int32 and
-    ascending; those that they are not drawn from have neither labels nor a shortlist. The draws depend on the seed, a
-    sequence of int, and the first label.
+    Beside these, `count` points are drawn for each label from `drawn_from`, int32 and ascending; all other points have
+    neither labels nor a shortlist. The draws depend on the seed, a sequence of int, and the first label.
     """
     N = len(drawn_from)
     lengths = [np.diff(part[0][first : last + 1]) for part in (positives, listed)]

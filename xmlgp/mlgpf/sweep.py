@@ -124,7 +124,7 @@ class SweepData:
     """
 
     def __init__(self, work, seed, features, labels, factors, weights, prior=None, mean_point=None):
-        self.work, self.seed, self.features, self.labels = work, seed, features, labels
+        self.work, self.seed, self.features = work, seed, features
         self.weights, self.prior = weights, prior
         self._make_factors, self._mean_point = factors, mean_point
         N, K = labels.shape
