@@ -13,9 +13,3 @@ def test_fetched_files_match_the_catalogue(tmp_path):
         dataset = read_dataset(path, cache=False)
         assert (dataset.features != expected.features).nnz == 0
         assert (dataset.labels != expected.labels).nnz == 0
-
-
-def test_margins_are_larger_than_rounding_errors():
-    # The error of utilities of size 100 is about 1e-13 in double precision.
-    *_, margin = toy._draw()
-    assert margin > 1e-10
