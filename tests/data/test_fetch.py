@@ -102,12 +102,16 @@ def test_endless_files_in_a_mirror_are_not_read(mirror, data, make):
         fetch(entry_of(), data, mirror=str(mirror))
 
 
-def test_next_source_is_used_if_one_fails(server, files, data, mirror):
+def test_next_source_is_used_if_one_fails(server, files, data, mirror, monkeypatch):
     server.answers["/a.zip"] = [serve(zipped(("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")))]
     members = {"train": "a/train", "test": "a/test"}
     gone, archive = (Source("archive", f"{server.url}/{name}.zip", members) for name in ("gone", "a"))
     assert fetch(entry_of(gone, archive), data).origin == "127.0.0.1"
     assert_complete(data)
+    shutil.rmtree(data)
+    monkeypatch.setattr("xmlgp.data.sources.GOOGLE_DRIVE", server.url + "/drive?id={}")
+    server.answers["/drive?id=1a-B_c"] = server.answers["/a.zip"]
+    assert fetch(entry_of(gone, Source("drive", "1a-B_c", members)), data).origin == "Google Drive"
     shutil.rmtree(data)
     server.answers["/small/test.txt"] = [serve(PAGE)]
     assert fetch(entry_of(gone, files, Source("mirror", str(mirror))), data).origin == str(mirror)
