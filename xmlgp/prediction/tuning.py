@@ -98,8 +98,8 @@ def best_rule(scores, labels, metric):
 
     All pairs of a limit up to the longest list and a threshold between two scores are compared. Of equally good
     pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
-    listed scores, and n for each limit. Some of the true labels, a csr_array of bool, N×K, is stored. NumericalError is
-    raised if a score is not finite.
+    listed scores, and n for each limit. `labels`, a csr_array of bool, N×K, has at least one true label. NumericalError
+    is raised if a score is not finite.
     """
     scores.check_finite()
     K = labels.shape[1]
