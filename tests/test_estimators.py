@@ -219,3 +219,15 @@ def test_what_cannot_be_tuned_is_refused():
         with pytest.raises(SettingsError, match=f"^{message}$"):
             tuned.tune(features, Y, metric)
     assert not hasattr(GPCClassifier, "tune")
+
+
+def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
+    data, client = small_dataset(), cluster._client
+    model, expected = (
+        MLGPFClassifier(factors=3, epochs=2).fit(data.features, data.labels, **options)
+        for options in ({"client": client}, {})
+    )
+    for name, array in expected.parameters_.items():
+        np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
+    found = model.predict_proba(data.features, client=client)
+    np.testing.assert_array_equal(found, model.predict_proba(data.features))
