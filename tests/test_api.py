@@ -46,6 +46,15 @@ def test_arrays_are_trained_on_evaluated_and_reported():
     assert "<html" in xmlgp.report(model, X, labels=Y, title="Arrays")
 
 
+def test_names_of_labels_of_arrays_are_those_that_the_model_knows():
+    X = np.eye(4).repeat(5, axis=0)
+    model = xmlgp.train(X, labels=[["b"], ["c"], ["d"], ["e"]] * 5, settings={"factors": 2, "epochs": 1})
+    grown = xmlgp.learn(model, X[:2], labels=[["e"], ["a", "b"]])
+    assert (model.names.labels, grown.names.labels) == (["b", "c", "d", "e"], ["b", "c", "d", "e", "a"])
+    np.testing.assert_array_equal(grown.parameters["statistics.labels"], [6, 5, 5, 6, 1])
+    assert xmlgp.tune(grown, X, labels=[["e", "unknown"]] * 20).points == 20
+
+
 def test_arguments_that_contradict_each_other_are_refused(dishes):
     with pytest.raises(UsageError, match="^assign and threshold exclude each other"):
         dishes.predict(TEXTS, assign=True, threshold=0.5)
