@@ -164,6 +164,7 @@ def test_a_worker_without_this_version_is_named(processes, tmp_path, content, pr
 def test_a_worker_that_is_stopped_is_one_sentence(processes, monkeypatch):
     """The scheduler of a user waits for minutes until it gives up a worker."""
     monkeypatch.setattr(cluster_module, "PATIENCE_SECONDS", 4.0)
+    monkeypatch.setattr(cluster_module, "ANSWER_SECONDS", 4.0)
     at_step(monkeypatch, IN_SWEEP, lambda: processes.stop_worker(processes.alive[0]))
     line = last_line(run(*TRAIN, "--scheduler", processes.address))
     for number in processes.alive:

@@ -13,20 +13,15 @@ __all__ = ["evaluate"]
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-class _Ranks(click.ParamType):
-    """A list such as `1,3,5`."""
-
-    name = "k,k,..."
-
-    def convert(self, value, param, context):
-        """Return the distinct numbers in ascending order."""
-        try:
-            ks = sorted({int(k) for k in value.split(",")})
-        except ValueError:
-            ks = [0]
-        if ks[0] < 1:
-            self.fail(f"{value!r} is not a list of positive whole numbers such as 1,3,5.", param, context)
-        return ks
+def _ranks(context, option, value):
+    """Return the distinct numbers of a list such as `1,3,5` in ascending order."""
+    try:
+        ks = sorted({int(k) for k in value.split(",")})
+    except ValueError:
+        ks = [0]
+    if ks[0] < 1:
+        raise click.BadParameter(f"{value!r} is not a list of positive whole numbers such as 1,3,5.")
+    return ks
 
 
 @click.command()
@@ -37,7 +32,15 @@ class _Ranks(click.ParamType):
     type=INPUT,
     help="Training data, for PSP, PSnDCG and --reliability, or a model, which knows the counts of all that it learned.",
 )
-@click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
+@click.option(
+    "-k",
+    "ks",
+    callback=_ranks,
+    default="1,3,5",
+    show_default=True,
+    metavar="K,K,...",
+    help="Values of k for the measures @k.",
+)
 @click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")

@@ -20,23 +20,17 @@ from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 __all__ = ["predict"]
 
 
-class _LabelCount(click.ParamType):
-    """A positive integer, or "all"."""
-
-    name = "k|all"
-
-    def convert(self, value, param, context):
-        """Return the number, or "all"."""
-        # The help shows the name of this type in capitals.
-        if value.lower() == "all":
-            return "all"
-        try:
-            k = int(value)
-        except ValueError:
-            k = 0
-        if k < 1:
-            self.fail(f"{value!r} is neither a positive integer nor all.", param, context)
-        return k
+def _label_count(context, option, value):
+    """Return the positive integer, or "all", that an option has."""
+    if value is None or value.lower() == "all":
+        return value and "all"
+    try:
+        k = int(value)
+    except ValueError:
+        k = 0
+    if k < 1:
+        raise click.BadParameter(f"{value!r} is neither a positive integer nor all.")
+    return k
 
 
 @click.command()
@@ -45,7 +39,8 @@ class _LabelCount(click.ParamType):
 @click.option(
     "-k",
     "k",
-    type=_LabelCount(),
+    callback=_label_count,
+    metavar="K|ALL",
     help="Rank the best labels of each point, so many of them or all; at most K are written.  [default: "
     f"{RANKED}, or what `xmlgp tune` chose]",
 )

@@ -47,8 +47,9 @@ def show(model, as_json):
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
     elif folder:
         click.echo(f"{model}: {folder.settings.model}, {folder.stage}, written by {folder.description['written_by']}")
-        for title, text in [*_lines(folder), *([("run", state)] if state else [])]:
-            click.echo(f"{title:8}  {text}")
+        for title, text in [*_lines(folder), ("run", state)]:
+            if text:
+                click.echo(f"{title:8}  {text}")
         _print_settings(folder.settings)
         arrays = folder.description["arrays"].items()
         shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
@@ -59,54 +60,45 @@ def show(model, as_json):
 
 
 def _lines(folder):
-    """Yield titles and texts about a model."""
+    """Yield titles and texts about a model; a text may be empty."""
     description, record = folder.description, MODELS[folder.settings.model]
-    data, history = description["data"], description.get("history")
+    data, history, batches = description["data"], description.get("history"), description.get("learned", [])
     yield "data", f"N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
-    kinds = [kind.removeprefix("names.") for kind in folder.entries("names.")]
-    if kinds:
-        yield "names", f"of {' and '.join(sorted(kinds, reverse=True))}"
-    yield from _text(folder)
+    kinds = sorted((kind.removeprefix("names.") for kind in folder.entries("names.")), reverse=True)
+    yield "names", kinds and f"of {' and '.join(kinds)}"
+    yield "text", _unless_damaged(lambda: folder.vectorizer and _reading(folder.vectorizer))
     if history:
         last, workers = history[-1], description.get("workers")
         where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
         yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
-    batches = description.get("learned", [])
     if len(batches) > BATCHES:
         points = sum(batch["N"] for batch in batches[:-BATCHES])
         yield "learned", f"{len(batches) - BATCHES} batches of {points} points, and then"
     for batch in batches[-BATCHES:]:
         yield "learned", record.describe_batch(batch)
     if folder.stage == "trained":
-        yield from _hyperparameters(folder, record)
+        yield "kernel", _unless_damaged(lambda: _learned(record.hyperparameters(folder.arrays("parameters."))))
     if folder.tuned:
         yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
 
 
-def _text(folder):
-    """Yield how the model reads text, if it does."""
+def _unless_damaged(text):
+    """Return the text of a function; the description is complete, so the rest can be shown if there is none."""
     try:
-        vectorizer = folder.vectorizer
-    except ModelFolderError:
-        # The description is complete, so the rest can be shown.
-        yield "text", "damaged"
-        return
-    if vectorizer:
-        analysis, columns = vectorizer.analysis, vectorizer.columns
-        lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
-        named = ", ".join(map(repr, columns.text))
-        yield "text", f"{analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}"
-
-
-def _hyperparameters(folder, record):
-    """Yield the learned hyperparameters, where the model has some."""
-    try:
-        learned = dict(record.hyperparameters(folder.arrays("parameters.")))
-        text = ", ".join(f"{symbol} {value:.4g}" for symbol, value in learned.items())
+        return text()
     except (ModelFolderError, LookupError, TypeError, ValueError):
-        text = "damaged"
-    if text:
-        yield "kernel", text
+        return "damaged"
+
+
+def _reading(vectorizer):
+    analysis, columns = vectorizer.analysis, vectorizer.columns
+    lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
+    named = ", ".join(map(repr, columns.text))
+    return f"{analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}"
+
+
+def _learned(hyperparameters):
+    return ", ".join(f"{symbol} {value:.4g}" for symbol, value in dict(hyperparameters).items())
 
 
 def _interrupted(model):

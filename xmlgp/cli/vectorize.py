@@ -11,18 +11,13 @@ from xmlgp.text.data_folder import vectorize_files
 __all__ = ["vectorize"]
 
 
-class _Lengths(click.ParamType):
-    """The lengths of n-grams, `N` or `SHORTEST-LONGEST`."""
-
-    name = "n|n-n"
-
-    def convert(self, value, param, context):
-        """Return the shortest and the longest length."""
-        found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", value)
-        lengths = found and (int(found[1]), int(found[2] or found[1]))
-        if not lengths or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
-            self.fail(f"{value!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2.", param, context)
-        return lengths
+def _lengths(context, option, value):
+    """Return the shortest and the longest length of n-grams, of `N` or `SHORTEST-LONGEST`."""
+    found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", value)
+    lengths = found and (int(found[1]), int(found[2] or found[1]))
+    if not lengths or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
+        raise click.BadParameter(f"{value!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2.")
+    return lengths
 
 
 @click.command()
@@ -41,9 +36,10 @@ class _Lengths(click.ParamType):
 )
 @click.option(
     "--ngrams",
-    type=_Lengths(),
+    callback=_lengths,
     default="1",
     show_default=True,
+    metavar="N|N-N",
     help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
 )
 @click.option(
