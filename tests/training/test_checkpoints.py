@@ -5,7 +5,7 @@ import math
 import os
 import signal
 import zipfile
-from unittest import mock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,42 +102,23 @@ def test_a_missing_checkpoint_is_none(file):
     assert read_checkpoint(file / "deeper") is None
 
 
-class Clock:
-    """Replaces the module `time`; the test sets the time."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
-    return clock
-
-
 class Watched(CheckpointWriter):
-    """Records when it writes; each write takes `takes` seconds."""
+    """Records when it writes; each write takes `takes` seconds of a clock of its own."""
 
-    def __init__(self, clock, interval, takes=0.0):
-        self.clock, self.takes, self.times = clock, takes, []
+    def __init__(self, monkeypatch, interval, takes=0.0):
+        self.now, self.takes, self.times = 1000.0, takes, []
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "atomic_write", self._slowly)
         super().__init__(None, {}, interval)
 
-    def save(self, state=None):
-        with mock.patch.object(module, "atomic_write", self._slowly):
-            super().save(state)
-
     def _slowly(self, path):
-        self.clock.now += self.takes
-        self.times.append(self.clock.now)
+        self.now += self.takes
+        self.times.append(self.now)
         return io.BytesIO()
 
     def after(self, seconds, epoch_ended=False):
         """Return whether a checkpoint is written when called `seconds` later."""
-        self.clock.now += seconds
+        self.now += seconds
         before, asked = len(self.times), []
         self.maybe_save(lambda: asked.append(1) or TrainingState({}, {}), epoch_ended)
         # The state is collected only if it is written.
@@ -145,16 +126,16 @@ class Watched(CheckpointWriter):
         return bool(asked)
 
 
-def test_within_an_epoch_a_checkpoint_is_written_at_each_interval(clock):
-    watched = Watched(clock, interval=100)
+def test_within_an_epoch_a_checkpoint_is_written_at_each_interval(monkeypatch):
+    watched = Watched(monkeypatch, interval=100)
     assert [watched.after(30) for _ in range(9)] == [False, False, False, True] * 2 + [False]
     assert watched.after(70)
     assert not watched.after(99.9)
     assert watched.after(0.1)
 
 
-def test_at_the_end_of_an_epoch_a_checkpoint_is_written_if_it_took_long_enough(clock):
-    watched = Watched(clock, interval=1e9, takes=1.0)
+def test_at_the_end_of_an_epoch_a_checkpoint_is_written_if_it_took_long_enough(monkeypatch):
+    watched = Watched(monkeypatch, interval=1e9, takes=1.0)
     # The first one measures how long writing takes.
     assert watched.after(0.001, epoch_ended=True)
     assert [watched.after(TIME_RATIO - 1, epoch_ended=True) for _ in range(4)] == [False, True] * 2
@@ -162,8 +143,8 @@ def test_at_the_end_of_an_epoch_a_checkpoint_is_written_if_it_took_long_enough(c
     assert not watched.after(TIME_RATIO, epoch_ended=False)
 
 
-def test_with_the_interval_0_no_checkpoint_is_written(clock):
-    watched = Watched(clock, interval=0)
+def test_with_the_interval_0_no_checkpoint_is_written(monkeypatch):
+    watched = Watched(monkeypatch, interval=0)
     assert not watched.after(1e9)
     assert not watched.after(1e9, epoch_ended=True)
 

@@ -37,7 +37,7 @@ class InducingMethod:
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
-        self.parameter_names = self.latent.parameter_names
+        self.parameter_names, self.predict = self.latent.parameter_names, self.latent.predict
 
     def coordinates(self, features, preprocessed, work):
         """Return the `Inputs` of training points, given X as read."""
@@ -109,10 +109,6 @@ class InducingMethod:
     def trained(self, bound, parameters):
         """Return the parameters of a trained model, given those that steps change."""
         return parameters
-
-    def predict(self, parameters):
-        """Return the latent functions of trained parameters at any points."""
-        return self.latent.predict(parameters)
 
     def are_valid(self, parameters, D):
         """Return whether the parameters of the latent functions of an untrusted file fit each other."""

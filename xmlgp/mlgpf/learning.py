@@ -33,11 +33,9 @@ RATE_SHARE = 0.5
 #: Updates of ξ in the sweep over the labels of the batch. There is one sweep where training has two.
 ROUNDS = 4
 
-#: Parameters with a row for each label and for each feature, and what those of a new feature are if not
-#: zero. Relevances and scales are those from before training.
+#: Parameters with a row for each label and for each feature. Relevances of new features are those from before training.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
 BY_FEATURE = {*POSTERIOR, PRIOR, "regression.scales"}
-FILLS = {"regression.scales": 1.0}
 
 
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
@@ -53,9 +51,11 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
     """
-    settings = earlier.settings
+    settings, old = earlier.settings, earlier.parameters
     method = settings.load_method()
-    _check(earlier.parameters, method)
+    unknown = "regression.weights" in old and "regression.labels" not in old
+    if unknown or (LabelWeights.of(old) and not method.has_label_weights):
+        raise SettingsError(TRAIN_AGAIN)
     batch = statistics_of(features, labels)
     grown = _grown(earlier, batch, features.shape[0])
     coordinates = preprocessed.inputs(features, settings.dtype)
@@ -68,13 +68,6 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
         weighted = coordinates.weighted(slice(None))
         grown |= learn_regression(grown, earlier, weighted, labels, preprocessed.weighting)
     return Trained(grown, history)
-
-
-def _check(parameters, method):
-    """Raise SettingsError for a model with label weights beside inducing inputs, or a regression without labels."""
-    known = "regression.weights" not in parameters or "regression.labels" in parameters
-    if not known or (LabelWeights.of(parameters) and not method.has_label_weights):
-        raise SettingsError(TRAIN_AGAIN)
 
 
 def _grown(earlier, batch, count):
@@ -90,7 +83,7 @@ def _grown(earlier, batch, count):
         if name in BY_LABEL:
             grown[name] = _with_rows(value, K, 0.0)
         elif name in BY_FEATURE or (name.endswith("log_relevance") and by_feature):
-            grown[name] = _with_rows(value, D, FILLS.get(name, 0.0))
+            grown[name] = _with_rows(value, D, float(name == "regression.scales"))
         else:
             grown[name] = value
     if "inducing" in old and by_feature and D > earlier.D:

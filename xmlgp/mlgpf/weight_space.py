@@ -54,6 +54,7 @@ class WeightSpaceMethod:
     has_label_weights = True
     learning_steps = LEARNING_STEPS
     parameter_names = (*POSTERIOR, PRIOR)
+    predict, are_valid = WeightSpacePrediction, staticmethod(are_valid)
 
     def __init__(self, settings):
         self.settings = settings
@@ -161,34 +162,22 @@ class WeightSpaceMethod:
         others = {name: value for name, value in parameters.items() if name not in WeightSpace.parameter_names}
         return bound.latent.posterior(parameters) | others
 
-    def predict(self, parameters):
-        """Return the latent functions of trained parameters at any points."""
-        return WeightSpacePrediction(parameters)
-
-    def are_valid(self, parameters, D):
-        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
-        return are_valid(parameters, D)
-
     def memory(self, dataset):
         """Return the largest arrays of the stage that needs most memory (list of `MemoryPart`)."""
-        settings = self.settings
-        stages = [self._memory_of_steps(dataset)]
-        if sweep_count(settings, *dataset.shape):
-            stages.append(self._memory_of_sweeps(dataset))
-        if may_pool(settings, dataset.N, dataset.K):
-            advice = "regression_points=0 avoids that"
-            stages.append([MemoryPart("the covariances of exact GP regression", 4 * dataset.N**2, advice)])
-        return max(stages, key=lambda parts: sum(part.size for part in parts))
-
-    def _memory_of_steps(self, dataset):
-        settings, (_, D, K) = self.settings, dataset.shape
+        settings, (N, D, K) = self.settings, dataset.shape
         copies = 1 + len(optimiser_of(settings).statistics)
-        parts = [self._memory_of_factors(copies * (D + K)), self._memory_of_features(dataset)]
+        steps = [self._memory_of_factors(copies * (D + K)), self._memory_of_features(dataset)]
         if settings.label_sample >= K:
             size = np.dtype(settings.dtype).itemsize * K * settings.factor_count
             advice = "a smaller label_sample leaves most of it out"
-            parts.append(MemoryPart("the gradient by the loadings of all labels", size, advice))
-        return parts
+            steps.append(MemoryPart("the gradient by the loadings of all labels", size, advice))
+        stages = [steps]
+        if sweep_count(settings, N, D, K):
+            stages.append(self._memory_of_sweeps(dataset))
+        if may_pool(settings, N, K):
+            advice = "regression_points=0 avoids that"
+            stages.append([MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)])
+        return max(stages, key=lambda parts: sum(part.size for part in parts))
 
     def _memory_of_sweeps(self, dataset):
         settings, (N, D, K) = self.settings, dataset.shape
@@ -220,6 +209,5 @@ def sweep_count(settings, N, D, K):
     wanted = settings.label_weights
     if wanted is None:
         wanted = used_by_default(D, settings.factor_count)
-    if not wanted:
-        return 0
-    return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+    most = SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+    return most if wanted else 0
