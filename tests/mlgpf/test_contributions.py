@@ -64,16 +64,11 @@ def assert_sums_are_utilities(predictor, scores, **tolerance):
 
 @pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
-    predictor = open_predictor(made(tmp_path, posterior, kind, own))
-    for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
-        assert_sums_are_utilities(predictor, scores, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", ["free", "features"])
-def test_contributions_in_single_precision_sum_to_utilities(tmp_path, kind):
-    predictor = open_predictor(made(tmp_path, "shared-diagonal", kind, True, dtype="float32"))
-    assert predictor.explain(NEW, ALL).values.dtype == np.float32
-    assert_sums_are_utilities(predictor, ALL, rtol=1e-4, atol=1e-4)
+    for dtype, tolerance in ("float64", 1e-10), ("float32", 1e-4):
+        predictor = open_predictor(made(tmp_path / dtype, posterior, kind, own, dtype=dtype))
+        assert predictor.explain(NEW, ALL).values.dtype == dtype
+        for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
+            assert_sums_are_utilities(predictor, scores, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)

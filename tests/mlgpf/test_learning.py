@@ -183,11 +183,8 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
         found = after(found, DATASET.rows(slice(start, start + 20)))
     assert found.N == N_SEEN
     predictor(found)
-    parts = (
-        (DATASET.rows(slice(0, N_KNOWN)).features[:, :D_KNOWN], known_labels(earlier)),
-        (BATCH.features, BATCH.labels),
-    )
-    expected = add_statistics(statistics_of(*parts[0]), statistics_of(*parts[1]))
+    known = statistics_of(DATASET.features[:N_KNOWN, :D_KNOWN], known_labels(earlier))
+    expected = add_statistics(known, statistics_of(BATCH.features, BATCH.labels))
     for name, value in expected.items():
         np.testing.assert_array_equal(found.parameters[name], value)
     together = after(earlier)
