@@ -53,16 +53,6 @@ def test_list_prints_a_table(run):
     ]
 
 
-def test_list_of_the_default_catalogue(run, monkeypatch):
-    monkeypatch.delenv("XMLGP_CATALOGUE")
-    status, out, _ = run("--list")
-    rows = {line.split()[0]: line.split(None, 5)[1:] for line in out.splitlines()}
-    assert status == 0
-    assert rows["bibtex"] == ["4880", "2515", "1836", "159", "raw.githubusercontent.com"]
-    assert rows["amazoncat"] == ["1186239", "306782", "203882", "13330", "Google Drive"]
-    assert rows["toy"][-1] == "embedded"
-
-
 def test_catalogue_option(run, tmp_path):
     (tmp_path / "other.yaml").write_text(CATALOGUE.replace("small:", "other:"))
     assert "other " in run("--list", "--catalogue", "../other.yaml")[1]

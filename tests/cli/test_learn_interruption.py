@@ -112,12 +112,6 @@ def test_the_command_to_go_on_has_the_options(text_learner):
     assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
 
 
-def test_standard_input_goes_on_with_the_same_input(learner):
-    content = Path("new.txt").read_text()
-    assert interrupt(2, "-", stdin=content).endswith("; resume with `xmlgp learn model -` and the same input")
-    assert "resuming after 2 of " in run("learn", "model", "-", stdin=content).stderr
-
-
 def test_training_and_learning_do_not_resume_each_other(learner):
     advice = "finish it with --resume, or discard it with --no-resume"
     interrupt(3)

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import run, said
 from tests.problems import small_dataset
 from xmlgp import api
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -94,14 +94,6 @@ def test_unknown_recipes_and_malformed_catalogues_are_refused(tmp_path, monkeypa
     monkeypatch.setenv("XMLGP_CATALOGUE", "nowhere.yaml")
     assert said(run("preprocess", "data", "model")).startswith("nowhere.yaml: the catalogue cannot be read")
     assert not os.path.exists("model")
-
-
-def test_other_files_in_the_model_folder_are_kept(tmp_path):
-    (tmp_path / "model" / "arrays").mkdir(parents=True)
-    (tmp_path / "model" / "arrays" / "mine.npy").write_text("mine")
-    assert run("preprocess", "data", "model", *SIZES).exit_code == 0
-    assert run("train", "data", "model", *SMALL).exit_code == 0
-    assert (tmp_path / "model" / "arrays" / "mine.npy").read_text() == "mine"
 
 
 @pytest.mark.parametrize(("command", "data"), [("preprocess", "data"), ("train", "data/train.txt")])

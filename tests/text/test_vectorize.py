@@ -21,7 +21,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import XmlgpError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
+from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.vectorizer import Vectorizer
 
 
@@ -178,18 +178,6 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer.numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
     assert found.vectorizer.features(["zebra émigré"]).toarray().tolist() == [[0, 0, 0, 1, 1]]
-
-
-def test_columns_are_those_of_the_vectorizer_unless_others_are_given(tmp_path):
-    columns = Columns(("title",), "tags", "|")
-    vectorizer = Vectorizer(Analysis("char", 2, 2), ["ab"], columns)
-    found = more(tmp_path / "a.csv", b"title,tags\nabc,x|y\n", vectorizer, ["y"])
-    assert (found.vectorizer.words, found.labels) == (["ab", "bc"], ["y", "x"])
-    given = CorpusOptions(("body",), separator="/")
-    found = more(tmp_path / "a.csv", b"title,body,tags\nabc,bd,z/y\n", vectorizer, ["y"], given)
-    assert (found.vectorizer.words, found.labels) == (["ab", "bd"], ["y", "z"])
-    # Later files are as the first one, if nothing else is said.
-    assert (found.vectorizer.columns, found.vectorizer.analysis) == (columns, Analysis("char", 2, 2))
 
 
 def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
