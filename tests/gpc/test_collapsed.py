@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -13,13 +12,9 @@ from tests.gp.reference import DETERMINISTIC, inducing_posterior
 from tests.gpc.dense_gpc import THETA, moments, predicted, random_problem, uncollapsed_bound
 from tests.grids import each_value
 from xmlgp.errors import NumericalError
-from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
-from xmlgp.gp.inducing import Inducing
-from xmlgp.gp.inner_products import Points
+from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gpc import collapsed as module
 from xmlgp.gpc.collapsed import PointMoments, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.model import KERNEL, POSTERIOR
 from xmlgp.linear_algebra.cholesky import JITTER
 
 #: Of random problems.
@@ -36,61 +31,24 @@ def random_tangent_points(problem, seed, kind="jj"):
     return t if kind == "jj" else t * random.choice([-1, 1], len(t))
 
 
-def mean_and_covariance(posterior):
-    """Return mean and covariance of q(u) from its parameters."""
-    return inducing_posterior("gpc", posterior, None, 0)
-
-
-def mlgpf_bound(problem, posterior, expectations):
-    """Return the bound of MLGPF with P = K = 1, Φ = 1 and b = 0."""
-    parameters = problem.parameters | posterior | {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
-    batch = Batch(
-        Points(problem.points, np.zeros(len(problem.points))), sp.csr_array(problem.positive[:, None]), None, 1
-    )
-    return Bound(Inducing(KERNEL, POSTERIOR), expectations).value_and_gradients(parameters, batch)[0]
-
-
 @KINDS
 @SHAPES
-def test_value_is_the_uncollapsed_bound_at_the_optimal_q(kind, N, M):
+def test_value_posterior_and_moments_agree_with_dense_formulas(kind, N, M):
     problem = random_problem(SEED, N, M)
     t = random_tangent_points(problem, SEED, kind)
     optimum = problem.optimum(t, kind)
-    mean, covariance = mean_and_covariance(optimum.posterior())
+    mean, covariance = inducing_posterior("gpc", optimum.posterior(), None, 0)
     result = uncollapsed_bound(problem, kind, t, mean, covariance)
     assert optimum.value == pytest.approx(result, rel=1e-9, abs=1e-9)
-
-
-@SHAPES
-def test_optimal_q_agrees_with_the_formula_of_the_paper(N, M):
-    problem = random_problem(SEED, N, M)
-    t = random_tangent_points(problem, SEED)
-    mean, covariance = mean_and_covariance(problem.optimum(t).posterior())
-    best_mean, best_covariance = problem.optimal_posterior(t)
-    np.testing.assert_allclose(mean, best_mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(covariance, best_covariance, rtol=1e-7, atol=1e-9)
-
-
-@each_value(kind=["jj", "taylor"], expectations=[Quadrature(20), JaakkolaJordan(), Taylor()])
-def test_uncollapsed_bound_agrees_with_that_of_mlgpf(kind, expectations):
-    problem = random_problem(SEED)
-    optimum = problem.optimum(random_tangent_points(problem, SEED, kind), kind)
-    result = optimum.bound(optimum.moments(), problem.positive, expectations)
-    assert result == pytest.approx(mlgpf_bound(problem, optimum.posterior(), expectations), rel=1e-9)
-
-
-@KINDS
-@SHAPES
-def test_moments_agree_with_the_posterior(kind, N, M):
-    problem = random_problem(SEED, N, M)
-    optimum = problem.optimum(random_tangent_points(problem, SEED, kind), kind)
+    if kind == "jj":
+        best_mean, best_covariance = problem.optimal_posterior(t)
+        np.testing.assert_allclose(mean, best_mean, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(covariance, best_covariance, rtol=1e-7, atol=1e-9)
     result = optimum.moments()
-    mean, variance = moments(problem, *mean_and_covariance(optimum.posterior()))
-    np.testing.assert_allclose(result.mean, mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(result.second_moment, variance + mean**2, rtol=1e-7)
-    mean, variance = predicted(problem, optimum.posterior(), problem.points)
-    np.testing.assert_allclose(result.mean, mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(result.second_moment, variance + mean**2, rtol=1e-7)
+    dense = moments(problem, mean, covariance)
+    for m, s in (dense, predicted(problem, optimum.posterior(), problem.points)):
+        np.testing.assert_allclose(result.mean, m, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(result.second_moment, s + m**2, rtol=1e-7)
     _, with_gradients = optimum.gradients()
     for one, other in zip(result, with_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -101,9 +59,10 @@ def gradient_of(function, x):
     return central_differences(lambda arrays: function(arrays["x"]), {"x": np.asarray(x)})["x"]
 
 
-@each_value(kind=["jj", "taylor"], sparse=[False, True])
+@each_value(kind=["jj", "taylor"], sparse=[False, True], jitter=[1e-8, 0.1])
 @SHAPES
-def test_gradients_by_hyperparameters_agree_with_central_differences(kind, N, M, sparse):
+def test_gradients_by_hyperparameters_agree_with_central_differences(monkeypatch, kind, N, M, sparse, jitter):
+    monkeypatch.setitem(JITTER, np.dtype(np.float64), jitter)
     problem = random_problem(SEED, N, M, absent=0.5 * sparse)
     t, collapsed = random_tangent_points(problem, SEED, kind), problem.collapsed(kind, sparse)
     gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
@@ -111,15 +70,6 @@ def test_gradients_by_hyperparameters_agree_with_central_differences(kind, N, M,
     numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
     result = np.array([gradients[name] for name in THETA])
     np.testing.assert_allclose(result, numeric, rtol=1e-6, atol=1e-7 * (1 + np.abs(numeric).max()))
-
-
-def test_gradients_include_the_jitter(monkeypatch):
-    monkeypatch.setitem(JITTER, np.dtype(np.float64), 0.1)
-    problem = random_problem(SEED)
-    t, collapsed = random_tangent_points(problem, SEED), problem.collapsed()
-    gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
-    numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
-    np.testing.assert_allclose([gradients[name] for name in THETA], numeric, rtol=1e-6)
 
 
 @SHAPES
