@@ -182,6 +182,12 @@ def read_folder(folder):
     return [read_dataset(folder / name, cache=False) for name in ("train.txt", "test.txt")]
 
 
+def sizes(path):
+    """Return N, D and K in the first line of a data file, by name."""
+    with open(path, "rb") as stream:
+        return dict(zip("NDK", map(int, stream.readline().split()), strict=True))
+
+
 def generate(N, D, K, features=70, labels=5):
     """Return a generated data set of N points with the given numbers of features and labels per point."""
     return GeneratedSet(Shape(N, D, K, features, labels, own=0.2)).rows(slice(None))

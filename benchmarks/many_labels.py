@@ -42,7 +42,7 @@ import peers
 import prediction
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import read_dataset, read_header, write_dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
@@ -128,7 +128,7 @@ def measure(task, folder, recipe, options, python, repeats):
     for name, numbers in tools.items():
         numbers |= harness.evaluate(scores / f"{name}.scores", task.data, MEASURES, env=environment)
     return {
-        "sizes": read_header(task.data / "train.txt")._asdict(),
+        "sizes": harness.sizes(task.data / "train.txt"),
         "tools": tools,
         "commands": {name: usage._asdict() for name, usage in used.items()},
         "parts": training_parts(task.data, ModelFolder(model), ours["train_s"], folder / "other-cache"),

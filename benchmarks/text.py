@@ -29,8 +29,6 @@ import click
 import harness
 import numpy as np
 
-from xmlgp.data.repository_format import read_header
-
 PEERS_SCRIPT = harness.BENCHMARKS / "text_peers.py"
 
 #: Distinct words and labels of generated documents, of which rare ones may not occur, and exponent of the words.
@@ -83,8 +81,8 @@ def compare_vectorizing(file, repeats):
         for _ in range(repeats):
             runs["xmlgp vectorize"].append(harness.run_xmlgp("vectorize", "-q", file, folder))
             runs["CountVectorizer"].append(harness.usage_of(sys.executable, PEERS_SCRIPT, "count", file))
-        sizes = read_header(Path(folder, "train.txt"))
-    return runs, sizes._asdict()
+        sizes = harness.sizes(Path(folder, "train.txt"))
+    return runs, sizes
 
 
 def report_vectorizing(runs, sizes):
@@ -127,7 +125,7 @@ def run_xmlgp(corpus, folder, variant, options, environment):
         "processor_seconds": sum(usage.processor_seconds for usage in taken.values()),
         "peak_mb": max(usage.peak_mb for usage in taken.values()),
     }
-    sizes = read_header(data / "train.txt")._asdict()
+    sizes = harness.sizes(data / "train.txt")
     return {"sizes": sizes, "steps": steps} | usage | evaluate(scores, data, environment)
 
 

@@ -22,15 +22,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = [
-    "Header",
-    "read_dataset",
-    "read_header",
-    "read_header_and_blocks",
-    "read_points",
-    "write_blocks",
-    "write_dataset",
-]
+__all__ = ["Header", "read_dataset", "read_header_and_blocks", "read_points", "write_blocks", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -101,12 +93,6 @@ def read_points(reader, cache=False, progress=silent, work=None):
         return read_dataset(path, False, progress)
     blocks = _with_progress(header, items, path, progress)
     return stack([no_points(header.D, header.K), *blocks])
-
-
-def read_header(path):
-    """Return the `Header` of a data file."""
-    with open_input(path) as stream:
-        return _parse_header(LineReader(stream, os.fspath(path)).read_lines(1), path)
 
 
 def write_dataset(path, dataset, progress=silent):
