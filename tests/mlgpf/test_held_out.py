@@ -49,15 +49,6 @@ def test_the_number_of_points(inducing):
         assert not len(calibration_points(settings, sp.csr_array(labels.shape, dtype=bool))[1])
 
 
-@pytest.mark.parametrize("N", [90, 200])
-def test_with_few_points_there_is_no_calibration_and_regression_joins(monkeypatch, N):
-    # Whatever held-out points say, regression is not worth it.
-    monkeypatch.setattr(module, "POOL_TOLERANCE", -1000)
-    found = train(*prepared(small_dataset(N=N), **IN_WEIGHT_SPACE | {"epochs": 1, "batch_size": 500})).parameters
-    assert ("calibration" in found) == (N == 200)
-    assert bool(regression_parameters(found)) == (N == 90)
-
-
 def test_labels_of_points_are_left_out():
     found = without_labels_of(DATASET.labels, np.array([0, 7, 119]))
     expected = DATASET.labels.toarray()

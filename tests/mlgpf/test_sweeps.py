@@ -103,19 +103,19 @@ def test_the_second_sweep_lists_negatives_by_label_weights_too(tmp_path):
     arguments, path = prepared(small_dataset(), epochs=1, **WITHOUT_CHOICE), tmp_path / "checkpoint"
 
     def interrupt(steps):
-        checkpoints = Interrupting(path, {}, 0)
-        checkpoints.steps = steps
         with pytest.raises(Interrupted):
-            train(*arguments, checkpoints=checkpoints)
+            train(*arguments, checkpoints=Interrupting(path, steps))
 
     interrupt(1)
     total, shortlists = read_checkpoint(path).facts["steps"], []
+    path.unlink()
     # Each of two sweeps lists the negatives of all points in a step, and updates the weights of all labels in another.
     # Between the lists only W changes.
     for left in (3, 1):
         interrupt(total - left)
         with np.load(path) as arrays:
             shortlists.append(arrays["shortlist"])
+        path.unlink()
     assert (shortlists[0] != shortlists[1]).any()
 
 

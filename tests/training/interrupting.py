@@ -9,9 +9,11 @@ from xmlgp.training.loop import Loop
 
 
 class Interrupting(CheckpointWriter):
-    """Interrupts training after `steps` steps."""
+    """Interrupts training after some steps."""
 
-    steps = 1
+    def __init__(self, path, steps):
+        super().__init__(path, {}, 0, read_checkpoint(path))
+        self.steps = steps
 
     def maybe_save(self, state, epoch_ended=False):
         self.steps -= 1
@@ -33,10 +35,8 @@ class EveryStep(CheckpointWriter):
 def train_with_interruptions(train, problem, path, lengths):
     """Train with an interruption after each number of steps; return the result and the number of interruptions."""
     for interruptions, steps in enumerate(lengths):
-        checkpoints = Interrupting(path, {}, 0, read_checkpoint(path))
-        checkpoints.steps = steps
         try:
-            return train(*problem, checkpoints=checkpoints), interruptions
+            return train(*problem, checkpoints=Interrupting(path, steps)), interruptions
         except Interrupted:
             pass
     raise AssertionError("training does not end")

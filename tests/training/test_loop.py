@@ -79,9 +79,12 @@ def test_the_history_has_the_mean_objective_and_the_notes_of_each_epoch():
 
 @pytest.mark.parametrize("needed", [1, 3, 4])
 def test_training_ends_after_convergence(needed):
-    parameters, history = train(epochs_needed=needed)
+    progress = Recorder()
+    parameters, history = train(progress, epochs_needed=needed)
     assert len(history) == parameters["epochs"] == needed
     assert parameters["total"][0] == sum(range(needed * STEPS))
+    # Steps that are no longer needed count as done.
+    assert [count for count, _ in progress.updates["train"]] == [1] * needed * STEPS + [(EPOCHS - needed) * STEPS]
 
 
 def test_training_time_excludes_the_hook(monkeypatch):
@@ -97,12 +100,6 @@ def test_training_time_excludes_the_hook(monkeypatch):
 
     _, history = train(after_epoch=after_epoch, value=value)
     assert [entry["seconds"] for entry in history] == [3, 6, 9, 12]
-
-
-def test_the_progress_bar_is_complete_when_training_stops_early():
-    progress = Recorder()
-    train(progress, epochs_needed=2)
-    assert [count for count, _ in progress.updates["train"]] == [1] * 2 * STEPS + [2 * STEPS]
 
 
 class Weighed(Counting):
@@ -139,10 +136,8 @@ def test_a_resumed_run_begins_the_epoch_of_its_checkpoint(tmp_path, steps, begun
 
 def interrupt(path, steps, **options):
     """Interrupt a training after some steps."""
-    checkpoints = Interrupting(path, {}, 0)
-    checkpoints.steps = steps
     with pytest.raises(Interrupted):
-        train(checkpoints=checkpoints, **options)
+        train(checkpoints=Interrupting(path, steps), **options)
 
 
 def resumed(path):
