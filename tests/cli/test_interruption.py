@@ -30,10 +30,9 @@ TRAIN = ["train", "data", "model", *SMALL]
 
 READ = "xmlgp.runs.given.read_training_data"
 WRITE = "xmlgp.model_folder.arrays.write_array"
-START = "xmlgp.mlgpf.weight_space.WeightSpaceMethod.initial"
 STEP = "xmlgp.mlgpf.stochastic.Stochastic.step"
 SWEEP = "xmlgp.mlgpf.sweep.Sweep._update_weights"
-REGRESSION, CALIBRATION = "xmlgp.mlgpf.regression.fit_exact_gp", "xmlgp.mlgpf.held_out.fit_calibration"
+CALIBRATION = "xmlgp.mlgpf.held_out.fit_calibration"
 
 #: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
 #: There are 50 stochastic steps, 4 of two sweeps without the held-out points, one for the choice on these, which fits
@@ -41,18 +40,13 @@ REGRESSION, CALIBRATION = "xmlgp.mlgpf.regression.fit_exact_gp", "xmlgp.mlgpf.he
 PHASES = {
     "reading": (READ, 1, None),
     "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, "in preprocessing"),
-    "basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
     "saving preprocessing": (WRITE, 1, "in preprocessing"),
     "within an epoch": (STEP, 16, "after 16 of 57 steps"),
     "first sweep": (SWEEP, 1, "after 52 of 57 steps"),
-    "regression": (REGRESSION, 1, "after 55 of 57 steps"),
     "calibration": (CALIBRATION, 1, "after 55 of 57 steps"),
     "last sweep": (SWEEP, 3, "after 57 of 57 steps"),
     "saving the model": (WRITE, 9, "after 57 of 57 steps"),
 }
-
-#: Further options of some phases.
-OPTIONS = {"basis": ["--inducing", "subspace", "-M", "6", "-R", "9", "--no-label-weights"]}
 
 
 @pytest.fixture
@@ -129,7 +123,7 @@ def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, pha
     position = list(PHASES).index(phase)
     number, after = SIGNALS[position % 3], position % 2
     with signals_at(name, call, number, after=after):
-        stopped = interrupted(run(*TRAIN, *OPTIONS.get(phase, [])), number)
+        stopped = interrupted(run(*TRAIN), number)
     if where is None:
         assert stopped is None
         assert not (data / "model").exists()

