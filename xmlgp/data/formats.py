@@ -15,12 +15,12 @@ __all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset", "read_rows"]
 REPOSITORY, LIBSVM = "repository", "libsvm"
 
 
-def read_dataset(path, cache=True, progress=silent, work=None):
+def read_dataset(path, cache=True, progress=silent):
     """Read a whole data file.
 
     Parameters
     ----------
-    path, cache, progress, work
+    path, cache, progress
         As for `repository_format.read_dataset`. Files in libsvm format are not cached.
 
     Returns
@@ -33,19 +33,17 @@ def read_dataset(path, cache=True, progress=silent, work=None):
     ------
     DataFormatError
         If the file is malformed; it names the line.
-    ClusterError
-        As for `repository_format.read_dataset`.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), cache, progress, work)
+        return read_rows(LineReader(stream, path), cache, progress)
 
 
-def read_rows(reader, cache=False, progress=silent, work=None):
+def read_rows(reader, cache=False, progress=silent):
     """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does."""
     if is_libsvm(reader.peek_line()):
         return libsvm_format.read_points(reader, progress), LIBSVM
-    return repository_format.read_points(reader, cache, progress, work), REPOSITORY
+    return repository_format.read_points(reader, cache, progress), REPOSITORY
 
 
 def read_blocks(reader, D, warn=lambda text: None):

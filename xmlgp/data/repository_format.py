@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.byte_ranges import Unreadable, read_ranges
 from xmlgp.data.cache import load_or_store
 from xmlgp.data.dataset import no_points, stack
 from xmlgp.data.line_parser import parse_lines
@@ -47,7 +46,7 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path, cache=True, progress=silent, work=None):
+def read_dataset(path, cache=True, progress=silent):
     """Read a whole data file.
 
     Parameters
@@ -59,9 +58,6 @@ def read_dataset(path, cache=True, progress=silent, work=None):
         mapped into memory read-only. Writing it takes little memory, however large the file.
     progress : callable
         See `xmlgp.runtime.progress`.
-    work : ThisMachine or DaskCluster, optional
-        The workers of a cluster read the file, if it is neither compressed nor in the cache; see
-        `xmlgp.data.byte_ranges`.
 
     Returns
     -------
@@ -71,27 +67,24 @@ def read_dataset(path, cache=True, progress=silent, work=None):
     ------
     DataFormatError
         If the file is malformed; it names the line.
-    ClusterError
-        If the cluster is lost, or a worker cannot read the file.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        return read_points(LineReader(stream, path), cache, progress, work)
+        return read_points(LineReader(stream, path), cache, progress)
 
 
-def read_points(reader, cache=False, progress=silent, work=None):
+def read_points(reader, cache=False, progress=silent):
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
-    path, start = reader.path, len(reader.peek_line())
-    items = read_header_and_blocks(reader)
+    path, items = reader.path, read_header_and_blocks(reader)
     header = next(items)
+    blocks = _with_progress(header, items, path, progress)
     if cache and path != "-" and os.path.isfile(path):
         # A cache that cannot be written is not used; an error of the text file occurs again below.
         with contextlib.suppress(OSError):
-            dataset = _cached(reader, header, start, items, progress, work)
+            dataset = load_or_store(reader, header, blocks)
             if dataset is not None:
                 return dataset
         return read_dataset(path, False, progress)
-    blocks = _with_progress(header, items, path, progress)
     return stack([no_points(header.D, header.K), *blocks])
 
 
@@ -120,16 +113,6 @@ def write_blocks(path, header, blocks, progress=silent):
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write(_format_block(block))
             bar.update(block.N)
-
-
-def _cached(reader, header, start, items, progress, work):
-    """Return the data set of an open file from its copy in the cache; None if the new copy is damaged."""
-    if work is not None and work.is_cluster and not reader.path.endswith(".gz"):
-        # Here the file is read from its start, by which an error gets its line.
-        with contextlib.suppress(Unreadable):
-            blocks = ((None, block) for block in read_ranges(reader.path, start, header, work))
-            return load_or_store(reader, header, _with_progress(header, blocks, reader.path, progress))
-    return load_or_store(reader, header, _with_progress(header, items, reader.path, progress))
 
 
 def _with_progress(header, blocks, path, progress):

@@ -136,10 +136,10 @@ def in_memory(data, labels, names, extend):
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
 
-def training_points(data, labels, path, corpus, cache, progress, note, work):
+def training_points(data, labels, path, corpus, cache, progress, note):
     """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory."""
     if is_path(data):
-        return read_training_data(_training_file(data, path), corpus, cache, progress, note, work)
+        return read_training_data(_training_file(data, path), corpus, cache, progress, note)
     has_numbers = isinstance(data, Dataset | TrainingData) or is_matrix(data)
     names = Names() if has_numbers else Names(vectorizer=Vectorizer(Analysis(), []))
     return in_memory(data, labels, names, extend=True)

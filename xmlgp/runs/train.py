@@ -45,7 +45,7 @@ def preprocess(
 
     The parameters are those of `train`. A model in the folder is replaced; an interrupted run stays.
     """
-    dataset, data_format, _ = training_points(data, labels, path, corpus, cache, progress, note, work)
+    dataset, data_format, _ = training_points(data, labels, path, corpus, cache, progress, note)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         note(f"{path}: {text}")
@@ -124,7 +124,7 @@ def train(
     ClusterError
         If the cluster is lost; the last checkpoint stays.
     """
-    dataset, data_format, names = training_points(data, labels, path, corpus, cache, progress, note, work)
+    dataset, data_format, names = training_points(data, labels, path, corpus, cache, progress, note)
     request = Request(settings or {}, recipe, default_model(data_format))
     if path is not None:
         _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)

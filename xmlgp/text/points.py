@@ -63,18 +63,18 @@ class Block(NamedTuple):
         return [number if own is None else own for number, own in zip(self.numbers, self.ids, strict=True)]
 
 
-def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore, work=None):
+def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
     """Read training data (`TrainingData`); a corpus is vectorized with the defaults of `Analysis`.
 
     `note` receives a message about what a corpus has, or if names beside the file cannot be used. XmlgpError if a
-    corpus has no words or labels, or if a vectorizer beside the file is malformed. `work` reads rows, not text.
+    corpus has no words or labels, or if a vectorizer beside the file is malformed.
     """
     with _opened(path, "train", options) as (reader, is_text):
         if is_text:
             vectorizer = Vectorizer(Analysis(), [], options.columns())
             found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress)
             return _of_corpus(found, reader.path, note)
-        dataset, data_format = read_rows(reader, cache, progress, work)
+        dataset, data_format = read_rows(reader, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
 
 
