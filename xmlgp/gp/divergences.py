@@ -5,7 +5,7 @@ The functions take the matrix products that the gradients use as well, so nothin
 
 import numpy as np
 
-__all__ = ["diagonal_kl", "gauss_kl", "shared_diagonal_kl", "whitened_kl"]
+__all__ = ["diagonal_kl", "gauss_kl", "whitened_kl"]
 
 
 def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
@@ -28,25 +28,13 @@ def whitened_kl(mean, factors):
 
 
 def diagonal_kl(mean, K_mean, diagonals, factorised):
-    """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p ([S] (22)).
+    """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p, one for each p or one for all ([S] (22)).
 
     With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
-    are M×P, the diagonals P×M.
+    are M×P, the diagonals P×M or 1×M.
     """
-    kl = 0.5 * np.vdot(mean, K_mean)
+    kl, copies = 0.5 * np.vdot(mean, K_mean), mean.shape[1] // len(diagonals)
     for diagonal, C in zip(diagonals, factorised, strict=True):
-        kl += 0.5 * _trace_and_logdets(diagonal, C)
+        trace = np.vdot(diagonal, np.diagonal(C.inverse))
+        kl += 0.5 * copies * (trace - len(diagonal) + C.log_determinant - np.log(diagonal).sum())
     return kl
-
-
-def shared_diagonal_kl(mean, K_mean, diagonal, factorised):
-    """Return the divergence of `diagonal_kl` for a Σ that all P factors share, with its diagonal, M, and C = K + Σ."""
-    mahalanobis = np.vdot(mean, K_mean)
-    return 0.5 * mahalanobis + 0.5 * mean.shape[1] * _trace_and_logdets(diagonal, factorised)
-
-
-def _trace_and_logdets(diagonal, factorised):
-    """Return tr(C⁻¹ Σ) − M + log|C| − log|Σ|."""
-    trace = np.vdot(diagonal, np.diagonal(factorised.inverse))
-    logdet_sigma = np.log(diagonal).sum()
-    return trace - len(diagonal) + factorised.log_determinant - logdet_sigma

@@ -97,8 +97,8 @@ def fit_exact_gp(features, labels, rank, progress=silent, leading=None):
             start = np.zeros_like(weights)
             start[:leading] = first
         weights = _solve(covariance, weights, progress, start)
-    found = ExactGPFit(weights, loadings, mean)
-    return (found, found._replace(weights=first)) if leading else found
+    fit = ExactGPFit(weights, loadings, mean)
+    return (fit, fit._replace(weights=first)) if leading else fit
 
 
 def _project(labels, mean, loadings):
@@ -134,30 +134,30 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
     N, labels = labels.shape[0], labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, N)
     with one_blas_thread():
-        found = _singular_vectors(labels, mean, min(rank, *labels.shape))
+        vectors = _singular_vectors(labels, mean, min(rank, *labels.shape))
         mean = mean.astype(np.float32)
-        alpha = np.zeros((N, found.shape[1]), np.float32)
-        alpha[:count] = dense.product(weights, dense.product(loadings.T, found))
+        alpha = np.zeros((N, vectors.shape[1]), np.float32)
+        alpha[:count] = dense.product(weights, dense.product(loadings.T, vectors))
         earlier = np.arange(count)
         if count > ACTIVE:
             earlier = np.sort(np.random.default_rng(seed).choice(count, ACTIVE, replace=False))
         rows = np.concatenate([earlier, np.arange(count, N)])
         chosen = features[rows]
-        change = _project(labels[rows], mean, found)
+        change = _project(labels[rows], mean, vectors)
         change -= ExactGP(features, alpha).latent(chosen)
         change -= np.float32(NOISE) * alpha[rows]
         alpha[rows] += _solve(_noisy_covariance(chosen, silent), change, silent)
-    return ExactGPFit(alpha, found, mean)
+    return ExactGPFit(alpha, vectors, mean)
 
 
 def scaled_features(features, scales):
     """Return x_id s_d with every point as long as before, N×D; s, D, are the square roots of relevances."""
-    found = features.astype(np.float32)
-    found.data *= scales[found.indices]
-    lengths, wanted = (np.sqrt(matrix.multiply(matrix).sum(axis=1, dtype=np.float64)) for matrix in (found, features))
-    ratio = np.divide(wanted, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
-    found.data *= np.repeat(ratio, np.diff(found.indptr))
-    return found
+    scaled = features.astype(np.float32)
+    scaled.data *= scales[scaled.indices]
+    lengths, before = (np.sqrt(matrix.multiply(matrix).sum(axis=1, dtype=np.float64)) for matrix in (scaled, features))
+    ratio = np.divide(before, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
+    scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
+    return scaled
 
 
 def are_valid(parameters, D, K):
@@ -170,7 +170,7 @@ def are_valid(parameters, D, K):
     if not arrays:
         return True
     scales = arrays.pop("scales", np.zeros(D, np.float32))
-    pattern = [arrays.pop(name, None) for name in ("label_indptr", "labels")]
+    pattern = [arrays.pop(name) for name in ("label_indptr", "labels") if name in arrays]
     if arrays.keys() != {"indptr", "indices", "values", *ExactGPFit._fields}:
         return False
     indptr, indices, values = (arrays[name] for name in ("indptr", "indices", "values"))
@@ -183,10 +183,7 @@ def are_valid(parameters, D, K):
         and values.shape == indices.shape
         and loadings.shape == (K, weights.shape[1])
         and mean.shape == (K,)
-        and (
-            all(part is None for part in pattern)
-            or (all(part is not None for part in pattern) and sparse.is_pattern(*pattern, len(weights), K))
-        )
+        and (not pattern or (len(pattern) == 2 and sparse.is_pattern(*pattern, len(weights), K)))
     )
 
 

@@ -265,8 +265,8 @@ class Kernel:
                 d_inducing, d_relevance = inner_products.backward(inner_tape, d_term, inducing_needed)
                 gradients[f"kernel.{term.name}.log_relevance"] = d_relevance
                 if inducing_needed:
-                    earlier = gradients.get("inducing")
-                    gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
+                    others = gradients.get("inducing")
+                    gradients["inducing"] = d_inducing if others is None else others + d_inducing
             elif inner_needed:
                 d_inner = d_term if d_inner is None else Covariances(*map(np.add, d_inner, d_term))
         if noise is not None:

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from xmlgp.gp.divergences import diagonal_kl, shared_diagonal_kl
+from xmlgp.gp.divergences import diagonal_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
@@ -29,7 +29,7 @@ class SharedDiagonal:
     """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ⁻¹)⁻¹) with a diagonal Σ that all p share: one factorisation per step.
 
     With C = K_Z + Σ: m_ip = k(x_i, Z) μ_p; s_i = k(x_i, x_i) − k(x_i, Z) C⁻¹ k(Z, x_i); the divergence is that of
-    `shared_diagonal_kl`.
+    `diagonal_kl`.
 
     Parameters in the flat mapping: `posterior.mean`, μ, M×P; `posterior.log_diagonal`, the logarithm of the diagonal of
     Σ less `DIAGONAL_FLOOR`, M. Source: [S] (8), (10), (22), with a shared Σ.
@@ -79,7 +79,7 @@ class SharedDiagonal:
         mean, diagonal, C = prepared
         moments, projected = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
         K_mean = dense.product(covariances.K_Z, mean)
-        kl = shared_diagonal_kl(mean, K_mean, diagonal, C)
+        kl = diagonal_kl(mean, K_mean, diagonal[None], [C])
         return moments, kl, (mean, diagonal, covariances, C.inverse, projected, K_mean)
 
     def backward(self, tape, d_moments):
