@@ -5,7 +5,8 @@ import pytest
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp.errors import UsageError
+from xmlgp.errors import SettingsError, UsageError
+from xmlgp.text.names import Names
 
 TEXTS = ["Bread with butter and jam", "Grilled fish with lemon", "Lemon cake", "Fish soup with bread"] * 10
 LABELS = [["breakfast"], ["dinner", "fish"], ["dessert"], ["fish"]] * 10
@@ -53,6 +54,10 @@ def test_names_of_labels_of_arrays_are_those_that_the_model_knows():
     assert (model.names.labels, grown.names.labels) == (["b", "c", "d", "e"], ["b", "c", "d", "e", "a"])
     np.testing.assert_array_equal(grown.parameters["statistics.labels"], [6, 5, 5, 6, 1])
     assert xmlgp.tune(grown, X, labels=[["e", "unknown"]] * 20).points == 20
+    unnamed = xmlgp.train(X, labels=X, settings={"factors": 2, "epochs": 1})
+    assert unnamed.names == Names()
+    with pytest.raises(SettingsError, match="^the model has no names of labels, so the labels of points must be a mat"):
+        xmlgp.learn(unnamed, X, labels=[["b"]] * 20)
 
 
 def test_arguments_that_contradict_each_other_are_refused(dishes):

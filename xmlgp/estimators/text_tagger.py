@@ -107,7 +107,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         else:
             analysis.check()
-        names = Names(vectorizer=None if is_matrix(X) else Vectorizer(analysis, []))
+        names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
         points = in_memory(X, y, names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")

@@ -109,7 +109,8 @@ def features_in_memory(X, dtype=np.float32):
 def in_memory(data, labels, names, extend):
     """Return points in memory with their names (`TrainingData`).
 
-    Words and labels are numbered by `names`. With `extend` others are appended to these, without they are left out.
+    Words and labels are numbered by `names`. With `extend` others are appended to these, without they are left out. For
+    a new model there are none yet, but lists without an entry.
     """
     if isinstance(data, TrainingData):
         return data
@@ -130,8 +131,12 @@ def in_memory(data, labels, names, extend):
     N = features.shape[0]
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
-    elif _are_names(labels) or (extend and is_text):
-        found, labels = label_matrix(labels, names.labels or (), extend)
+    elif not _are_names(labels) and not (extend and is_text):
+        names = names._replace(labels=names.labels or None)
+    elif names.labels is None:
+        raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
+    else:
+        found, labels = label_matrix(labels, names.labels, extend)
         names = names._replace(labels=found)
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
@@ -140,9 +145,10 @@ def training_points(data, labels, path, corpus, cache, progress, note):
     """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory."""
     if is_path(data):
         return read_training_data(_training_file(data, path), corpus, cache, progress, note)
-    has_numbers = isinstance(data, Dataset | TrainingData) or is_matrix(data)
-    names = Names() if has_numbers else Names(vectorizer=Vectorizer(Analysis(), []))
-    return in_memory(data, labels, names, extend=True)
+    if isinstance(data, Dataset):
+        return TrainingData(data, REPOSITORY, Names())
+    vectorizer = None if is_matrix(data) else Vectorizer(Analysis(), [])
+    return in_memory(data, labels, Names([], None, vectorizer), extend=True)
 
 
 def more_points(data, labels, model, names, corpus, cache, progress, note):
@@ -158,7 +164,7 @@ def more_points(data, labels, model, names, corpus, cache, progress, note):
         return found.dataset, found.names
     dataset, _, names = in_memory(data, labels, names, extend=True)
     for kind, count in ("labels", dataset.K), ("features", dataset.D):
-        if getattr(names, kind) is not None and len(getattr(names, kind)) != count:
+        if getattr(names, kind) is not None and len(getattr(names, kind)) < count:
             if model.folder:
                 raise SettingsError(f"{model} has names of {kind}, but the points have {kind} without a name")
             names = names._replace(**{kind: None})
