@@ -203,7 +203,7 @@ def test_a_failure_keeps_the_checkpoint(model, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("xmlgp.runs.trained_model.TrainedModel.write", failing)
+        patch.setattr("xmlgp.runs.learn.write_model", failing)
         with pytest.raises(OSError, match="No space left"):
             xmlgp.learn(model, MORE)
     assert snapshot(model).keys() == before.keys()

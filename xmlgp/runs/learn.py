@@ -24,7 +24,7 @@ from xmlgp.runs.interrupted import (
     what_is_left,
 )
 from xmlgp.runs.train import CHECKPOINT_SECONDS
-from xmlgp.runs.trained_model import TrainedModel, held, load
+from xmlgp.runs.trained_model import TrainedModel, held, load, write_model
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.training.checkpoints import CheckpointWriter
@@ -174,7 +174,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
                 f"parameters.{name}" for name, value in grown.parameters.items() if value is model.parameters.get(name)
             }
             entries = model.folder.entries("parameters.")
-            grown.write(path, keep={name: entries[name] for name in unchanged})
+            write_model(grown, path, {name: entries[name] for name in unchanged})
         except Exception:
             if checkpoints and not checkpoints.has_state:
                 remove([checkpoint_file], ())

@@ -15,7 +15,14 @@ from xmlgp.models import MODELS, default_model
 from xmlgp.runs.given import FilePath, Labels, Points, training_points
 from xmlgp.runs.interrupted import CHECKPOINT, describe_run, protected_arrays, what_is_left
 from xmlgp.runs.plan import Request, plan_run
-from xmlgp.runs.trained_model import TrainedModel, load, named_arrays, preprocessed_from, stored_preprocessing
+from xmlgp.runs.trained_model import (
+    TrainedModel,
+    load,
+    named_arrays,
+    preprocessed_from,
+    stored_preprocessing,
+    write_model,
+)
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.settings.fields import Settings
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -220,7 +227,8 @@ def _run(path, dataset, plan, names, progress, seconds, work):
             if not kept:
                 checkpoints.save()
         model = _trained(dataset, settings, preprocessed, progress, checkpoints, names, work)
-        folder = model.write(path, keep=entries, **({"workers": work.workers} if work.is_cluster else {}))
+        workers = {"workers": work.workers} if work.is_cluster else {}
+        folder = write_model(model, path, entries, **workers)
     except BaseException as error:
         # An interruption leaves what a checkpoint names.
         useless = isinstance(error, Exception) or not seconds

@@ -39,6 +39,7 @@ __all__ = [
     "opened",
     "preprocessed_from",
     "stored_preprocessing",
+    "write_model",
 ]
 
 
@@ -125,33 +126,34 @@ class TrainedModel:
             If the folder cannot be written; its earlier content stays.
         """
         with lock_model_folder(path):
-            self.write(path)
-
-    def write(self, path, keep=None, **facts):
-        """Write into a locked folder, and return it; it has the arrays of the entries `keep` already."""
-        arrays = named_arrays(self.preprocessed) | {f"parameters.{name}": v for name, v in self.parameters.items()}
-        keep = keep or {}
-        if self.learned:
-            facts["learned"] = self.learned
-        if self.tuned:
-            facts["tuned"] = self.tuned._asdict()
-        if self.classes is not None:
-            facts["classes"] = plain_classes(self.classes)
-        return ModelFolder.write(
-            path,
-            settings=self.settings,
-            stage="trained",
-            data=self.data,
-            arrays={name: array for name, array in arrays.items() if name not in keep},
-            keep=keep,
-            protected=protected_arrays(path),
-            history=self.history,
-            names=self.names,
-            **facts,
-        )
+            write_model(self, path)
 
     def __str__(self) -> str:
         return str(self.folder.path) if self.folder else "the model"
+
+
+def write_model(model, path, keep=None, **facts):
+    """Write a `TrainedModel` into a locked folder, and return it; it has the arrays of the entries `keep` already."""
+    arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
+    arrays, keep = named_arrays(model.preprocessed) | arrays, keep or {}
+    if model.learned:
+        facts["learned"] = model.learned
+    if model.tuned:
+        facts["tuned"] = model.tuned._asdict()
+    if model.classes is not None:
+        facts["classes"] = plain_classes(model.classes)
+    return ModelFolder.write(
+        path,
+        settings=model.settings,
+        stage="trained",
+        data=model.data,
+        arrays={name: array for name, array in arrays.items() if name not in keep},
+        keep=keep,
+        protected=protected_arrays(path),
+        history=model.history,
+        names=model.names,
+        **facts,
+    )
 
 
 def load(path: FilePath) -> TrainedModel:
