@@ -212,24 +212,20 @@ def _column_products(left, right):
 def cholesky_solve(system, counts_less_shapes, weights, random=None):
     """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    With a prior mean c_t, Γ⁻¹ c_t is added to Xᵀ κ_t. Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t
-    L_tᵀ and standard normal ε ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1); each core has one at a time. It uses
-    ω, but not ψ and the residuals of the system. An S_t without a Cholesky factor raises NumericalError.
+    Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a
+    dense matrix, (D+1)×(D+1); each core has one at a time. It uses ω, but not ψ and the residuals of the system, nor a
+    prior mean. An S_t without a Cholesky factor raises NumericalError.
     """
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
-    precisions = np.broadcast_to(system.precision_matrix, right.shape)
-    if system.center is not None:
-        right += precisions * system.center
     noise = None if random is None else random.standard_normal(right.shape[::-1])
-    pattern = [
-        array for matrix in (design.rows, design.columns) for array in (matrix.indptr, matrix.indices, matrix.data)
-    ]
+    rows, columns = design.rows, design.columns
+    pattern = rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data
 
     def solve_topic(t):
         matrix = np.zeros((len(weights), len(weights)))
-        _fill_normal_matrix(*pattern, system.omega[:, t], precisions[:, t], matrix)
+        _fill_normal_matrix(*pattern, system.omega[:, t], system.precisions, matrix)
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
