@@ -93,10 +93,10 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 
 
 def _train_twice(method, problem, progress, checkpoints):
-    """Train; if that diverges after the first step, train once more with a lower learning rate.
+    """Train; if that diverges, train once more with a lower learning rate.
 
-    A second attempt that diverges before its first step would have the same starting point. Checkpoints hold the
-    learning rate in use, and how the first attempt failed.
+    Training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints hold
+    the learning rate in use, and how the first attempt failed.
     """
     rate, failure = default_rate(problem.settings), None
     resume_from = checkpoints and checkpoints.resume_from
