@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from xmlgp.label_weights.pairs import LabelPairs
-from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_of_training, update_prior_variances
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior
 from xmlgp.label_weights.updates import update_label_weights
 
 N, D, K = 30, 9, 4
@@ -36,7 +36,7 @@ def problem(request):
     points = np.concatenate(points).astype(np.int32)
     pairs = LabelPairs(starts, points, random.random(E) < 0.3, random.choice([1.0, 1.0, 2.5], E).astype(np.float32))
     offset = random.normal(-2, 1, E).astype(dtype)
-    prior = prior_of_training(weights, SCALES.astype(dtype))
+    prior = weights.prior_of_training(SCALES.astype(dtype))
     if request.param[1] == "earlier":
         mean, precision = random.normal(0, 1, len(columns)), random.uniform(0.2, 5, len(columns))
         prior = WeightsPrior(mean.astype(dtype), precision.astype(dtype))
@@ -144,11 +144,11 @@ def test_labels_without_weights_have_the_bound_of_their_offsets(problem):
 
 def test_prior_variances_are_updated_to_where_the_bound_is_highest(problem):
     features, weights, pairs, offset, _ = problem
-    update_prior_variances(weights, SCALES.astype(weights.mean.dtype))
+    weights.update_prior_variances(SCALES.astype(weights.mean.dtype))
     weights = LabelWeights(*(array.astype(float) if array.dtype.kind == "f" else array for array in weights))
 
     def total():
-        prior = prior_of_training(weights, SCALES)
+        prior = weights.prior_of_training(SCALES)
         parts = [dense_parts(features, weights, pairs, offset, prior, k) for k in range(K)]
         return sum(divergence(m, v, tau) for _, m, v, _, tau, *_ in parts)
 
@@ -163,5 +163,5 @@ def test_prior_variances_are_updated_to_where_the_bound_is_highest(problem):
 def test_features_without_weights_keep_their_prior_variance():
     moments = np.array([1.0, 2.0, 3.0]), np.log([1.0, 4.0, 3.0])
     weights = LabelWeights(np.array([0, 2, 3]), np.array([0, 2, 0], np.int32), *moments, np.array([0.1, 0.2, 0.3]))
-    update_prior_variances(weights, np.array([1.0, 0.5]))
+    weights.update_prior_variances(np.array([1.0, 0.5]))
     np.testing.assert_allclose(np.exp(weights.log_prior), [13, np.exp(0.2), 8])

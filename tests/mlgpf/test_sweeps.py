@@ -6,7 +6,7 @@ import pytest
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.label_weights import posterior
-from xmlgp.label_weights.posterior import prior_scales
+from xmlgp.label_weights.posterior import LabelWeights, prior_scales
 from xmlgp.mlgpf import held_out, sweep
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -81,13 +81,13 @@ def test_sweeps_are_counted_apart():
 def test_sweeps_update_weights_and_prior_variances_with_the_scales_of_all_points(monkeypatch):
     seen = []
     for name in ("prior_of_training", "update_prior_variances"):
-        original = getattr(sweep, name)
+        original = getattr(LabelWeights, name)
 
         def recorded(*arguments, original=original):
             seen.append(arguments[-1])
             return original(*arguments)
 
-        monkeypatch.setattr(sweep, name, recorded)
+        monkeypatch.setattr(LabelWeights, name, recorded)
     Loop(stages).run()
     assert len(seen) == 2 * SWEEPS
     for scales in seen:

@@ -19,9 +19,7 @@ __all__ = [
     "are_valid",
     "hidden_label_weights",
     "initial_label_weights",
-    "prior_of_training",
     "prior_scales",
-    "update_prior_variances",
 ]
 
 #: What the names of the parameters begin with.
@@ -80,6 +78,23 @@ class LabelWeights(NamedTuple):
         part = slice(indptr[0], indptr[-1])
         moments = self.mean[part].copy(), self.log_variance[part].copy()
         return LabelWeights(indptr - indptr[0], self.features[part], *moments, self.log_prior)
+
+    def prior_of_training(self, scales):
+        """Return the prior N(0, ρ_k τ_d) of all weights (`WeightsPrior`); scales are ρ, K."""
+        precision = bounded_exp(-self.log_prior)[self.features]
+        precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(self.indptr))
+        return WeightsPrior(np.zeros_like(precision), precision)
+
+    def update_prior_variances(self, scales):
+        """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
+
+        Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
+        """
+        count = sparse.column_sums(self.features, len(self.log_prior))
+        total = np.zeros(len(self.log_prior))
+        _add_second_moments(*self[:4], scales, total)
+        used = count > 0
+        self.log_prior[used] = np.log(total[used] / count[used])
 
     def grown(self, K, D):
         """Return W with room for new labels and features, of which there are K and D then."""
@@ -172,25 +187,6 @@ def initial_label_weights(features, labels, bias, dtype):
 def prior_scales(counts, dtype):
     """Return ρ_k = 1 + `RARE_SPREAD` / n_k, K, given the number of points n with each label, at least 1."""
     return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
-
-
-def prior_of_training(weights, scales):
-    """Return the prior N(0, ρ_k τ_d) of all weights of a `LabelWeights`; scales are ρ, K."""
-    precision = bounded_exp(-weights.log_prior)[weights.features]
-    precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(weights.indptr))
-    return WeightsPrior(np.zeros_like(precision), precision)
-
-
-def update_prior_variances(weights, scales):
-    """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
-
-    Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
-    """
-    count = sparse.column_sums(weights.features, len(weights.log_prior))
-    total = np.zeros(len(weights.log_prior))
-    _add_second_moments(*weights[:4], scales, total)
-    used = count > 0
-    weights.log_prior[used] = np.log(total[used] / count[used])
 
 
 @compiled

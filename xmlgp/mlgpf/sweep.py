@@ -17,13 +17,7 @@ from xmlgp.label_weights.pairs import (
     shortlist_negatives,
     stratified_pairs,
 )
-from xmlgp.label_weights.posterior import (
-    LabelWeights,
-    WeightsPrior,
-    prior_of_training,
-    prior_scales,
-    update_prior_variances,
-)
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra import sparse
@@ -106,7 +100,7 @@ def _updated_weights(given, first, last, rounds):
     offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
     block = given.weights.block(first, last)
     if given.prior is None:
-        prior = prior_of_training(block, given.scales[first:last])
+        prior = block.prior_of_training(given.scales[first:last])
     else:
         own = slice(*given.weights.indptr[[first, last]])
         prior = WeightsPrior(*(array[own] for array in given.prior))
@@ -240,7 +234,7 @@ class Sweep(Inference):
             return None
         bounds = self._update_weights(done - len(self._point_blocks))
         if done == self.steps_per_epoch - 1 and self._updates_prior:
-            update_prior_variances(self._data.weights, self._scales())
+            self._data.weights.update_prior_variances(self._scales())
         return float(bounds.sum()) * len(self._label_blocks)
 
     def _list_negatives(self, number):
