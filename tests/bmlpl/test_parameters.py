@@ -1,4 +1,4 @@
-"""Initial values; updates of topics, shapes and precisions against the densities that they maximise."""
+"""Initial values, updates of topics, shapes and precisions against what they maximise, and shares of topics."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from tests.grids import each_value
 from xmlgp.bmlpl.activations import expected_activations, prior_mean
-from xmlgp.bmlpl.counts import reveal_labels
+from xmlgp.bmlpl.counts import Positives, expected_counts, reveal_labels
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import (
     DEFAULT_TOPICS,
@@ -21,7 +21,7 @@ from xmlgp.bmlpl.parameters import (
     update_shapes,
 )
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.topics import initial_topics, log_prior_of_topics, update_topics
+from xmlgp.bmlpl.topics import initial_topics, list_topics, log_prior_of_topics, topic_shares, update_topics
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -159,3 +159,39 @@ def test_initial_values(dtype, share):
     np.testing.assert_allclose(precisions, [0.7] * 5 + [INTERCEPT_PRECISION], rtol=1e-6)
     # Topics sum to one, so the sum of the rates is that of the activations.
     assert prior_mean(weights[-1:], shapes).sum() == pytest.approx(labels.nnz / 50, rel=1e-5, abs=1e-17)
+
+
+def test_shares_weight_labels_and_not_counts():
+    # Label 0 has three counts per point, two of topic 0; label 1 has one count per point; label 2 has no points.
+    counts = np.array([[20.0, 10.0], [1.0, 4.0], [0.0, 0.0]])
+    result = topic_shares(counts, np.array([10, 5, 0]))
+    np.testing.assert_allclose(result, [(10 * 2 / 3 + 1) / 15, (10 / 3 + 4) / 15])
+
+
+def test_shares_are_mean_responsibilities_of_positives():
+    random = np.random.default_rng(0)
+    labels = sp.csr_array(random.random((30, 8)) < 0.3)
+    topics = random.dirichlet(np.ones(8), 4).T.astype(np.float32)
+    activations = 1e-4 * random.gamma(1.0, size=(30, 4)).astype(np.float32)
+    result = topic_shares(expected_counts(Positives(labels), topics, activations).by_label, labels.sum(axis=0))
+    assert result.dtype == np.float32
+    # Rates are so small that each positive has one count.
+    n, k = labels.nonzero()
+    responsibilities = topics[k] * activations[n].astype(np.float64)
+    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(result, responsibilities.mean(axis=0), atol=1e-3)
+
+
+def test_shares_without_positives_are_equal():
+    np.testing.assert_array_equal(topic_shares(np.zeros((3, 4)), np.zeros(3, int)), 0.25)
+
+
+@pytest.mark.parametrize("top", [1, 4, 15])
+def test_listed_labels_agree_with_a_full_sort(top):
+    V = np.random.default_rng(0).choice([0, 0.1, 0.2], size=(12, 3)).astype(np.float32)
+    topics = list_topics({"topics": V, "shares": np.array([0.2, 0.6, 0.2])}, top)
+    assert [topic.index for topic in topics] == [1, 0, 2]
+    for topic in topics:
+        column = V[:, topic.index]
+        np.testing.assert_array_equal(topic.labels, np.lexsort((np.arange(12), -column))[:top])
+        np.testing.assert_array_equal(topic.weights, column[topic.labels])
