@@ -18,20 +18,20 @@ def dishes():
 
 
 def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
-    (point,) = dishes.predict(["fish with butter"], k=2, with_std=True)
+    (point,) = xmlgp.predict(dishes, ["fish with butter"], k=2, with_std=True)
     assert (point["id"], point["labels"][0]["label"], len(point["labels"])) == (1, "fish", 2)
-    (explained,) = dishes.explain(["fish with butter"], words=1, k=1)
+    (explained,) = xmlgp.predict(dishes, ["fish with butter"], k=1, explain=1)
     assert explained["labels"][0]["for"][0]["word"] == "fish"
     dishes.save(tmp_path / "model")
     loaded = xmlgp.load(tmp_path / "model")
-    assert list(loaded.predict(["fish with butter"], k=2, with_std=True)) == [point]
+    assert list(xmlgp.predict(loaded, ["fish with butter"], k=2, with_std=True)) == [point]
     assert xmlgp.tune(loaded, TEXTS, labels=LABELS) == xmlgp.load(tmp_path / "model").tuned == loaded.tuned
 
 
 def test_a_model_in_memory_learns_and_stays(dishes):
     grown = xmlgp.learn(dishes, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
     assert grown.names.labels == [*dishes.names.labels, "salad"]
-    assert grown.predict(["Tomato salad"], only=["salad"], k="all").matrix().shape == (1, 5)
+    assert xmlgp.predict(grown, ["Tomato salad"], only=["salad"], k="all").matrix().shape == (1, 5)
     assert "salad" not in dishes.names.labels
 
 
@@ -42,8 +42,8 @@ def test_arrays_are_trained_on_evaluated_and_reported():
     expected = xmlgp.train(data, settings={"factors": 3, "epochs": 2})
     for name, array in expected.parameters.items():
         np.testing.assert_array_equal(model.parameters[name], array)
-    found = xmlgp.evaluate(model.predict(X, k="all"), Y, train=model)
-    assert found.measures == xmlgp.evaluate(expected.predict(data, k="all").matrix(), data, train=data).measures
+    found = xmlgp.evaluate(xmlgp.predict(model, X, k="all"), Y, train=model)
+    assert found.measures == xmlgp.evaluate(xmlgp.predict(expected, data, k="all").matrix(), data, train=data).measures
     assert "<html" in xmlgp.report(model, X, labels=Y, title="Arrays")
 
 
@@ -62,6 +62,6 @@ def test_names_of_labels_of_arrays_are_those_that_the_model_knows():
 
 def test_arguments_that_contradict_each_other_are_refused(dishes):
     with pytest.raises(UsageError, match="^assign and threshold exclude each other"):
-        dishes.predict(TEXTS, assign=True, threshold=0.5)
+        xmlgp.predict(dishes, TEXTS, assign=True, threshold=0.5)
     with pytest.raises(UsageError, match="need labels"):
         xmlgp.train(np.ones((3, 2)))

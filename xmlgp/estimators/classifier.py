@@ -329,4 +329,4 @@ class Classifier(Estimator):
 
 def _predicted(model, features, **options):
     """Return the `Predictions` of features as read."""
-    return model.predict(Dataset(features, sp.csr_array((features.shape[0], 0), dtype=bool)), **options)
+    return api.predict(model, Dataset(features, sp.csr_array((features.shape[0], 0), dtype=bool)), **options)

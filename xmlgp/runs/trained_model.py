@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,10 @@ from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.runs.given import FilePath, Points
+from xmlgp.runs.given import FilePath
 from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
-
-if TYPE_CHECKING:
-    from xmlgp.runs.predict import Predictions
 
 __all__ = [
     "TrainedModel",
@@ -85,26 +82,6 @@ class TrainedModel:
         """Scores points with this model."""
         predictor = MODELS[self.settings.model].predictor
         return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
-
-    def predict(self, data: Points, **options: Any) -> Predictions:
-        """Return the labels of points; see `xmlgp.predict`."""
-        # That module imports this one.
-        from xmlgp.runs.predict import predict
-
-        return predict(self, data, **options)
-
-    def explain(self, data: Points, words: int = 3, k: int = 5, **options: Any) -> list[dict[str, Any]]:
-        """Return the k best labels of each point, with the features that speak most for and against each.
-
-        Parameters
-        ----------
-        data : path, matrix N×D or list of str
-        words, k : int
-            The number of features of each kind, and of labels.
-        **options
-            Of `xmlgp.predict`.
-        """
-        return list(self.predict(data, k=k, explain=words, **options))
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, for `load` and all commands.
