@@ -61,7 +61,8 @@ TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 
-MISSING = object()
+#: Stands for no entry; its name is the same in every process of the tests.
+MISSING = ...
 
 
 @pytest.mark.parametrize(
