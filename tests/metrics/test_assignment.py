@@ -9,19 +9,18 @@ from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 
 
-def problem(seed, N=30, K=12):
+def problem(N=30, K=12):
     """Return true and assigned labels, N×K; some points and labels have neither, some only one kind."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     truth, assigned = random.random((2, N, K)) < 0.2
     truth[:4], assigned[2:6] = False, False
     truth[:, :3], assigned[:, 2:5] = False, False
     return truth, assigned
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("name", "average"), [("micro", "micro"), ("macro", "macro"), ("point", "samples")])
-def test_measures_agree_with_scikit_learn(seed, name, average):
-    truth, assigned = problem(seed)
+def test_measures_agree_with_scikit_learn(name, average):
+    truth, assigned = problem()
     found = evaluate_assignment(csr_array(assigned), csr_array(truth))
     if name == "macro":
         some = (truth | assigned).any(axis=0)
@@ -36,7 +35,7 @@ def test_measures_agree_with_scikit_learn(seed, name, average):
 
 
 def test_any_stored_score_is_an_assigned_label_in_any_order():
-    truth, assigned = problem(0)
+    truth, assigned = problem()
     matrix = csr_array(assigned)
     expected = evaluate_assignment(matrix, csr_array(truth))
     values, indices = np.zeros(matrix.nnz), matrix.indices.copy()

@@ -20,44 +20,22 @@ from xmlgp.metrics.probabilities import (
 )
 
 
-@pytest.fixture(params=["one block", "many blocks"])
-def _blocks(request, monkeypatch):
-    if request.param == "many blocks":
-        monkeypatch.setattr(module, "_BLOCK_ENTRIES", 20)
-
-
-@pytest.fixture
-def problem():
-    rng = np.random.default_rng(1)
-    probabilities = rng.random((30, 8))
-    return probabilities, rng.random((30, 8)) < probabilities**2
-
-
-@pytest.mark.usefixtures("_blocks")
-def test_log_loss_and_reliability_agree_with_scikit_learn(problem):
-    probabilities, truth = problem
-    expected = sklearn.metrics.log_loss(truth.ravel(), probabilities.ravel())
-    assert log_loss(csr_array(probabilities), csr_array(truth)) == pytest.approx(expected)
-    frequency, confidence = calibration_curve(truth.ravel(), probabilities.ravel(), n_bins=10)
-    curve = reliability_curve(csr_array(probabilities), csr_array(truth), bins=10)
-    assert curve.count.sum() == truth.size
+@pytest.mark.parametrize("entries", [20, 1 << 20])
+def test_log_loss_and_reliability_of_listed_entries_agree_with_scikit_learn(monkeypatch, entries):
+    monkeypatch.setattr(module, "_BLOCK_ENTRIES", entries)
+    random = np.random.default_rng(1)
+    p = random.random((30, 8))
+    # Certain and wrong, which is finite.
+    p[:5] = np.round(p[:5])
+    truth, which = random.random((30, 8)) < p**2, random.random((30, 8)) < 0.7
+    frequency, confidence = calibration_curve(truth[which], p[which], n_bins=10)
+    curve = reliability_curve(listed(p, which), csr_array(truth), bins=10)
+    assert curve.count.sum() == which.sum()
     assert curve.confidence == pytest.approx(confidence)
     assert curve.frequency == pytest.approx(frequency)
-
-
-@pytest.mark.usefixtures("_blocks")
-def test_log_loss_leaves_unlisted_entries_out(problem):
-    probabilities, truth = problem
-    which = np.random.default_rng(2).random(truth.shape) < 0.4
-    expected = sklearn.metrics.log_loss(truth[which], probabilities[which])
-    assert log_loss(listed(probabilities, which), csr_array(truth)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_log_loss_of_certain_and_wrong_is_finite_as_in_scikit_learn(dtype):
-    probabilities, truth = np.array([[0, 1, 1, 0]], dtype=dtype), np.array([[True, False, True, False]])
-    expected = sklearn.metrics.log_loss(truth.ravel(), probabilities.ravel())
-    assert log_loss(listed(probabilities), csr_array(truth)) == pytest.approx(expected, rel=1e-6)
+    for dtype in (np.float32, np.float64):
+        expected = sklearn.metrics.log_loss(truth[which], p[which].astype(dtype))
+        assert log_loss(listed(p.astype(dtype), which), csr_array(truth)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_hand_worked_calibration():
@@ -100,6 +78,24 @@ def check_curve(found, groups, p, y, names):
         assert found.frequency[i] == pytest.approx(y[part].mean())
 
 
+def test_reliability_of_the_first_labels(ranked):
+    probabilities, truth, (rank, label, p, y) = ranked
+    for k, count in [(3, 3), (100, rank.max() + 1)]:
+        check_curve(reliability_by_rank(probabilities, truth, k), rank, p, y, [str(i + 1) for i in range(count)])
+    counts = np.array([0, 1, 2, 3, 4, 7, 8, 9])
+    names, groups = frequency_groups(counts)
+    assert (names, groups.tolist()) == (["0", "1", "2-3", "4-7", "8-15"], [0, 1, 2, 2, 3, 3, 4, 4])
+    first = rank < 3
+    found = reliability_by_frequency(probabilities, truth, 3, counts)
+    check_curve(found, groups[label[first]], p[first], y[first], names)
+    errors = top_calibration_errors(probabilities, truth, (1, 3, 100))
+    for k in (1, 3, 100):
+        first = rank < k
+        bins = np.minimum((10 * p[first]).astype(int), 9)
+        gaps = [abs((p[first] - y[first])[bins == b].sum()) for b in range(10)]
+        assert errors[f"ECE@{k}"] == pytest.approx(sum(gaps) / first.sum())
+
+
 def test_the_curves_of_two_parts_add_up(ranked):
     probabilities, truth, (rank, _, p, y) = ranked
     parts = [reliability_by_rank(probabilities[rows], truth[rows], k) for rows, k in ((slice(9), 2), (slice(9, 50), 9))]
@@ -107,32 +103,6 @@ def test_the_curves_of_two_parts_add_up(ranked):
     first = (rank < 2) | (np.cumsum(rank == 0) > np.count_nonzero(np.diff(probabilities[:9].indptr)))
     check_curve(found, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
     assert found.filled[0] == (found.names[0], found.count[0], found.confidence[0], found.frequency[0])
-
-
-def test_calibration_error_of_the_first_labels(ranked):
-    probabilities, truth, (rank, _, p, y) = ranked
-    found = top_calibration_errors(probabilities, truth, (1, 3, 100))
-    assert list(found) == ["ECE@1", "ECE@3", "ECE@100"]
-    for k, error in zip((1, 3, 100), found.values(), strict=True):
-        first = rank < k
-        bins = np.minimum((10 * p[first]).astype(int), 9)
-        gaps = [abs((p[first] - y[first])[bins == b].sum()) for b in range(10)]
-        assert error == pytest.approx(sum(gaps) / first.sum())
-
-
-def test_reliability_by_rank(ranked):
-    probabilities, truth, (rank, _, p, y) = ranked
-    for k, count in [(3, 3), (100, rank.max() + 1)]:
-        check_curve(reliability_by_rank(probabilities, truth, k), rank, p, y, [str(i + 1) for i in range(count)])
-
-
-def test_reliability_by_frequency(ranked):
-    probabilities, truth, (rank, label, p, y) = ranked
-    counts = np.array([0, 1, 2, 3, 4, 7, 8, 9])
-    names, groups = frequency_groups(counts)
-    assert (names, groups.tolist()) == (["0", "1", "2-3", "4-7", "8-15"], [0, 1, 2, 2, 3, 3, 4, 4])
-    group, first = groups[label], rank < 3
-    check_curve(reliability_by_frequency(probabilities, truth, 3, counts), group[first], p[first], y[first], names)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
-from tests.metrics.problems import sparse
+from tests.metrics.problems import sparse, sparse_problems
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import evaluate_ranking, true_entries
+from xmlgp.metrics.ranking import evaluate_ranking
 
 
 def reference(scores, truth, ks, propensities):
@@ -18,25 +18,20 @@ def reference(scores, truth, ks, propensities):
     rankings = [sorted(row, key=lambda label: (-row[label], label)) for row, _ in pairs]
     weights = [1 / p for p in propensities]
     result = {}
+
+    def dcg(gains):
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
     for k in ks:
-        p, ndcg = [], []
-        psp = psdcg = best_psp = best_psdcg = 0.0
-        for ranking, (_, true) in zip(rankings, pairs, strict=True):
-            hits = [label in true for label in ranking[:k]]
-            p.append(sum(hits) / k)
-            dcg = sum(hit / math.log2(rank + 1) for rank, hit in enumerate(hits, start=1))
-            ndcg.append(dcg / sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(true)) + 1)))
-            for rank, label in enumerate(ranking[:k], start=1):
-                if label in true:
-                    psp += weights[label]
-                    psdcg += weights[label] / math.log2(rank + 1)
-            for rank, weight in enumerate(sorted((weights[label] for label in true), reverse=True)[:k], start=1):
-                best_psp += weight
-                best_psdcg += weight / math.log2(rank + 1)
-        result[f"P@{k}"] = 100 * sum(p) / len(p)
-        result[f"nDCG@{k}"] = 100 * sum(ndcg) / len(ndcg)
-        result[f"PSP@{k}"] = 100 * psp / best_psp
-        result[f"PSnDCG@{k}"] = 100 * psdcg / best_psdcg
+        hits = [[label in true for label in ranking[:k]] for ranking, (_, true) in zip(rankings, pairs, strict=True)]
+        ndcg = [dcg(of_point) / dcg([1] * min(k, len(true))) for of_point, (_, true) in zip(hits, pairs, strict=True)]
+        gains = [[weights[label] * (label in true) for label in ranking[:k]]
+                 for ranking, (_, true) in zip(rankings, pairs, strict=True)]  # fmt: skip
+        best = [sorted((weights[label] for label in true), reverse=True)[:k] for _, true in pairs]
+        result[f"P@{k}"] = 100 * sum(map(sum, hits)) / k / len(pairs)
+        result[f"nDCG@{k}"] = 100 * sum(ndcg) / len(pairs)
+        result[f"PSP@{k}"] = 100 * sum(map(sum, gains)) / sum(map(sum, best))
+        result[f"PSnDCG@{k}"] = 100 * sum(map(dcg, gains)) / sum(map(dcg, best))
     return result
 
 
@@ -64,24 +59,12 @@ def test_hand_worked_example():
     )
 
 
-@st.composite
-def problems(draw):
-    n_points, n_labels = draw(st.integers(1, 6)), draw(st.integers(1, 7))
-    label = st.integers(0, n_labels - 1)
-    # Few distinct values, so that ties and scores of 0 are common.
-    score = st.sampled_from([-1.5, 0.0, 0.25, 0.5, 2.0])
-    scores = draw(st.lists(st.dictionaries(label, score), min_size=n_points, max_size=n_points))
-    truth = draw(st.lists(st.sets(label), min_size=n_points, max_size=n_points).filter(any))
-    propensities = draw(st.lists(st.floats(0.05, 1.0), min_size=n_labels, max_size=n_labels))
-    ks = draw(st.lists(st.integers(1, n_labels + 2), min_size=1, max_size=3, unique=True))
-    return scores, truth, ks, propensities
-
-
 @settings(max_examples=60)
-@given(problems())
-def test_agrees_with_a_literal_implementation(problem):
-    scores, truth, ks, propensities = problem
-    n_labels = len(propensities)
+@given(sparse_problems([-1.5, 0.0, 0.25, 0.5, 2.0]).filter(lambda problem: any(problem[1])), st.data())
+def test_agrees_with_a_literal_implementation(problem, data):
+    scores, truth, n_labels = problem
+    propensities = data.draw(st.lists(st.floats(0.05, 1.0), min_size=n_labels, max_size=n_labels))
+    ks = data.draw(st.lists(st.integers(1, n_labels + 2), min_size=1, max_size=3, unique=True))
     arguments = sparse(scores, n_labels), sparse(truth, n_labels, bool)
     before = [matrix.indices.tolist() for matrix in arguments]
     found = evaluate_ranking(*arguments, ks, propensities)
@@ -100,13 +83,6 @@ def test_ndcg_agrees_with_scikit_learn():
     assert not labelled.all()
     for k in (1, 3, 5):
         assert found[f"nDCG@{k}"] == pytest.approx(100 * ndcg_score(truth[labelled], scores[labelled], k=k))
-
-
-def test_equal_scores_rank_by_label_in_any_storage_order():
-    truth = sparse([[1]], 4, bool)
-    for order in ([3, 1, 2], [1, 2, 3], [2, 3, 1]):
-        assert evaluate_ranking(sparse([dict.fromkeys(order, 0.5)], 4), truth, ks=(1,))["P@1"] == 100
-    assert evaluate_ranking(sparse([dict.fromkeys([1, 0], 0.5)], 4), truth, ks=(1,))["P@1"] == 0
 
 
 def test_a_huge_k_or_label_space_allocates_nothing():
@@ -128,12 +104,6 @@ def test_a_huge_k_or_label_space_allocates_nothing():
 def test_what_cannot_be_evaluated_is_refused(scores, truth, propensities, message):
     with pytest.raises(SettingsError, match=message):
         evaluate_ranking(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)
-
-
-def test_true_entries_are_positions_in_storage_order():
-    predicted = sparse([{4: 0.0, 1: 0.5, 3: 0.1}, {0: 1.0}, {2: 0.2}], 5)
-    truth = sparse([[3, 4], [1], [2]], 5, bool)
-    assert sorted(true_entries(predicted, truth)) == [0, 2, 4]
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
