@@ -31,51 +31,36 @@ class Probable(Linear):
         return utilities if output == "utility" else probability(utilities)
 
 
-def check(blocks, sizes, scores, with_std):
-    """Check that blocks have the first labels of each point, as many as `sizes` says."""
-    found = Scores.stack(list(blocks))
-    np.testing.assert_array_equal(np.diff(found.indptr), sizes)
-    kept = np.arange(K) < sizes[:, None]
-    np.testing.assert_array_equal(found.labels, ORDER[kept])
-    np.testing.assert_array_equal(found.scores, scores.astype(np.float32)[kept])
-    if with_std:
-        spread = NEW.toarray() @ np.abs(WEIGHTS)
-        np.testing.assert_array_equal(found.std, np.take_along_axis(spread, ORDER, axis=1)[kept])
-    else:
-        assert found.std is None
-
-
 @each_value(
-    threshold=[-100, 1, 9.5, 100],
-    limit=[None, 1, 30, 1000],
+    rule=[*map(AssignmentRule, [-100, 1, 9.5, 100]), AssignmentRule(), AssignmentRule(expected_f1=True)],
+    limit=[None, 1, 2, 30, 1000],
     listed=[(16, 64), (1, 2), ()],
     memory=[256, 0],
     with_std=[False, True],
 )
-def test_labels_at_or_above_a_threshold(monkeypatch, threshold, limit, listed, memory, with_std):
+def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limit, listed, memory, with_std):
     monkeypatch.setattr(module, "_LISTED", listed)
-    sizes = np.minimum((threshold <= UTILITIES).sum(axis=1), limit or K)
+    rule, scores = rule._replace(limit=limit), RANKED.astype(np.float32)
+    if rule.expected_f1:
+        # The default output of utilities makes no difference.
+        scores = probability(scores)
+        sizes, _ = highest_expected_f1(scores, limit)
+    else:
+        lowest = -np.inf if rule.threshold is None else rule.threshold
+        sizes = np.minimum((lowest <= UTILITIES).sum(axis=1), limit or K)
     # Chunks of some points, or of each point.
-    predictor = Linear(size=8 if memory else 1 << 20)
-    blocks = list(assign(predictor, NEW, AssignmentRule(threshold, limit), "utility", with_std, memory))
-    check(blocks, sizes, RANKED, with_std)
+    blocks = list(assign(Probable(size=8 if memory else 1 << 20), NEW, rule, None, with_std, memory))
     assert all(block.N for block in blocks)
     assert memory or max(block.N for block in blocks) == 1
-
-
-def test_a_limit_alone_keeps_the_best_labels():
-    check(assign(Linear(), NEW, AssignmentRule(limit=3), "utility"), np.full(20, 3), RANKED, False)
-
-
-@pytest.mark.parametrize(("limit", "memory", "with_std"), [(None, 256, False), (2, 0, True), (None, 0, True)])
-def test_labels_of_the_highest_expected_f1_are_chosen_from_all(limit, memory, with_std):
-    probabilities = probability(RANKED.astype(np.float32))
-    sizes, _ = highest_expected_f1(probabilities, limit)
-    assert sizes.min() < sizes.max() or limit
-    rule = AssignmentRule(limit=limit, expected_f1=True)
-    predictor = Probable(size=8 if memory else 1 << 20)
-    # A default output of utilities makes no difference.
-    check(assign(predictor, NEW, rule, None, with_std, memory), sizes, probabilities, with_std)
+    found, kept = Scores.stack(blocks), np.arange(K) < sizes[:, None]
+    np.testing.assert_array_equal(np.diff(found.indptr), sizes)
+    np.testing.assert_array_equal(found.labels, ORDER[kept])
+    np.testing.assert_array_equal(found.scores, scores[kept])
+    assert (found.std is not None) == with_std
+    if with_std:
+        spread = NEW.toarray() @ np.abs(WEIGHTS)
+        np.testing.assert_array_equal(found.std, np.take_along_axis(spread, ORDER, axis=1)[kept])
+    assert list(assign(Linear(), NEW[:0], rule)) == []
 
 
 @pytest.mark.parametrize(
@@ -94,11 +79,6 @@ def test_the_first_labels_of_lists_of_any_length_are_assigned(rule, sizes):
     table = np.array([[0.9, 0.5, 0.1, 0], [0, 0, 0, 0], [0.75, 0.25, 0, 0]])
     expected, _ = highest_expected_f1(table, 3)
     assert AssignmentRule(limit=3, expected_f1=True).sizes(scores).tolist() == expected.tolist()
-
-
-def test_no_points():
-    for rule in AssignmentRule(0.5), AssignmentRule(limit=2), AssignmentRule(expected_f1=True):
-        assert list(assign(Linear(), NEW[:0], rule)) == []
 
 
 @pytest.mark.parametrize("rule", [AssignmentRule(0.5), AssignmentRule(expected_f1=True)])

@@ -18,26 +18,21 @@ POINTS = NEW[:N]
 
 
 class Explained(Linear):
-    """The model with utilities x W, which are sums over features."""
+    """The model with utilities x W, which are sums over features, and rests that are the numbers of labels."""
 
     def check_explainable(self):
         pass
 
     def contributions(self, features, scores, values, rest):
         self.seen.append(features.shape[0])
-        labels = [scores.labels[i:j] for i, j in zip(scores.indptr, scores.indptr[1:], strict=False)]
-        found = [
-            self.weights[features.indices[i:j], label] * features.data[i:j]
-            for i, j, chosen in zip(features.indptr, features.indptr[1:], labels, strict=False)
-            for label in chosen
-        ]
-        values[:] = np.concatenate([*found, []])
+        x = features[scores.points]
+        values[:] = x.data * self.weights[x.indices, np.repeat(scores.labels, np.diff(x.indptr))]
         rest[:] = scores.labels
 
 
-def ragged_scores(seed=0):
+def ragged_scores():
     """Return scores of no label, some or many for each point."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     labels = [random.permutation(K)[: random.integers(0, 9)] for _ in range(N)]
     indptr = np.concatenate([[0], np.cumsum([len(chosen) for chosen in labels])])
     chosen = np.concatenate(labels).astype(np.int32)
@@ -49,17 +44,23 @@ def test_contributions_are_those_of_each_pair(monkeypatch, rows):
     monkeypatch.setattr(module, "ROWS", rows)
     model, scores = Explained(), ragged_scores()
     found = model.explain(POINTS, scores)
-    assert sum(model.seen) == N
-    assert max(model.seen) <= rows
+    assert (sum(model.seen), max(model.seen) <= rows) == (N, True)
     assert (found.features.dtype, found.values.dtype, found.rest.dtype) == (np.int32, np.float32, np.float32)
-    assert len(found.indptr) == len(scores.labels) + 1
-    points = np.repeat(np.arange(N), np.diff(scores.indptr))
-    for j, (point, label) in enumerate(zip(points, scores.labels, strict=True)):
-        part = slice(found.indptr[j], found.indptr[j + 1])
-        row = POINTS[[point]]
-        np.testing.assert_array_equal(found.features[part], row.indices)
-        np.testing.assert_array_equal(found.values[part], row.data * WEIGHTS[row.indices, label])
-        assert found.rest[j] == label
+    of_pairs = sp.csr_array((found.values, found.features, found.indptr), (len(scores.labels), D)).toarray()
+    np.testing.assert_array_equal(of_pairs, POINTS[scores.points].toarray() * WEIGHTS[:, scores.labels].T)
+    np.testing.assert_array_equal(found.features, POINTS[scores.points].indices)
+    np.testing.assert_array_equal(found.rest, scores.labels)
+
+
+@pytest.mark.parametrize(("points", "labels"), [(2, 1), (2, 0), (0, 1)])
+def test_points_without_features_or_labels(points, labels):
+    chosen = np.full((points, labels), 3, np.int32)
+    found = Explained().explain(
+        sp.csr_array((points, D), dtype=np.float32), Scores.from_top(chosen, chosen.astype(float), K)
+    )
+    assert (found.indptr.tolist(), found.rest.tolist()) == ([0] * (points * labels + 1), [3] * points * labels)
+    assert len(found.features) == len(found.values) == 0
+    assert not chosen.size or found.strongest(0, 3) == ([], [])
 
 
 def test_strongest_features_of_a_pair():
@@ -70,16 +71,6 @@ def test_strongest_features_of_a_pair():
     assert found.strongest(1, 10)[0] == [(3, 2.0), (4, 2.0), (6, 1.0), (7, 0.5)]
     assert found.strongest(0, 1) == ([(1, 9.0)], [(2, -9.0)])
     assert found.strongest(0, 0) == ([], [])
-
-
-def test_points_without_features_or_labels():
-    nothing = sp.csr_array((2, D), dtype=np.float32)
-    found = Explained().explain(nothing, Scores.from_top(np.array([[3], [5]], np.int32), np.zeros((2, 1)), K))
-    assert (found.indptr.tolist(), found.rest.tolist(), found.strongest(1, 3)) == ([0, 0, 0], [3, 5], ([], []))
-    for points in POINTS[:2], POINTS[:0]:
-        labels = np.empty((points.shape[0], 0), np.int32)
-        found = Explained().explain(points, Scores.from_top(labels, labels.astype(float), K))
-        assert [len(array) for array in (found.indptr, found.features, found.values, found.rest)] == [1, 0, 0, 0]
 
 
 def test_scores_of_other_points_or_another_model_raise():
@@ -94,16 +85,13 @@ def test_scores_of_other_points_or_another_model_raise():
             Explained().explain(points, scores)
 
 
-@pytest.mark.parametrize("wrong", ["values", "rest"])
-def test_contributions_that_are_not_finite_raise(wrong):
+@pytest.mark.parametrize(("wrong", "first"), [("values", 6), ("rest", 2)])
+def test_contributions_that_are_not_finite_raise(wrong, first):
     class Overflowing(Explained):
         def contributions(self, features, scores, values, rest):
             super().contributions(features, scores, values, rest)
-            if wrong == "values":
-                # The last feature of the label of the third pair, and those of later ones.
-                values[6:] = np.inf
-            else:
-                rest[2:] = np.nan
+            # From the last feature of the third pair on, or from its rest on.
+            {"values": values, "rest": rest}[wrong][first:] = np.nan
 
     points = sp.csr_array(np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 3, 0]]), dtype=np.float32)
     scores = Scores(np.array([0, 0, 2, 4]), np.array([8, 9, 7, 6], np.int32), np.zeros(4), K)

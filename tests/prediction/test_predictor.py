@@ -45,25 +45,6 @@ class Linear(Predictor):
         return self.size
 
 
-@each_value(k=[1, 64, 65, None, 1000], streamed=[(64, 1024), (64, 7), (0, 7)], output=list(OUTPUTS))
-def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, streamed, output):
-    few, width = streamed
-    monkeypatch.setattr(module, "MAX_STREAMED", few)
-    monkeypatch.setattr(module, "LABELS", width)
-    (found,) = Linear().top(NEW, k, output, with_std=True)
-    utilities, spread = NEW.toarray() @ WEIGHTS, NEW.toarray() @ np.abs(WEIGHTS)
-    kept = min(k or K, K)
-    order = np.argsort(-utilities, axis=1, kind="stable")[:, :kept]
-    best = np.take_along_axis(utilities, order, axis=1)
-    assert (found.N, found.K) == (N, K)
-    np.testing.assert_array_equal(found.indptr, np.arange(N + 1) * kept)
-    np.testing.assert_array_equal(found.labels, order.ravel())
-    np.testing.assert_array_equal(found.scores, (best if output == "utility" else 2.0**best).ravel())
-    np.testing.assert_array_equal(found.std, np.take_along_axis(spread, order, axis=1).ravel())
-    assert found.labels.dtype == np.int32
-    assert found.scores.dtype == found.std.dtype == np.float32
-
-
 class Calibrated(Linear):
     """The same with probabilities between 0 and 1, σ(x W / 8), which are calibrated."""
 
@@ -74,31 +55,42 @@ class Calibrated(Linear):
         return utilities if output == "utility" else expit(utilities)
 
 
-@each_value(k=[1, 65, None], size=[1, module.CALIBRATED])
-def test_probabilities_are_calibrated_by_rank(monkeypatch, k, size):
-    monkeypatch.setattr(module, "CALIBRATED", size)
-    model = Calibrated()
-    (found,) = model.top(NEW, k, "probability", with_std=True)
-    utilities, spread = (NEW.toarray() @ WEIGHTS / 8).astype(np.float32), NEW.toarray() @ np.abs(WEIGHTS)
-    kept = min(k or K, K)
-    order = np.argsort(-utilities, axis=1, kind="stable")[:, :kept]
-    best = expit(np.take_along_axis(utilities, order, axis=1))
-    # The order is that of probabilities before calibration.
-    np.testing.assert_array_equal(found.labels, order.ravel())
-    np.testing.assert_allclose(found.scores, model.calibration(best).ravel(), rtol=1e-5)
-    expected = model.calibration.calibrated_std(best, np.take_along_axis(spread, order, axis=1))
-    np.testing.assert_allclose(found.std, expected.ravel(), rtol=1e-5)
+def ranked(model, output, k=K):
+    """Return the best labels of each point with their scores and standard deviations, N×k, in double precision."""
+    utilities = NEW.toarray() @ WEIGHTS
+    order = np.argsort(-utilities, axis=1, kind="stable")
+    scores = np.take_along_axis(utilities, order, axis=1) / (8 if model is Calibrated else 1)
+    std = np.take_along_axis(NEW.toarray() @ np.abs(WEIGHTS), order, axis=1)
+    if output == "probability":
+        scores = expit(scores) if model is Calibrated else 2.0**scores
+        if model is Calibrated:
+            # The order is that of probabilities before calibration.
+            std, scores = model.calibration.calibrated_std(scores, std), model.calibration(scores)
+    return order[:, :k], scores[:, :k], std[:, :k]
 
 
-@each_value(model=[Linear(), Calibrated()], output=list(OUTPUTS), width=[1024, 7, 7])
-def test_the_scores_of_all_labels_are_those_of_the_top_ones(monkeypatch, model, output, width):
-    monkeypatch.setattr(module, "LABELS", width)
-    scores, std = model.score(NEW, output, with_std=True)
-    (found,) = model.top(NEW, None, output, with_std=True)
-    labels = found.labels.reshape(N, K)
-    np.testing.assert_array_equal(np.take_along_axis(scores, labels, axis=1).ravel(), found.scores)
-    np.testing.assert_array_equal(np.take_along_axis(std, labels, axis=1).ravel(), found.std)
-    assert model.score(NEW)[1] is None
+@each_value(
+    model=[Linear, Calibrated],
+    k=[1, 64, 65, None, 1000],
+    limits=[(64, 1024, 1 << 16), (64, 7, 1), (0, 7, 1000)],
+    output=list(OUTPUTS),
+)
+def test_scores_of_top_labels_and_of_all_agree_with_a_stable_sort(monkeypatch, model, k, limits, output):
+    for name, limit in zip(("MAX_STREAMED", "LABELS", "CALIBRATED"), limits, strict=True):
+        monkeypatch.setattr(module, name, limit)
+    (found,) = model().top(NEW, k, output, with_std=True)
+    k = min(k or K, K)
+    expected = ranked(model, output, k)
+    assert (found.N, found.K) == (N, K)
+    np.testing.assert_array_equal(found.indptr, np.arange(N + 1) * k)
+    np.testing.assert_array_equal(found.labels, expected[0].ravel())
+    np.testing.assert_allclose(found.scores, expected[1].ravel(), rtol=1e-5)
+    np.testing.assert_allclose(found.std, expected[2].ravel(), rtol=1e-5)
+    assert (found.labels.dtype, found.scores.dtype, found.std.dtype) == (np.int32, np.float32, np.float32)
+    of_all = model().score(NEW, output, with_std=True)
+    for values, best in zip(of_all, (found.scores, found.std), strict=True):
+        np.testing.assert_array_equal(np.take_along_axis(values, expected[0], axis=1).ravel(), best)
+    assert model().score(NEW[:1])[1] is None
 
 
 class Approximated(Linear):

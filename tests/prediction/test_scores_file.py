@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xmlgp.data.lines import BLOCK_BYTES
-from xmlgp.errors import DataFormatError, NumericalError, ScoresFormatError
+from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.prediction import scores_file
 from xmlgp.prediction.scores_file import Scores, read_scores, write_scores
 
@@ -34,6 +34,11 @@ def written(blocks, N, K):
     return stream.getvalue()
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "a.scores.gz"
+
+
 @pytest.fixture
 def read(tmp_path):
     def read(content):
@@ -44,11 +49,6 @@ def read(tmp_path):
     return read
 
 
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("scratch") / "a.scores"
-
-
 def test_examples_of_the_format():
     top = Scores.from_top(np.array([[3, 0], [1, 2]]), np.array([[0.25, -1.5], [1e-9, 1 / 3]]), K=4)
     assert written([top], 2, 4) == b"2 4\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n"
@@ -56,51 +56,25 @@ def test_examples_of_the_format():
     assert written([top], 1, 4) == b"1 4\n0:2:0.125 3:1:0.5\n"
 
 
-@st.composite
-def problems(draw):
-    K = draw(st.integers(1, 12))
-    with_std = draw(st.booleans())
+@settings(max_examples=25)
+@given(st.data())
+def test_round_trip(scratch, data):
+    K, with_std, most = (data.draw(one) for one in (st.integers(1, 12), st.booleans(), st.sampled_from([1, 5, 1000])))
     finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
     pair = st.tuples(st.integers(0, K - 1), finite, *([finite] if with_std else []))
-    rows = draw(st.lists(st.lists(pair, unique_by=lambda pair: pair[0]), max_size=8))
-    return rows, K, with_std, draw(st.lists(st.integers(0, len(rows)), max_size=3))
-
-
-def rounded(rows):
-    return [[(label, *(float(f"{number:.7g}") for number in rest)) for label, *rest in row] for row in rows]
-
-
-def best_first(rows):
-    return [sorted(row, key=lambda pair: (-pair[1], pair[0])) for row in rows]
-
-
-@settings(max_examples=25)
-@given(problems())
-def test_round_trip(scratch, problem):
-    rows, K, with_std, cuts = problem
+    rows = data.draw(st.lists(st.lists(pair, unique_by=lambda pair: pair[0]), max_size=8))
+    cut = data.draw(st.integers(0, len(rows)))
     scores = scores_of(rows, K, with_std)
-    bounds = [0, *sorted(cuts), scores.N]
-    blocks = [scores.rows(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
-    scratch.write_bytes(written(blocks, scores.N, K))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores_file, "PAIRS_WRITTEN", most)
+        content = written([scores.rows(0, cut), scores.rows(cut, scores.N)], scores.N, K)
+    scratch.write_bytes(gzip.compress(content))
     found = read_scores(scratch)
-    assert len(rows) == found.N
-    assert found.K == K
-    assert (found.labels.dtype, found.scores.dtype) == (np.int32, np.float64)
+    assert (found.N, found.K, found.labels.dtype, found.scores.dtype) == (len(rows), K, np.int32, np.float64)
     assert (found.std is not None) == (with_std and any(rows))
-    assert rows_of(found) == rounded(best_first(rows))
-
-
-def test_round_trip_of_many_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(scores_file, "PAIRS_WRITTEN", 1000)
-    rng = np.random.default_rng(0)
-    N, K = 12_000, 50
-    lengths = rng.integers(0, 7, N)
-    rows = [[*zip(rng.permutation(K)[:n].tolist(), rng.random(n).tolist(), strict=True)] for n in lengths]
-    scores = scores_of(rows, K)
-    content = written([scores], N, K)
-    path = tmp_path / "a.scores.gz"
-    path.write_bytes(gzip.compress(content))
-    assert rows_of(read_scores(path)) == rounded(best_first(rows))
+    best_first = [sorted(row, key=lambda pair: (-pair[1], pair[0])) for row in rows]
+    rounded = [[(label, *(float(f"{number:.7g}") for number in rest)) for label, *rest in row] for row in best_first]
+    assert rows_of(found) == rounded
 
 
 @pytest.mark.parametrize(
@@ -114,11 +88,6 @@ def test_the_order_of_the_file_is_kept_and_the_matrix_stores_zeros(read):
     found = read(b"2 9\n1:0.5 7:0 0:-1\n\n")
     assert rows_of(found) == [[(1, 0.5), (7, 0.0), (0, -1.0)], []]
     assert (found.matrix.shape, found.matrix.nnz, found.matrix[0, 0]) == ((2, 9), 3, -1)
-
-
-def test_file_that_ends_within_a_line_raises(read):
-    with pytest.raises(DataFormatError, match=":3: the file ends within this line"):
-        read(b"2 3\n1:0.5\n2:0.25")
 
 
 def test_standard_deviations_may_start_after_empty_lines(read):
@@ -136,21 +105,16 @@ MALFORMED = [
     (b"1" * 5000 + b" 2\n", 1, "two nonnegative integers"),
     (b"0 2147483648\n", 1, "2147483648 labels are more than the 2147483647 supported"),
     (b"2 3\n1:0.5\n", 3, "the file ends after 1 points, but its first line declares 2"),
-    (b"999999999999999999 2147483647\n1:0.5\n", 3, "the file ends after 1 points"),
     (b"1 3\n1:0.5\n2:0.5\n", 3, "the file has more points than the 1 that its first line declares"),
     (b"2 3\n1:0.5\n3:0.5\n", 3, "label '3' is not below 3"),
     (b"2 3\n1:0.5\n" + b"9" * 5000 + b":0.5\n", 3, "is not below 3"),
     (b"2 3\n1:0.5\n2:0.5 1:1 2:0\n", 3, "label 2 occurs twice"),
     (b"2 3\n1:0.5\n2:nan\n", 3, "label 2 has 'nan' instead of a finite decimal number"),
-    (b"2 3\n1:0.5\n2:1e999\n", 3, "label 2 has '1e999'"),
     (b"2 3\n1:0.5\n:1\n", 3, "a label is missing"),
-    (b"2 3\n1:0.5\n+2:1\n", 3, "'+2' is not a label"),
-    (b"2 3\n1:0.5\n2: 1:1\n", 3, "label 2 has ''"),
     (b"2 3\n1:0.5\n2 :1\n", 3, "'2' is not a label:score pair"),
     (b"2 3\n1:0.5:1\n2:0.5\n", 3, "'2:0.5' is not label:score:std, like the first pair of the file"),
     (b"2 3\n1:2:3:4\n\n", 2, "'1:2:3:4' is not a label:score pair"),
     (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "byte 0x0b at column 6 is not text"),
-    (b"2 3\n1:0.5\n1:0.5\r\r\n", 3, "byte 0x0d at column 6 is not text"),
 ]
 
 
