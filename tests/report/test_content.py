@@ -41,24 +41,18 @@ def test_best_and_worst_labels():
     assert (content.eligible, content.best, content.worst) == (0, [], [])
 
 
-def test_confusions():
-    assert small(names=NAMES).confusions == [("red", "blue", 1, 1), ("green", "red", 1, 1)]
-
-
-def test_labels_by_frequency_in_training():
-    content = small(counts=np.array([7, 1, 0, 0]))
+def test_confusions_and_labels_by_frequency():
+    content = small(names=NAMES, counts=np.array([7, 1, 0, 0]))
+    assert content.confusions == [("red", "blue", 1, 1), ("green", "red", 1, 1)]
     assert content.frequency_of == "training"
     assert content.frequencies == [
         Tally("0", 2, true=0, given=1, right=0),
         Tally("1", 1, true=2, given=1, right=1),
         Tally("4-7", 1, true=2, given=2, right=1),
     ]
-    assert [group.precision for group in content.frequencies] == [0.0, 1.0, 0.5]
-    assert [group.recall for group in content.frequencies] == [None, 0.5, 0.5]
-    assert [group.F1 for group in content.frequencies] == [0, 2 / 3, 0.5]
-
-
-def test_without_training_counts_labels_are_grouped_by_test_points():
+    shares = [(group.precision, group.recall, group.F1) for group in content.frequencies]
+    assert shares == [(0, None, 0), (1, 0.5, 2 / 3), (0.5, 0.5, 0.5)]
+    # Without training points labels are grouped by their test points.
     content = small()
     assert content.frequency_of == "test"
     assert [(group.name, group.size) for group in content.frequencies] == [("0", 2), ("2-3", 2)]
@@ -78,28 +72,18 @@ def test_reliability_by_place_and_by_probability():
 
 def test_measures_are_those_of_the_other_commands():
     p, labels = random_problem(80, 12)
-    training = random_problem(200, 12, seed=1)[1]
-    weights = propensities(training)
-    evidence = Evidence(12, AssignmentRule(0.3, 4))
-    scores = ranked(p, 8)
+    weights = propensities(random_problem(200, 12, seed=1)[1])
+    evidence, scores = Evidence(12, AssignmentRule(0.3, 4)), ranked(p, 8)
     evidence.add(scores, labels)
     content = make_content(evidence, title="t", propensities=weights)
     expected = evaluate_ranking(scores.matrix, labels, (1, 3, 5), weights)
-    assert {name: value for name, value, _ in content.ranking} == pytest.approx(
-        {name: expected[name] / 100 for name in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")}
-    )
-    expected = evaluate_assignment(
-        scores.first(np.minimum((scores.matrix.toarray() >= 0.3).sum(axis=1), 4)).matrix, labels
-    )
-    assert {name: value for name, value, _ in content.given} == {
-        "Precision, micro": expected["precision_micro"],
-        "Recall, micro": expected["recall_micro"],
-        "F1, micro": expected["F1_micro"],
-        "F1, macro": expected["F1_macro"],
-        "F1, per document": expected["F1_point"],
-    }
+    names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
+    assert [row[:2] for row in content.ranking] == [(name, pytest.approx(expected[name] / 100)) for name in names]
+    expected = evaluate_assignment(evidence.assigned.matrix, labels)
+    keys = ("precision_micro", "recall_micro", "F1_micro", "F1_macro", "F1_point")
+    assert [row[1] for row in content.given] == [expected[key] for key in keys]
     (row,) = content.probabilities
-    assert {row[0]: row[1]} == pytest.approx(top_calibration_errors(scores.matrix, labels, (5,)))
+    assert row[:2] == ("ECE@5", pytest.approx(top_calibration_errors(scores.matrix, labels, (5,))["ECE@5"]))
     assert all(row[2].endswith(".") for row in (*content.ranking, *content.given, *content.probabilities))
 
 
@@ -107,8 +91,7 @@ def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
     evidence = Evidence(3)
     evidence.add(ranked([[0.9, 0.2, 0.1]]), labels_of([{0}], 3))
     content = make_content(evidence, title="t")
-    assert [row[0] for row in content.ranking] == ["P@1", "P@3", "nDCG@3"]
-    assert [row[0] for row in content.probabilities] == ["ECE@3"]
+    assert [row[0] for row in (*content.ranking, *content.probabilities)] == ["P@1", "P@3", "nDCG@3", "ECE@3"]
     assert content.summary[0] == "For 100 % of the documents, the first label that the model suggests is right."
 
 
@@ -168,12 +151,9 @@ def test_many_labels_give_fifteen_best_and_fifteen_worst():
 
 
 @pytest.mark.parametrize("name", ["names", "counts", "propensities"])
-def test_facts_of_another_number_of_labels(name):
+def test_what_cannot_be_reported_is_refused(name):
     with pytest.raises(SettingsError, match=f"there are {name} of 3 labels, but scores of 4"):
         small(**{name: np.ones(3)})
-
-
-def test_no_true_label():
     evidence = Evidence(2)
     evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
     with pytest.raises(SettingsError, match="no document of the test data has a true label"):

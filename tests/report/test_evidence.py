@@ -24,49 +24,32 @@ def gathered(p, labels, blocks=1, k=None, **options):
     return evidence
 
 
-def same(left, right):
-    for name in ("top", "assigned"):
-        for part in ("indptr", "labels", "scores"):
-            np.testing.assert_array_equal(getattr(getattr(left, name), part), getattr(getattr(right, name), part))
-    assert left.labels.shape == right.labels.shape
-    assert (left.labels != right.labels).nnz == 0
-    assert numbers(left.sample) == numbers(right.sample)
-    assert [point.text for point in left.sample] == [point.text for point in right.sample]
-    same_curve(left.reliability, right.reliability)
-    same_curve(left.reliability_by_rank, right.reliability_by_rank)
-
-
-def same_curve(left, right):
-    assert left.names == right.names
-    np.testing.assert_allclose(left.sums, right.sums, rtol=1e-12)
-
-
 def numbers(sample):
     return [point.number for point in sample]
 
 
-def test_blocks_and_pieces_make_no_difference(monkeypatch):
+@pytest.mark.parametrize(("blocks", "pairs"), [(1, 1 << 20), (7, 1 << 20), (2, 30)])
+def test_what_is_gathered_does_not_depend_on_blocks(monkeypatch, blocks, pairs):
     p, labels = random_problem(90, 12)
-    whole = gathered(p, labels)
-    same(whole, gathered(p, labels, blocks=7))
-    monkeypatch.setattr(module, "PAIRS", 30)
-    same(whole, gathered(p, labels, blocks=2))
-
-
-def test_reliability_is_that_of_all_listed_labels():
-    p, labels = random_problem(60, 30)
-    evidence = gathered(p, labels, blocks=3, k=20)
-    matrix = ranked(p, 20).matrix
-    same_curve(evidence.reliability, reliability_curve(matrix, labels))
-    same_curve(evidence.reliability_by_rank, reliability_by_rank(matrix, labels, 10))
-    assert evidence.longest == 20
-
-
-def test_without_a_rule_the_expected_f1_is_highest():
-    p, labels = random_problem(40, 8)
-    evidence = gathered(p, labels)
-    expected, _ = highest_expected_f1(-np.sort(-p, axis=1))
-    np.testing.assert_array_equal(np.diff(evidence.assigned.indptr), expected)
+    whole = gathered(p, labels, k=11)
+    monkeypatch.setattr(module, "PAIRS", pairs)
+    found, scores = gathered(p, labels, blocks, 11), ranked(p, 11)
+    assert (found.longest, found.point_count) == (11, 90)
+    assert (found.labels != labels).nnz == 0
+    # Without a rule, the expected F1 is highest.
+    sizes, _ = highest_expected_f1(scores.table())
+    for part, counts in ((found.top, np.full(90, 5)), (found.assigned, sizes)):
+        for name in ("indptr", "labels", "scores"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(scores.first(counts), name))
+    for curve, expected in (
+        (found.reliability, reliability_curve(scores.matrix, labels)),
+        (found.reliability_by_rank, reliability_by_rank(scores.matrix, labels, 10)),
+    ):
+        assert curve.names == expected.names
+        np.testing.assert_allclose(curve.sums, expected.sums, rtol=1e-12)
+    assert [(point.number, point.text) for point in found.sample] == [
+        (point.number, point.text) for point in whole.sample
+    ]
 
 
 def test_points_with_lists_of_different_lengths():
@@ -80,25 +63,18 @@ def test_points_with_lists_of_different_lengths():
     assert evidence.reliability.count.sum() == 3
 
 
-def test_the_sample_is_half_right_and_half_wrong_if_there_are_enough_of_both():
-    p, labels = random_problem(200, 9)
-    sample = gathered(p, labels, sampled=20).sample
-    assert [point.right for point in sample].count(True) == 10
+@pytest.mark.parametrize(
+    ("n_right", "n_wrong", "expected"), [(90, 90, (5, 5)), (3, 30, (3, 7)), (30, 0, (10, 0)), (2, 1, (2, 1))]
+)
+def test_half_of_a_sample_is_right_if_there_are_enough_of_both(n_right, n_wrong, expected):
+    p, truth = np.tile([0.9, 0.1], (n_right + n_wrong, 1)), [{0}] * n_right + [{1}] * n_wrong
+    sample = gathered(p, labels_of(truth, 2), sampled=10).sample
+    assert ([point.right for point in sample].count(True), len(sample)) == (expected[0], sum(expected))
     assert numbers(sample) == sorted(numbers(sample))
-    first, truth = p.argmax(axis=1), labels.toarray()
     for point in sample:
-        assert truth[point.number, first[point.number]] == point.right
+        assert (point.right, point.labels) == (point.number < n_right, list(truth[point.number]))
         assert point.text == f"text {point.number}"
         np.testing.assert_array_equal(point.features.toarray()[0], p[point.number])
-        assert point.labels == np.flatnonzero(truth[point.number]).tolist() != []
-
-
-@pytest.mark.parametrize(("n_right", "n_wrong", "expected"), [(3, 30, (3, 7)), (30, 0, (10, 0)), (2, 1, (2, 1))])
-def test_a_sample_of_what_there_is(n_right, n_wrong, expected):
-    p = np.tile([0.9, 0.1], (n_right + n_wrong, 1))
-    labels = labels_of([{0}] * n_right + [{1}] * n_wrong, 2)
-    right = [point.right for point in gathered(p, labels, sampled=10).sample]
-    assert (right.count(True), right.count(False)) == expected
 
 
 def test_another_seed_gives_another_sample():
