@@ -10,18 +10,7 @@ __all__ = ["InFiles"]
 
 
 class InFiles:
-    """What a `DaskCluster` is to its callers.
-
-    Parameters
-    ----------
-    folder : Path
-        In the cache folder.
-
-    Attributes
-    ----------
-    blocks : int
-        How many were computed.
-    """
+    """What a `DaskCluster` is to its callers, with a folder in the cache; `blocks` counts those that were computed."""
 
     is_cluster, cores = True, 1
 

@@ -45,10 +45,6 @@ def marked(folder, value):
     return np.full(LARGE * (value % 2), value)
 
 
-def test_results_are_in_the_order_of_the_blocks(cluster):
-    assert list(cluster.map(negative, ((i,) for i in range(50)))) == [-i for i in range(50)]
-
-
 @pytest.mark.parametrize("work", ["cluster", "this machine"])
 def test_blocks_are_taken_as_there_is_room(request, work):
     work = THIS_MACHINE if work == "this machine" else request.getfixturevalue("cluster")
@@ -56,7 +52,8 @@ def test_blocks_are_taken_as_there_is_room(request, work):
     results = work.map(negative, ((taken.append(i) or i,) for i in range(200)))
     next(results)
     assert 1 <= len(taken) <= 2 * cluster_module.AHEAD + 1
-    results.close()
+    # Results are in the order of the blocks.
+    assert list(results) == [-i for i in range(1, 200)]
 
 
 class Opened:
@@ -87,22 +84,19 @@ def test_files_are_removed(cluster):
     assert not list(cluster._folder.rglob("*"))
 
 
-def test_an_error_of_a_function_is_raised_as_it_is(cluster):
-    with pytest.raises(SettingsError, match="^no$"):
-        list(cluster.map(refuse, [("no",)]))
-
-
 def refuse(shared, text):
     raise SettingsError(text)
 
 
-def test_a_file_that_a_worker_cannot_read_is_named_with_the_worker(cluster, tmp_path):
-    with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster .*absent: No such file"):
-        list(cluster.map(status, [(str(tmp_path / "absent"),)]))
-
-
 def status(shared, path):
     os.stat(path)
+
+
+def test_an_error_of_a_function_is_raised_and_that_of_a_file_names_the_worker(cluster, tmp_path):
+    with pytest.raises(SettingsError, match="^no$"):
+        list(cluster.map(refuse, [("no",)]))
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster .*absent: No such file"):
+        list(cluster.map(status, [(str(tmp_path / "absent"),)]))
 
 
 def pid_of(folder, value):
@@ -193,17 +187,21 @@ def test_workers_may_be_threads_of_the_client():
         assert list(work.map(negative, [(1,), (2,)])) == [-1, -2]
 
 
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:9", "tcp://", "http://127.0.0.1:9", "foo://x:1", "tls://127.0.0.1:9"]
-)
-def test_an_address_without_a_scheduler_is_one_sentence(address, monkeypatch):
+@pytest.fixture
+def no_scheduler():
+    """Return the address of a server that is no scheduler."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_an_address_without_a_scheduler_is_one_sentence(monkeypatch, no_scheduler):
     monkeypatch.setattr("xmlgp.work.connection.CONNECT_SECONDS", 1)
-    with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
-        pass
-
-
-def test_nothing_is_printed_when_no_scheduler_answers():
-    """Dask waits when an unfinished client is deleted, and then prints a traceback."""
+    for address in ("tcp://127.0.0.1:9", "tcp://", "http://127.0.0.1:9", "foo://x:1", no_scheduler):
+        with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
+            pass
+    # Dask waits when an unfinished client is deleted, and then prints a traceback.
     code = (
         "from xmlgp.errors import ClusterError\n"
         "from xmlgp.work.connection import open_work\n"
@@ -212,18 +210,7 @@ def test_nothing_is_printed_when_no_scheduler_answers():
         "except ClusterError as error: print(error)\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert found.stdout == "no Dask scheduler answers at tls://127.0.0.1:9\n"
-    assert found.stderr == ""
-
-
-def test_a_server_that_is_no_scheduler_is_one_sentence(monkeypatch):
-    monkeypatch.setattr("xmlgp.work.connection.CONNECT_SECONDS", 1)
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"tcp://127.0.0.1:{server.server_port}"
-        with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
-            pass
-        server.shutdown()
+    assert (found.stdout, found.stderr) == ("no Dask scheduler answers at tls://127.0.0.1:9\n", "")
 
 
 def test_a_client_is_one_of_dask_that_is_open(cluster):

@@ -85,20 +85,14 @@ def test_arrays_in_files_of_the_cache_are_not_written_again(folder):
     assert len(files(folder)) == len(before) + 1
 
 
-@pytest.fixture(params=["changed in memory", "not of NumPy"])
-def mapped(request, tmp_path_factory):
-    """Return an array that a user has mapped from a file."""
-    file = tmp_path_factory.mktemp("user") / "data"
-    if request.param == "not of NumPy":
+@pytest.mark.parametrize("kind", ["changed in memory", "not of NumPy"])
+def test_workers_read_what_a_user_sees_of_a_mapped_file(folder, tmp_path_factory, kind):
+    file = tmp_path_factory.mktemp("user") / "data.npy"
+    if kind == "not of NumPy":
         data = np.memmap(file, np.float32, "w+", shape=9000)
     else:
-        with open(file, "wb") as stream:
-            np.save(stream, np.zeros(9000, np.float32))
+        np.save(file, np.zeros(9000, np.float32))
         data = np.load(file, mmap_mode="c")
     data[:] = 3
-    return data
-
-
-def test_workers_read_what_a_user_sees(folder, mapped):
-    assert unpack(pack(mapped, folder)).sum() == 27000
+    assert unpack(pack(data, folder)).sum() == 27000
     assert len(files(folder)) == 1
