@@ -5,7 +5,6 @@ A process of its own imports all that commands need and forks for each command. 
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -59,9 +58,8 @@ RUNNER = """if True:
         print(status, flush=True)
 """
 
-#: Data, scores and catalogues that claim too much, the commands that read them, and the reason of each refusal.
+#: Data and scores that claim too much, the commands that read them, and the reason of each refusal.
 HUGE_INDEX = b"+1 1:1\n-1 2:1 2147483647:1\n"
-ALIASES = [f"  a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10)]
 CLAIMS = {
     "huge.txt": (
         b"1000000000 1000000000 1000000000\n0 1:1\n5 7:1\n",
@@ -78,11 +76,6 @@ CLAIMS = {
         HUGE_INDEX,
         ["evaluate -q one.scores FILE", "evaluate -q one.scores -", "preprocess -q FILE model"],
         "FILE:2: feature '2147483647' is above 10000000, the highest index supported",
-    ),
-    "bomb.yaml": (
-        "\n".join(["datasets: {}", "recipes:", "  a0: &a0 {x: 1}", *ALIASES]).encode(),
-        ["fetch --list --catalogue FILE"],
-        "Error: FILE:5: invalid YAML: more than 100000 keys, counting those of merged mappings each time",
     ),
 }
 
@@ -154,7 +147,7 @@ def test_the_claims_of_a_file_allocate_nothing(place, bounded, name):
         file = name if "FILE" in command else "-"
         ready = ("evaluate", "-q", "one.scores", "one.svm") if name.endswith(".svm") else ("fetch", "--list")
         line = complaint(bounded(*command.replace("FILE", name).split(), ready=ready, stdin=content))
-        assert re.sub(r"yaml:\d+", "yaml:5", line).startswith(reason.replace("FILE", file))
+        assert line.startswith(reason.replace("FILE", file))
     assert not (place / "model").exists()
 
 

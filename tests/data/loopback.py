@@ -62,35 +62,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def serve(body, **headers):
-    """Answer with `body`, or with the requested range if there is an ETag or a date and it matches If-Range."""
-
-    def answer(handler):
-        start, requested = 0, handler.headers.get("Range")
-        if requested and handler.headers.get("If-Range") in headers.values():
-            start = int(requested.removeprefix("bytes=").removesuffix("-"))
-        extra = {"Content_Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
-        handler.head(206 if start else 200, Content_Length=len(body) - start, **headers, **extra)
-        handler.wfile.write(body[start:])
-
-    return answer
+def serve(body):
+    """Answer with `body`."""
+    return truncate(body, len(body))
 
 
-def truncate(body, size, **headers):
+def truncate(body, size):
     """Announce `body` but close the connection after `size` bytes."""
 
     def answer(handler):
-        handler.head(200, Content_Length=len(body), **headers)
+        handler.head(200, Content_Length=len(body))
         handler.wfile.write(body[:size])
 
     return answer
 
 
-def stall(body, size, **headers):
+def stall(body, size):
     """Announce `body` but send nothing after `size` bytes, until the end of the test."""
 
     def answer(handler):
-        truncate(body, size, **headers)(handler)
+        truncate(body, size)(handler)
         handler.wfile.flush()
         handler.server.closing.wait(60)
 

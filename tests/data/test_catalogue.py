@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from xmlgp.data.catalogue import Checksum, Propensity, catalogue_path, load_catalogue
-from xmlgp.data.sources import Source
+from xmlgp.data.catalogue import Checksum, Propensity, Source, load_catalogue
 from xmlgp.errors import CatalogueError
 
 PROJECT = Path(__file__).parents[2]
@@ -99,10 +98,10 @@ REMOVED = object()
 
 MISTAKES = [
     ("datasets", REMOVED, "datasets is missing"),
-    ("datasets", [], "datasets: expected a mapping, not []"),
+    ("datasets", [], "datasets must be a mapping, not []"),
     ("recipes", "x", "recipes must be a mapping, not 'x'"),
     ("reciepes", {}, "unknown key 'reciepes'"),
-    ("datasets/other", None, "datasets: other: expected a mapping, not None"),
+    ("datasets/other", None, "datasets: other must be a mapping, not None"),
     ("datasets/small/title", REMOVED, "datasets: small: title is missing"),
     ("datasets/small/title", "a\nb", "title must be a string on one line, not 'a\\nb'"),
     ("datasets/small/papers", [True], "papers 1 must be a string on one line, not True"),
@@ -113,29 +112,23 @@ MISTAKES = [
     ("datasets/small/shape/N", True, "shape: N must be an integer from 1 to 1000000000, not True"),
     ("datasets/small/shape/K", 4.0, "shape: K must be an integer"),
     ("datasets/small/shape/M", 1, "shape: unknown key 'M'"),
-    ("datasets/small/propensity", REMOVED, "datasets: small: propensity is missing"),
     ("datasets/small/propensity/B", float("nan"), "propensity: B must be a positive number"),
     ("datasets/small/max_mb", float("inf"), "max_mb must be a positive number up to 1000000000, not inf"),
-    ("datasets/pair/propensity", {"A": 1, "B": 1}, "datasets: pair: unknown key 'propensity'"),
     ("datasets/small/files/test", REMOVED, "files: test is missing"),
     ("datasets/pair/files/test", {}, "files: unknown key 'test'"),
-    ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must have different names"),
     ("datasets/small/files/test", {"checksums": {}}, "files: test: checksums must be a list, not {}"),
-    ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: unknown key 'md5'"),
+    ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: one of git, sha256 is required"),
     ("datasets/small/files/test", {"checksums": [{"git": "A" * 40}]}, "checksums 1: git must be 40 digits"),
     ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "sha256 must be 64 digits from 0-9 and a-f, not 7"),
-    ("datasets/small/sources", [3], "datasets: small: sources 1: expected a mapping, not 3"),
-    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "mirror, embedded is required, not 2"),
-    ("datasets/small/sources", [{"https": "http://example.org/{file}"}], "'http://example.org/{file}' is not a web"),
+    ("datasets/small/sources", [3], "datasets: small: sources 1 must be a mapping, not 3"),
+    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "sources 1: unknown key 'embedded'"),
+    ("datasets/small/sources", [{"https": "http://example.org/{file}"}], "must be an https:// address"),
+    ("datasets/small/sources", [{"https": "https://me:secret@a.org/{file}"}], "must be an https:// address"),
     ("datasets/small/sources", [{"https": "https://example.org/"}], "sources 1: https must be an https:// address"),
     ("datasets/small/sources", [{"drive": "a b", "members": {}}], "drive must be the id of a file on Google Drive"),
     ("datasets/small/sources", [{"drive": "ab"}], "sources 1: members is missing"),
     ("datasets/small/sources", [{"drive": "ab", "members": {"train": "x"}}], "sources 1: members: test is missing"),
-    (
-        "datasets/small/sources",
-        [{"drive": "ab", "members": {"train": "x", "test": "x"}}],
-        "small: sources 1: members: train and test must be different members",
-    ),
+    ("datasets/small/sources", [{}], "sources 1: one of https, archive, drive, mirror, embedded is required"),
     ("datasets/small/sources", [{"embedded": "other"}], "embedded must be toy, not 'other'"),
     ("datasets/small/sources", [{"mirror": "x", "hint": "y"}], "sources 1: unknown key 'hint'"),
 ]
@@ -176,57 +169,38 @@ def test_names_cannot_leave_the_data_folder(load, name):
 
 
 @pytest.mark.parametrize(
-    "tag", ["!!python/object/apply:os.mkdir [PWNED]", "!!python/name:os.system ''", "!mkdir PWNED"]
-)
-def test_tags_run_no_code(load, tmp_path, monkeypatch, tag):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(CatalogueError, match=r"my\.yaml:2: invalid YAML: could not determine a constructor "):
-        load(f"datasets:\n  small: {tag}\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a mapping, not None"),
-        ("datasets: [", "my.yaml:1: invalid YAML: "),
-        ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: invalid YAML: duplicate key 'b'"),
-        ("datasets: {}\n3: x", "expected a mapping"),
+        ("", "my.yaml must be a mapping, not None"),
+        ("datasets: [", r"invalid YAML: .*line 1, column \d+"),
+        ("datasets: {}\n3: x", "must be a mapping"),
         ("datasets: !!timestamp x", "invalid YAML"),
-        ("datasets: {}\n!!map x: {}", "my.yaml:2: invalid YAML: found unhashable key"),
+        ("datasets: {}\n!!map x: {}", "invalid YAML: .*found unhashable key"),
         ("datasets: 2001-99-99", "invalid YAML: month must be in 1..12"),
         ("datasets: &a {b: *a}", "datasets: b: title is missing"),
-        (f"datasets: 0x{'f' * 5000}", "datasets: expected a mapping, not a number of 20000 bits"),
-        ("[" * 600, "invalid YAML: nested too deeply"),
-        ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: invalid YAML: duplicate key '<<'"),
+        (f"datasets: 0x{'f' * 5000}", "datasets must be a mapping, not a number of 20000 bits"),
+        ("[" * 600, "invalid YAML: maximum recursion depth exceeded"),
         (b"datasets: \x00", "invalid YAML"),
+        # Tags run no code.
+        (
+            "datasets:\n  small: !!python/object/apply:os.mkdir [PWNED]",
+            "invalid YAML: could not determine a constructor",
+        ),
+        ("datasets:\n  small: !!python/name:os.system ''", "invalid YAML: could not determine a constructor"),
+        ("datasets:\n  small: !mkdir PWNED", "invalid YAML: could not determine a constructor"),
     ],
 )
-def test_invalid_yaml_is_reported(load, text, message):
-    with pytest.raises(CatalogueError) as error:
+def test_invalid_yaml_is_reported(load, tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CatalogueError, match=message) as error:
         load(text)
-    assert message in str(error.value)
-
-
-def test_nested_merge_keys_cannot_exhaust_memory(load):
-    lines = [f"  a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}\n" for i in range(1, 12)]
-    with pytest.raises(
-        CatalogueError, match=r"my\.yaml:\d+: invalid YAML: more than 100000 keys, counting those of merg"
-    ):
-        load("recipes:\n  a0: &a0 {x: 1}\n" + "".join(lines) + "datasets: *a11\n")
+    assert str(error.value).isprintable()
+    assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
 
 
 def test_missing_catalogue_is_reported(tmp_path):
     with pytest.raises(CatalogueError, match=r"none\.yaml: the catalogue cannot be read \(No such file or directory\)"):
         load_catalogue(tmp_path / "none.yaml")
-
-
-def test_merged_keys_are_not_duplicates(load):
-    merged = "datasets: {}\nrecipes: {a: &a {x: 1, y: 2}, b: {<<: *a, x: 3}}"
-    assert load(merged).recipes["b"] == {"x": 3, "y": 2}
-    # A mapping that is merged into another before it is constructed has a key twice, but the file does not.
-    again = "datasets: {}\nrecipes: {a: &a {x: 1}, c: {<<: &b {<<: *a, x: 3}}, d: *b}"
-    assert load(again).recipes["d"] == {"x": 3}
 
 
 def test_default_catalogue_covers_the_papers(monkeypatch):
@@ -255,15 +229,9 @@ def test_default_catalogue_has_the_sizes_of_the_papers():
         assert shape._asdict() == {key: row[key] for key in shape._fields}
 
 
-def test_catalogue_path(monkeypatch, tmp_path):
+def test_catalogue_of_the_environment(load, monkeypatch, tmp_path):
+    load(SMALL)
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
-    assert catalogue_path() == PROJECT / "datasets.yaml"
-    monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "mine.yaml"))
-    assert catalogue_path() == tmp_path / "mine.yaml"
-    installed = tmp_path / "site" / "xmlgp" / "data" / "catalogue.py"
-    monkeypatch.delenv("XMLGP_CATALOGUE")
-    monkeypatch.setattr("xmlgp.data.catalogue.__file__", str(installed))
-    assert catalogue_path() == tmp_path / "site" / "datasets.yaml"
-    installed.parent.mkdir(parents=True)
-    installed.with_name("datasets.yaml").touch()
-    assert catalogue_path() == installed.with_name("datasets.yaml")
+    assert load_catalogue().path == PROJECT / "datasets.yaml"
+    monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "my.yaml"))
+    assert load_catalogue().path == tmp_path / "my.yaml"

@@ -27,8 +27,7 @@ def fetch(name, into, mirror, force, as_list, catalogue, progress, note):
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
-    kept. If the network fails, the next call resumes the download; the partial files are in data/.partial. The data set
-    toy needs no network.
+    kept. The data set toy needs no network.
 
     The environment variable XMLGP_CATALOGUE can also set the catalogue.
 

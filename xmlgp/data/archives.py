@@ -4,7 +4,6 @@ Archives are untrusted. Content is copied as a stream to a name that the caller 
 the paths and sizes in an archive have no effect.
 """
 
-import codecs
 import contextlib
 import errno
 import gzip
@@ -12,7 +11,7 @@ import re
 import zipfile
 import zlib
 
-from xmlgp.data.streams import DAMAGED_GZIP, GZIP_MAGIC, describe_damage
+from xmlgp.data.streams import GZIP_MAGIC
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
@@ -21,8 +20,9 @@ __all__ = ["unpack"]
 
 CHUNK = 1 << 20
 
-#: Exceptions of zipfile for damaged or encrypted archives.
-DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError)
+#: Exceptions of gzip and zipfile for files that are damaged, encrypted or without the member.
+DAMAGED = (EOFError, LookupError, NotImplementedError, OverflowError, RuntimeError, ValueError)
+DAMAGED += (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
 
 
 def unpack(source, member, target, limit, progress=silent):
@@ -32,55 +32,47 @@ def unpack(source, member, target, limit, progress=silent):
     bombs, or if the archive does not have the member.
     """
     size = 0
-    with open(source, "rb") as file:
-        _refuse_web_page(file)
-        with (
-            _open_gzip(file) if member is None else _open_member(file, member) as stream,
-            open(target, "xb") as output,
-            progress(f"unpacking {target.name}", unit="B") as bar,
-        ):
-            while chunk := stream.read(CHUNK):
-                size += len(chunk)
-                if size > limit:
-                    raise FetchError(f"{target.name} is larger than the {limit} bytes that the catalogue allows")
-                output.write(chunk)
-                bar.update(len(chunk))
+    with (
+        open(source, "rb") as file,
+        _open_content(file, member, target.name) as stream,
+        open(target, "xb") as output,
+        progress(f"unpacking {target.name}", unit="B") as bar,
+    ):
+        while chunk := stream.read(CHUNK):
+            size += len(chunk)
+            if size > limit:
+                raise FetchError(f"{target.name} is larger than the {limit} bytes that the catalogue allows")
+            output.write(chunk)
+            bar.update(len(chunk))
 
 
 @contextlib.contextmanager
-def _open_gzip(file):
-    """Yield the decompressed content of a file, or the file if it is not gzipped."""
+def _open_content(file, member, name):
+    """Yield the decompressed content of a file, which errors call `name`."""
+    _refuse_web_page(file)
     try:
-        yield gzip.GzipFile(fileobj=file) if file.peek().startswith(GZIP_MAGIC) else file
-    except DAMAGED_GZIP as error:
-        raise FetchError(f"{file.name}: {describe_damage(error)}") from error
-
-
-@contextlib.contextmanager
-def _open_member(file, name):
-    """Yield the content of a member of a zip archive."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            if name not in archive.namelist():
-                raise FetchError(f"the zip archive has no {name}")
-            # zipfile does not limit the memory that other methods take.
-            if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise FetchError(f"{name} in the zip archive is compressed with a method other than deflate")
-            with archive.open(name) as stream:
-                yield stream
-    except (*DAMAGED_ZIP, OSError) as error:
+        if member is not None:
+            with zipfile.ZipFile(file) as archive:
+                # zipfile does not limit the memory that other methods take.
+                if archive.getinfo(member).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise NotImplementedError("compressed with a method other than deflate")
+                with archive.open(member) as stream:
+                    yield stream
+        else:
+            yield gzip.GzipFile(fileobj=file) if file.peek().startswith(GZIP_MAGIC) else file
+    except (*DAMAGED, OSError) as error:
         # A damaged archive can lead to a seek before the start of the file; other errors are those of the disk.
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+        if isinstance(error, OSError) and not isinstance(error, DAMAGED) and error.errno != errno.EINVAL:
             raise
-        reason = escape(str(error)) or type(error).__name__
-        raise FetchError(f"the zip archive is damaged, or the file is not a zip archive ({reason})") from error
+        raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error
 
 
 def _refuse_web_page(file):
     """Raise FetchError if a file is an HTML page, which some servers send instead of the data."""
-    start = file.peek().removeprefix(codecs.BOM_UTF8).lstrip()
     # Neither data nor archives start with "<"; a page may start with a comment or an XML declaration.
-    if start.startswith(b"<") and re.search(rb"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
+    if re.match(
+        rb"(\xef\xbb\xbf)?\s*<(.*<)?(!doctype\s+html|html|head|body)\b", file.peek(), re.IGNORECASE | re.DOTALL
+    ):
         raise FetchError(
             "the server sent a web page instead of the data (Google Drive does so when a file has been downloaded too "
             "often that day); try again tomorrow or give a copy of the data with --mirror"

@@ -5,14 +5,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from xmlgp.data.checked_yaml import MAPPING, POSITIVE, Optional, check, integer, load_yaml, text
-from xmlgp.data.download import check_web_address
-from xmlgp.data.sources import Source
-from xmlgp.errors import CatalogueError, FetchError
+from xmlgp.errors import CatalogueError
 from xmlgp.runtime.untrusted_text import show_name
 
-__all__ = ["Catalogue", "Checksum", "DataFile", "Entry", "Propensity", "Shape", "catalogue_path", "load_catalogue"]
+__all__ = ["Catalogue", "Checksum", "DataFile", "Entry", "Propensity", "Shape", "Source", "load_catalogue"]
 
 #: Names become folders and files, so they must not contain a path.
 NAME = text("made of lower-case letters, digits and . _ + -", r"[a-z0-9][a-z0-9._+-]*")
@@ -20,17 +19,18 @@ FILE_NAME = text("a plain file name", r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 #: A git blob id is the SHA-1 of `blob SIZE\0` and the content.
 CHECKSUMS = {
-    "git": Optional(text("40 digits from 0-9 and a-f", "[0-9a-f]{40}")),
-    "sha256": Optional(text("64 digits from 0-9 and a-f", "[0-9a-f]{64}")),
+    "git": text("40 digits from 0-9 and a-f", "[0-9a-f]{40}"),
+    "sha256": text("64 digits from 0-9 and a-f", "[0-9a-f]{64}"),
 }
+#: Without a user name, which would end up in messages.
+HTTPS = r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?/"
 SOURCES = {
-    "https": Optional(text("an https:// address with {file} in place of the file name", r".*\{file\}.*")),
-    "archive": Optional(text("an https:// address")),
-    "drive": Optional(text("the id of a file on Google Drive", "[A-Za-z0-9_-]+")),
-    "mirror": Optional(text()),
-    "embedded": Optional(text("toy", "toy")),
+    "https": text("an https:// address with {file} in place of the file name", rf"{HTTPS}.*\{{file\}}.*"),
+    "archive": text("an https:// address", f"{HTTPS}.+"),
+    "drive": text("the id of a file on Google Drive", "[A-Za-z0-9_-]+"),
+    "mirror": text(),
+    "embedded": text("toy", "toy"),
 }
-FILE = {"name": Optional(FILE_NAME), "checksums": Optional([CHECKSUMS | {"note": Optional(text())}], [])}
 ENTRY = {
     "title": text(),
     "aliases": Optional([NAME], []),
@@ -38,13 +38,14 @@ ENTRY = {
     "format": Optional(text("repository or libsvm", "repository|libsvm"), "repository"),
     "shape": {"N": integer(1), "N_test": integer(0), "D": integer(1), "K": integer(1)},
     "propensity": Optional({"A": POSITIVE, "B": POSITIVE}),
-    "files": {"train": FILE, "test": Optional(FILE)},
-    "sources": Optional([SOURCES | {"members": Optional({"train": text(), "test": Optional(text())})}], []),
+    "files": MAPPING,
+    "sources": Optional([MAPPING], []),
     "max_mb": POSITIVE,
     "note": Optional(text(), ""),
     "recipes": Optional(MAPPING, {}),
     "results": Optional(MAPPING, {}),
 }
+FILE = {"name": Optional(FILE_NAME), "checksums": Optional([MAPPING], [])}
 CATALOGUE = {"datasets": {None: ENTRY}, "recipes": Optional(MAPPING, {}), "experiments": Optional(MAPPING, {})}
 
 
@@ -78,6 +79,26 @@ class DataFile(NamedTuple):
     name: str
     points: int
     checksums: tuple[Checksum, ...]
+
+
+class Source(NamedTuple):
+    """One source of a data set, a key of the catalogue and its value.
+
+    "https" are single files on the web, `{file}` in the address stands for their name; "archive" is a zip archive on
+    the web, and "drive" one on Google Drive by its id, with the member for each role, "train" and "test"; "mirror" is a
+    copy of many data sets, FOLDER/NAME/train.txt and so on, in a folder or on the web, any file of which may be
+    gzipped; "embedded" is the data set that xmlgp draws itself.
+    """
+
+    kind: str
+    address: str
+    members: dict | None = None
+
+    @property
+    def origin(self):
+        """Its name for messages: a host, a folder or URL, or "embedded"."""
+        names = {"drive": "Google Drive", "mirror": self.address, "embedded": "embedded"}
+        return names.get(self.kind) or urlsplit(self.address).hostname
 
 
 class Entry(NamedTuple):
@@ -127,36 +148,29 @@ class Catalogue:
 
     def find_by_shape(self, N, D, K):
         """Return the entry whose training data have N points, D features and K labels, or None if there is none."""
-        for entry in self.entries.values():
-            if (entry.shape.N, entry.shape.D, entry.shape.K) == (N, D, K):
-                return entry
-        return None
-
-
-def catalogue_path():
-    """Return the path of the catalogue: `$XMLGP_CATALOGUE`, or `datasets.yaml` of the package or the project."""
-    chosen = os.environ.get("XMLGP_CATALOGUE")
-    if chosen:
-        return Path(chosen)
-    here = Path(__file__).resolve()
-    installed = here.with_name("datasets.yaml")
-    return installed if installed.exists() else here.parents[2] / "datasets.yaml"
+        same = (entry for entry in self.entries.values() if (entry.shape.N, entry.shape.D, entry.shape.K) == (N, D, K))
+        return next(same, None)
 
 
 def load_catalogue(path=None):
-    """Read and check a catalogue, by default `catalogue_path()`; CatalogueError names the place of a mistake."""
-    path = catalogue_path() if path is None else Path(path)
+    """Read and check a catalogue; CatalogueError names the place of a mistake.
+
+    The default is the file that `$XMLGP_CATALOGUE` names, or `datasets.yaml` of the package or the project.
+    """
+    here = Path(__file__).resolve()
+    installed = here.with_name("datasets.yaml")
+    default = installed if installed.exists() else here.parents[2] / "datasets.yaml"
+    path = Path(path or os.environ.get("XMLGP_CATALOGUE") or default)
     root = check(load_yaml(path), CATALOGUE, str(path))
     where = f"{path}: datasets"
     entries, owners = {}, {}
     for name, value in root["datasets"].items():
         check(name, NAME, f"{where}: the name {show_name(name)}")
-        entries[name] = _entry(name, value, f"{where}: {name}")
-    for entry in entries.values():
-        for known in (entry.name, *entry.aliases):
-            if known in owners or (known in entries and known != entry.name):
-                raise CatalogueError(f"{where}: {entry.name}: aliases: {known} is already a name of a data set")
-            owners[known] = entry
+        entries[name] = owners[name] = _entry(name, value, f"{where}: {name}")
+    for name, entry in entries.items():
+        for alias in entry.aliases:
+            if owners.setdefault(alias, entry) is not entry:
+                raise CatalogueError(f"{where}: {name}: aliases: {alias} is already a name of a data set")
     return Catalogue(path, entries, root["recipes"], root["experiments"])
 
 
@@ -164,17 +178,13 @@ def _entry(name, value, where):
     """Return an `Entry` of values that have the schema `ENTRY`."""
     shape = Shape(**value["shape"])
     points = {"train": shape.N, "test": shape.N_test} if shape.N_test else {"train": shape.N}
-    _check_keys(value, ["propensity"] if value["format"] == "repository" else [], ["propensity"], where)
-    _check_keys(value["files"], points, ["test"], f"{where}: files")
-    files = [_file(role, value["files"][role], count, f"{where}: files: {role}") for role, count in points.items()]
-    if len({file.name for file in files}) < len(files):
-        raise CatalogueError(f"{where}: files: train and test must have different names")
+    files = check(value["files"], dict.fromkeys(points, FILE), f"{where}: files")
     sources = enumerate(value["sources"], 1)
     return Entry(
         name=name,
         shape=shape,
         propensity=value["propensity"] and Propensity(**value["propensity"]),
-        files=tuple(files),
+        files=tuple(_file(role, file, points[role], f"{where}: files: {role}") for role, file in files.items()),
         sources=tuple(_source(source, points, f"{where}: sources {number}") for number, source in sources),
         max_bytes=int(value["max_mb"] * 1e6),
         **{key: tuple(value[key]) for key in ("aliases", "papers")},
@@ -185,39 +195,20 @@ def _entry(name, value, where):
 def _file(role, value, points, where):
     checksums = []
     for number, checksum in enumerate(value["checksums"], 1):
-        kind = _only_key(checksum, CHECKSUMS, f"{where}: checksums {number}")
-        checksums.append(Checksum(kind, checksum[kind]))
+        kind, checked = _check_kind(checksum, CHECKSUMS, {"note": Optional(text())}, f"{where}: checksums {number}")
+        checksums.append(Checksum(kind, checked[kind]))
     return DataFile(role, value["name"] or f"{role}.txt", points, tuple(checksums))
 
 
 def _source(value, roles, where):
-    kind = _only_key(value, SOURCES, where)
-    if kind in ("https", "archive"):
-        try:
-            check_web_address(value[kind], schemes=("https",))
-        except FetchError as error:
-            raise CatalogueError(f"{where}: {kind} must be {SOURCES[kind].schema.expected}: {error}") from error
-    has_members = kind in ("archive", "drive")
-    _check_keys(value, ["members"] if has_members else [], ["members"], where)
-    if has_members:
-        _check_keys(value["members"], roles, ["test"], f"{where}: members")
-        if len(set(value["members"].values())) < len(value["members"]):
-            raise CatalogueError(f"{where}: members: train and test must be different members")
-    return Source(kind, value[kind], value["members"])
+    packed = "archive" in value or "drive" in value
+    kind, checked = _check_kind(value, SOURCES, {"members": dict.fromkeys(roles, text())} if packed else {}, where)
+    return Source(kind, checked[kind], checked.get("members"))
 
 
-def _check_keys(value, needed, optional, where):
-    """Raise CatalogueError unless a mapping has exactly those of the optional keys that it needs."""
-    for key in optional:
-        if key in needed and value[key] is None:
-            raise CatalogueError(f"{where}: {key} is missing")
-        if key not in needed and value[key] is not None:
-            raise CatalogueError(f"{where}: unknown key {key!r}")
-
-
-def _only_key(value, keys, where):
-    """Return the only one of `keys` that a mapping has."""
-    given = [key for key in keys if value[key] is not None]
-    if len(given) != 1:
-        raise CatalogueError(f"{where}: exactly one of {', '.join(keys)} is required, not {len(given)}")
-    return given[0]
+def _check_kind(value, kinds, others, where):
+    """Return the kind that a mapping is of, which is the only one of its keys in `kinds`, and the checked mapping."""
+    kind = next((kind for kind in kinds if kind in value), None)
+    if kind is None:
+        raise CatalogueError(f"{where}: one of {', '.join(kinds)} is required")
+    return kind, check(value, {kind: kinds[kind]} | others, where)

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.data.archives import unpack
-from xmlgp.data.download import NetworkError
-from xmlgp.data.sources import Source
+from xmlgp.data.catalogue import Source
+from xmlgp.data.download import NotFoundError, download
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import report_errors_as
-from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["FetchedDataset", "fetch"]
 
-#: Folder for unfinished work; within the target folder, so that finished files can be renamed into place.
-WORK_FOLDER = ".partial"
+#: Without `confirm`, files too large for the virus scan get a page that asks for it.
+GOOGLE_DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 CHUNK = 1 << 20
 #: Bytes read of the first line. A header is three numbers; a file without line ends would not fit into memory.
 MAX_HEADER = 100
@@ -36,8 +35,8 @@ class FetchedDataset(NamedTuple):
 def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     """Fetch the files of a data set into the folder `into`/NAME.
 
-    Existing files are verified and kept; only missing files are fetched. New files stay in `into`/.partial until all of
-    them are verified. After a failure, only downloads that can be resumed remain there.
+    Existing files are verified and kept; only missing files are fetched. New files stay in a hidden folder within
+    `into` until all of them are verified. After a failure nothing remains there.
 
     Parameters
     ----------
@@ -65,26 +64,36 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
         If the folder cannot be written.
     """
     into = Path(into)
-    folder = into / entry.name
+    folder, hidden = into / entry.name, into / f".{entry.name}"
     paths = [folder / file.name for file in entry.files]
     sources = entry.sources if mirror is None else (Source("mirror", mirror),)
-    for path, is_expected, kind in [(folder, Path.is_dir, "folder"), *((path, Path.is_file, "file") for path in paths)]:
-        if os.path.lexists(path) and not is_expected(path):
-            raise FetchError(f"{path} exists and is not a {kind}")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise FetchError(f"{folder} exists and is not a folder")
     if not force and not _missing_files(entry, folder):
         return FetchedDataset(paths, None)
     if not sources:
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
         note = f" ({entry.note})" if entry.note else ""
         raise FetchError(f"{entry.name} cannot be downloaded{note}; use --mirror with a folder that contains {files}")
-    with _work_folder(into, entry.name, progress) as work_folder:
+    failures = []
+    with (
+        report_errors_as(into),
+        hold_lock(f"{hidden}.lock", lambda: progress("waiting for another fetch of this data set")),
+    ):
         # Another process may have fetched them while this one waited.
         files = entry.files if force else _missing_files(entry, folder)
         if not files:
             return FetchedDataset(paths, None)
-        origin = _fetch_verified(entry, files, sources, work_folder, progress)
-        _move_into_place(work_folder / "complete", folder)
-    return FetchedDataset(paths, origin)
+        for source in sources:
+            try:
+                with _new_folder(hidden):
+                    _fetch_verified(entry, files, source, hidden, progress)
+                    _move_into_place(hidden / "complete", folder)
+            except FetchError as error:
+                failures.append(f"{escape(source.origin)}: {error}")
+            else:
+                return FetchedDataset(paths, source.origin)
+    raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
 
 
 def _missing_files(entry, folder):
@@ -127,72 +136,73 @@ def _find_mismatch(path, entry, file):
     return None
 
 
-def _fetch_verified(entry, files, sources, work_folder, progress):
-    """Put the files into `complete`, from the first source that provides all of them; return its origin."""
-    failures = []
-    for source in sources:
-        target = work_folder / "complete"
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
-        # Each source has its own, because files of the same name may differ.
-        folder = work_folder / "downloads" / hashlib.sha256(repr(source).encode()).hexdigest()[:16]
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            for file in files:
-                path, member = source.locate(entry, file, folder, progress)
-                unpack(path, member, target / file.name, entry.max_bytes, progress)
-                if mismatch := _find_mismatch(target / file.name, entry, file):
-                    raise FetchError(f"{file.name} {mismatch}")
-        except Exception as error:
-            if not isinstance(error, NetworkError):  # wrong content, or a full disk: there is nothing to resume
-                shutil.rmtree(folder, ignore_errors=True)
-            if not isinstance(error, FetchError):
-                raise
-            failures.append(f"{escape(source.origin)}: {error}")
+@contextlib.contextmanager
+def _new_folder(path):
+    """Create a folder for the time of the block, in place of one that a killed process has left."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    try:
+        yield
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _fetch_verified(entry, files, source, hidden, progress):
+    """Put the files of a source into the folder `complete`, and what is downloaded beside it."""
+    (hidden / "complete").mkdir()
+    for file in files:
+        target = hidden / "complete" / file.name
+        path, member = _locate(source, entry, file, hidden, progress)
+        unpack(path, member, target, entry.max_bytes, progress)
+        if mismatch := _find_mismatch(target, entry, file):
+            raise FetchError(f"{file.name} {mismatch}")
+
+
+def _locate(source, entry, file, folder, progress):
+    """Return the path of a file of an entry, downloaded to a folder if necessary, and its member or None."""
+
+    def get(address, name):
+        if not (folder / name).exists():
+            download(address, folder / name, entry.max_bytes, progress)
+        return folder / name
+
+    match source.kind:
+        case "https":
+            return get(source.address.replace("{file}", file.name), file.name), None
+        case "archive":
+            return get(source.address, "archive.zip"), source.members[file.role]
+        case "drive":
+            return get(GOOGLE_DRIVE.format(source.address), "archive.zip"), source.members[file.role]
+        case "embedded":
+            return _draw(folder / file.name, file.role), None
+    copies = [f"{source.address.rstrip('/')}/{entry.mirror_folder}/{file.name}{end}" for end in ("", ".gz")]
+    for copy in copies:
+        if "://" not in copy:
+            # A pipe or a device may never end.
+            if Path(copy).is_file():
+                return copy, None
         else:
-            shutil.rmtree(work_folder / "downloads", ignore_errors=True)
-            return source.origin
-    raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
+            with contextlib.suppress(NotFoundError):
+                return get(copy, copy.rpartition("/")[2]), None
+    raise FetchError(f"neither {escape(copies[0])} nor {file.name}.gz exists")
+
+
+def _draw(path, role):
+    # NumPy and SciPy take long to import, and no other source needs them.
+    from xmlgp.data.repository_format import write_dataset
+    from xmlgp.data.toy import toy_dataset
+
+    write_dataset(path, toy_dataset()[role == "test"])
+    return path
 
 
 def _move_into_place(complete, folder):
     """Move the files to `folder`; if it is new, it appears with all of them at once."""
-    paths = list(complete.iterdir())
-    for path in paths:
+    for path in complete.iterdir():
         with open(path, "rb") as file:
             os.fsync(file.fileno())
     if folder.is_dir():
-        for path in paths:
+        for path in complete.iterdir():
             os.replace(path, folder / path.name)
     else:
         os.rename(complete, folder)
-
-
-@contextlib.contextmanager
-def _work_folder(into, name, progress):
-    """Lend a folder to one process at a time; only downloads that can be resumed stay in it."""
-    folder = into / WORK_FOLDER / name
-    downloads = folder / "downloads"
-    try:
-        with (
-            report_errors_as(into),
-            hold_lock(folder / "lock", lambda: progress("waiting for another fetch of this data set")),
-        ):
-            try:
-                yield folder
-            finally:
-                shutil.rmtree(folder / "complete", ignore_errors=True)
-                _remove_empty(*downloads.glob("*"), downloads)
-    except Interrupted as error:
-        if downloads.exists():
-            error.advice = f"the partial download stays in {into / WORK_FOLDER}; the next call resumes it"
-        raise
-    finally:
-        _remove_empty(folder, folder.parent)
-
-
-def _remove_empty(*folders):
-    """Remove those folders that are empty."""
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
