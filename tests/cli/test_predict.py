@@ -20,7 +20,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.expected_f1 import highest_expected_f1
+from xmlgp.prediction.assignment import highest_expected_f1
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor

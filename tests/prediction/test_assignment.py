@@ -1,16 +1,19 @@
-"""Assigned labels: those of a full ranking that the rule says, in bounded memory."""
+"""Assigned labels: those of a full ranking that the rule says, and of the highest expected F1 of all sets."""
+
+import functools
+import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import f1_score
 
 from tests.grids import each_value
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
-from xmlgp.errors import NumericalError
+from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction import assignment as module
-from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
-from xmlgp.prediction.expected_f1 import highest_expected_f1
+from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
 
 NEW = ALL[:20]
@@ -106,3 +109,59 @@ def test_a_restricted_predictor_lists_what_the_whole_one_does_without_other_labe
     for name in ("labels", "scores", *["std"] * with_std):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[kept.ravel()])
     assert (found.std is not None) == with_std
+
+
+def expected_f1_of_all_sets(p):
+    """Return the expected F1 of every set of labels, as a mapping of sets, by scikit-learn on every outcome."""
+    outcomes = np.array(list(itertools.product([False, True], repeat=len(p))))
+    weights = np.where(outcomes, p, 1 - p).prod(axis=1)
+    values = {}
+    for chosen in itertools.product([0, 1], repeat=len(p)):
+        f1 = [f1_score(outcome, chosen, zero_division=0) for outcome in outcomes.astype(int)]
+        values[tuple(np.flatnonzero(chosen))] = weights @ f1
+    return values
+
+
+# Even, steep, small, with certain and impossible labels, of a single label.
+@pytest.mark.parametrize("p", [[0.97, 0.6, 0.1], [0.12, 0.1, 0.08], [1, 0.5, 0], [0, 0], [0.4]], ids=str)
+def test_no_set_has_a_higher_expected_f1(p):
+    values = expected_f1_of_all_sets(np.array(p))
+    for limit in (None, *range(len(p) + 2)):
+        (size,), (value,) = highest_expected_f1(np.array([p], float), limit)
+        allowed = [found for chosen, found in values.items() if limit is None or len(chosen) <= limit]
+        assert limit is None or size <= limit
+        assert [value, values[tuple(range(size))]] == pytest.approx([max(allowed)] * 2, abs=1e-12)
+
+
+def expected_f1_of_sizes(p):
+    """Return the expected F1 of the first k labels for k = 0, 1, …, from sums over the numbers of true labels."""
+
+    def counts(p):
+        return functools.reduce(np.convolve, ([1 - one, one] for one in p), np.ones(1))
+
+    values = [0]
+    for k in range(1, len(p) + 1):
+        first, others = counts(p[:k]), counts(p[k:])
+        hits, rest = np.arange(len(first))[:, None], np.arange(len(others))
+        values.append(first @ (2 * hits / (k + hits + rest)) @ others)
+    return np.array(values)
+
+
+@pytest.mark.parametrize(("K", "mean", "dtype"), [(50, 3, np.float64), (300, 40, np.float32), (300, 150, np.float64)])
+def test_values_agree_with_sums_over_numbers_of_true_labels(K, mean, dtype):
+    random = np.random.default_rng(K + mean)
+    p = np.sort(random.beta(0.5, 0.5 * (K / mean - 1), size=(2, K)).astype(dtype), axis=1)[:, ::-1].copy()
+    sizes, values = highest_expected_f1(p)
+    for row, size, value in zip(p.astype(float), sizes, values, strict=True):
+        expected = expected_f1_of_sizes(row)
+        # Quadrature is not exact for hundreds of true labels.
+        assert value == pytest.approx(expected.max(), abs=1e-7)
+        assert expected[size] == pytest.approx(expected.max(), abs=1e-7)
+
+
+def test_no_points_and_no_probabilities():
+    sizes, values = highest_expected_f1(np.empty((0, 3)))
+    assert sizes.shape == values.shape == (0,)
+    for wrong in (-0.1, 1.5, np.nan):
+        with pytest.raises(SettingsError, match=r"^a probability is not in \[0, 1\]$"):
+            highest_expected_f1(np.array([[0.5, wrong]]))

@@ -1,5 +1,8 @@
 """The content of a report, by hand where the data are small enough."""
 
+from collections import Counter
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -11,7 +14,8 @@ from xmlgp.metrics.probabilities import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.reporting.content import Tally, make_content
+from xmlgp.reporting import content as module
+from xmlgp.reporting.content import Tally, make_content, most_frequent_confusions
 from xmlgp.reporting.evidence import Evidence
 
 NAMES = ["red", "green", "blue", ""]
@@ -158,3 +162,20 @@ def test_what_cannot_be_reported_is_refused(name):
     evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
     with pytest.raises(SettingsError, match="no document of the test data has a true label"):
         make_content(evidence, title="t")
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 1000])
+def test_counts_do_not_depend_on_what_is_counted_at_a_time(monkeypatch, pairs):
+    monkeypatch.setattr(module, "PAIRS", pairs)
+    random = np.random.default_rng(3)
+    assigned, true = (random.random((50, 9)) < share for share in (0.3, 0.4))
+    counts = Counter()
+    for given, of_point in zip(assigned, true, strict=True):
+        counts.update(product(np.flatnonzero(of_point & ~given), np.flatnonzero(given & ~of_point)))
+    expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:7]
+    found = most_frequent_confusions(csr_array(assigned), csr_array(true), most=7)
+    missed, given, count, misses = found.tolist()
+    assert list(zip(zip(missed, given, strict=True), count, strict=True)) == expected
+    assert misses == (true & ~assigned).sum(axis=0)[missed].tolist()
+    none = most_frequent_confusions(labels_of([{0}, set()], 2), labels_of([{0}, {1}], 2))
+    assert none.tolist() == [[], [], [], []]

@@ -7,8 +7,7 @@ from scipy.sparse import csr_array
 from tests.report.problems import labels_of, random_problem, ranked
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.probabilities import reliability_by_rank, reliability_curve
-from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.expected_f1 import highest_expected_f1
+from xmlgp.prediction.assignment import AssignmentRule, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.reporting import evidence as module
 from xmlgp.reporting.evidence import Evidence

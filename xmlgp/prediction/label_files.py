@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -32,13 +33,16 @@ def format_of(path):
 def explain_labels(predictor, names, count, features, scores):
     """Yield what speaks for and against each listed label (`Scores`) of points with these features, B×D as read.
 
-    It is two lists of (name, contribution), the strongest first, of at most `count` features each, by their D names or,
-    without names, by their numbers.
+    It is two lists of {"word": name, "contribution": number}, the strongest first, of at most `count` features each, by
+    their D names or, without names, by their numbers.
     """
     contributions = predictor.explain(features, scores)
     for pair in range(len(scores.labels)):
         yield [
-            [(feature if names is None else names[feature], _rounded(value)) for feature, value in side]
+            [
+                {"word": feature if names is None else names[feature], "contribution": _rounded(value)}
+                for feature, value in side
+            ]
             for side in contributions.strongest(pair, count)
         ]
 
@@ -54,16 +58,10 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     deviations. `explain`, given features and scores of points, does what `explain_labels` does. NumericalError is
     raised if a score is not finite.
     """
-    fields = _fields(output, with_std, explain)
     # The header is written with the first points: an error in these leaves no output.
-    head = "" if name == "jsonl" else _row(name, ["id", *fields])
-    for part in _points(blocks, names, explain):
-        lines = []
-        for identifier, pairs in part:
-            if name == "jsonl":
-                lines.append(_json_line(_record(identifier, pairs, fields)))
-            else:
-                lines += [_row(name, [identifier, *map(_in_one_cell, pair)]) for pair in pairs]
+    head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain)])
+    for record in label_records(blocks, names, output, with_std, explain):
+        lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
         stream.write((head + "".join(lines)).encode())
         head = ""
     stream.write(head.encode())
@@ -71,41 +69,26 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
 
 def label_records(blocks, names, output, with_std=False, explain=None):
     """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
-    fields = _fields(output, with_std, explain)
-    for part in _points(blocks, names, explain):
-        yield from (_record(identifier, pairs, fields) for identifier, pairs in part)
-
-
-def _fields(output, with_std, explain):
-    return ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)]
-
-
-def _points(blocks, names, explain):
-    """Yield the identifiers of some points, with the values of their labels in the order of the fields."""
-    done = 0
+    fields, done = _fields(output, with_std, explain), 0
     for identifiers, features, block in blocks:
         block.check_finite(done)
         scores = block.descending()
         for start in range(0, scores.N, POINTS):
-            rows = slice(start, start + POINTS)
-            part = scores.rows(start, min(start + POINTS, scores.N))
+            rows = slice(start, min(start + POINTS, scores.N))
+            part = scores.rows(rows.start, rows.stop)
             columns = [part.labels.tolist() if names is None else [names[label] for label in part.labels.tolist()]]
             numbers = part.scores, part.std
             columns += [list(map(_rounded, values.tolist())) for values in numbers if values is not None]
             if explain:
                 columns += zip(*explain(features[rows], part), strict=True)
-            pairs, indptr = list(zip(*columns, strict=True)), part.indptr.tolist()
-            places = zip(identifiers[rows], indptr, indptr[1:], strict=False)
-            yield [(identifier, pairs[first:last]) for identifier, first, last in places]
+            labels = [dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)]
+            for identifier, (first, last) in zip(identifiers[rows], itertools.pairwise(part.indptr), strict=True):
+                yield {"id": identifier, "labels": labels[first:last]}
         done += block.N
 
 
-def _record(identifier, pairs, fields):
-    labels = [dict(zip(fields, pair, strict=True)) for pair in pairs]
-    for label in labels:
-        for side in {"for", "against"} & label.keys():
-            label[side] = [{"word": word, "contribution": value} for word, value in label[side]]
-    return {"id": identifier, "labels": labels}
+def _fields(output, with_std, explain):
+    return ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)]
 
 
 def _json_line(record):
@@ -113,9 +96,16 @@ def _json_line(record):
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
 
 
-def _in_one_cell(value):
-    """Return what a table has for a value: words with their contributions are separated by semicolons."""
-    return "; ".join([f"{word} {number:+.3g}" for word, number in value]) if isinstance(value, list) else value
+def _rows(name, record):
+    """Return the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
+    for label in record["labels"]:
+        cells = [
+            "; ".join(f"{found['word']} {found['contribution']:+.3g}" for found in value)
+            if isinstance(value, list)
+            else value
+            for value in label.values()
+        ]
+        yield _row(name, [record["id"], *cells])
 
 
 def _row(name, row):

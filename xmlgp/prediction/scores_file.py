@@ -61,11 +61,6 @@ class Scores:
         indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
         return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
 
-    @classmethod
-    def empty(cls, K: int) -> Scores:
-        """Return the scores of no points."""
-        return cls(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
-
     @property
     def N(self) -> int:
         """Number of points."""
@@ -116,8 +111,10 @@ class Scores:
         return self._select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
 
     @staticmethod
-    def stack(blocks: list[Scores]) -> Scores:
-        """Return the points of all blocks, of which there is at least one, in one object."""
+    def stack(blocks: list[Scores], K: int | None = None) -> Scores:
+        """Return the points of all blocks in one object; K is needed if there may be no block."""
+        if not blocks:
+            return Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
@@ -164,12 +161,12 @@ def read_scores(path, progress=silent):
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         N, K = _parse_header(reader.read_lines(1), path)
-        blocks = [Scores.empty(K)]
+        blocks = []
         with progress(f"reading {path}", total=N, unit=" points") as bar:
             for block in _read_blocks(reader, N, K, path):
                 blocks.append(block)
                 bar.update(block.N)
-    return Scores.stack(blocks)
+    return Scores.stack(blocks, K)
 
 
 def _read_blocks(reader, N, K, path):

@@ -4,21 +4,25 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
-from xmlgp.metrics.ranking import evaluate_ranking, true_entries
-from xmlgp.reporting.confusions import most_frequent_confusions
+from xmlgp.metrics.ranking import are_true, evaluate_ranking, true_entries
 
-__all__ = ["Tally", "make_content"]
+__all__ = ["Tally", "make_content", "most_frequent_confusions"]
 
 #: Test documents that a label must have to be among the best and the worst labels.
 FEWEST = 5
 
 #: Labels in each of the tables of the best and the worst.
 BEST = 15
+
+#: Pairs that are counted at a time. The pairs of one missed label are counted together even if they are more; they are
+#: at most as many as the assigned labels.
+PAIRS = 1 << 22
 
 #: Words for a label and words against it, each at most.
 WORDS = 5
@@ -145,7 +149,10 @@ def make_content(
         eligible=eligible,
         best=best,
         worst=worst,
-        confusions=_confusions(assigned, labels, label_name),
+        confusions=[
+            (label_name(missed), label_name(given), count, misses)
+            for missed, given, count, misses in most_frequent_confusions(assigned, labels).T.tolist()
+        ],
         documents=[_document(point, label_name, feature_name, explain) for point in evidence.sample],
         explained=explain is not None,
     )
@@ -245,10 +252,32 @@ def _best_and_worst(by_label, counts, label_name):
     return best, worst, fewest, len(found)
 
 
-def _confusions(assigned, labels, label_name):
-    """Return labels that documents lack, the wrong ones that they got, how often, and all misses of the former."""
-    found = most_frequent_confusions(assigned, labels)
-    return [(label_name(missed), label_name(given), count, misses) for missed, given, count, misses in found.T.tolist()]
+def most_frequent_confusions(assigned, labels, most=20):
+    """Count pairs of a missed and a wrongly assigned label of the same point, given as csr_arrays of bool, N×K.
+
+    Return the `most` most frequent ones, an ndarray of int, 4×n: the missed label, the wrong one, the points that lack
+    the first and got the second, and all points that lack the first. Of equally frequent pairs those of the lowest
+    labels come first. The counts are exact; pairs are counted for a few missed labels at a time, so that memory does
+    not depend on their number.
+    """
+    missed, wrong = csr_array(_others(labels, assigned).T), _others(assigned, labels)
+    pairs_until = np.concatenate([[0], np.cumsum(missed @ np.diff(wrong.indptr))])
+    best, first, K = np.empty((3, 0), np.int64), 0, labels.shape[1]
+    while first < K:
+        # As many labels as have at most so many pairs together, but at least one.
+        last = max(first + 1, int(np.searchsorted(pairs_until, pairs_until[first] + PAIRS, side="right")) - 1)
+        found = (missed[first:last] @ wrong).tocoo()
+        best = np.concatenate([best, [found.coords[0] + first, found.coords[1], found.data]], axis=1)
+        best = best[:, np.lexsort((best[1], best[0], -best[2]))[:most]]
+        first = last
+    return np.concatenate([best, [np.diff(missed.indptr)[best[0]]]])
+
+
+def _others(entries, excluded):
+    """Return a one for each entry of a csr_array that another one does not have, a csr_array of int."""
+    kept = ~are_true(entries, excluded)
+    points = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+    return csr_array((np.ones(np.count_nonzero(kept), np.int64), (points[kept], entries.indices[kept])), entries.shape)
 
 
 def _document(point, label_name, feature_name, explain):

@@ -138,12 +138,12 @@ class Evidence:
     @property
     def top(self):
         """The first five labels of all points (`Scores`)."""
-        return Scores.stack([Scores.empty(self.label_count), *self._top])
+        return Scores.stack(self._top, self.label_count)
 
     @property
     def assigned(self):
         """The labels that count as given (`Scores`)."""
-        return Scores.stack([Scores.empty(self.label_count), *self._assigned])
+        return Scores.stack(self._assigned, self.label_count)
 
     @property
     def sample(self):

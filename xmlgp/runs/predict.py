@@ -223,8 +223,7 @@ class Predictions:
 
     def matrix(self) -> csr_array:
         """Return the scores of the labels as a matrix, N×K; labels that are not listed are not stored."""
-        blocks = [scores for *_, scores in self.blocks()]
-        return Scores.stack(blocks).matrix if blocks else csr_array((0, self._model.data["K"]))
+        return Scores.stack([scores for *_, scores in self.blocks()], self._model.data["K"]).matrix
 
     def write(self, out: FilePath = "-", format: str | None = None) -> None:
         """Write a file, or standard output.
