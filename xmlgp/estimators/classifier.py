@@ -41,23 +41,9 @@ __all__ = ["Classifier", "Estimator", "load_estimator"]
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
 
-    It predicts what `xmlgp predict` does, and leaves the folder as it is. The folder is not trusted: it holds no code,
-    and its content is checked. The arrays are read-only and mapped into memory, so that they are read where they are
-    used.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    MLGPFClassifier, BMLPLClassifier or GPCClassifier
-        Its parameters are the settings of the folder.
-
-    Raises
-    ------
-    ModelFolderError
-        As for `xmlgp.load`.
+    It is the one of the model, an `MLGPFClassifier`, a `BMLPLClassifier` or a `GPCClassifier`, with the settings of the
+    folder as its parameters. It predicts what `xmlgp predict` does, and leaves the folder as it is. For the safety of
+    the folder and for errors see `xmlgp.load`.
     """
     model = api.load(path)
     model.folder = None
@@ -78,8 +64,7 @@ def _of_model(name: str) -> Any:
 class Estimator(ABC, ClassifierMixin, BaseEstimator):
     """A classifier whose parameters are the settings of its model.
 
-    A subclass names its model and inherits the signature of its constructor from the settings:
-    `class MLGPFClassifier(Classifier, model=MLGPF)`.
+    A subclass names its `Model`, from whose settings the signature of its constructor is made.
 
     Attributes
     ----------
@@ -146,15 +131,6 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
 
         The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
-
-        Parameters
-        ----------
-        path : path
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
         """
         check_is_fitted(self)
         self.model_.save(path)
@@ -220,11 +196,8 @@ class Classifier(Estimator):
 
         Raises
         ------
-        SettingsError
-            For a setting that is not allowed, for X and Y with different numbers of points, for training that does not
-            fit into memory, or for a cluster if the model cannot use one.
-        ClusterError
-            If the cluster is lost.
+        SettingsError, NumericalError, ClusterError
+            As for `xmlgp.train`.
         """
         points = self._points(X, Y)
         with open_work(client=client) as work:
@@ -232,26 +205,13 @@ class Classifier(Estimator):
 
     @available_if(_learns_on)
     def partial_fit(self, X: Matrix, Y: Matrix) -> Self:
-        """Learn more points, as `xmlgp learn` does, and return the estimator itself; without `fit` before, it is `fit`.
+        """Learn more points, as `xmlgp.learn` does, and return the estimator itself; without `fit` before, it is `fit`.
 
-        What the model knows is the prior of what it learns. Give it new points only: points that it has learned count
-        twice. It has no parameter `classes`: a label that occurs later is one more column of Y.
+        Give it new points only: points that it has learned count twice. X and Y are as for `fit`. Their first columns
+        are the features and labels that are known; there may be more. There is no parameter `classes`.
 
         The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
         none of labels, with more features none of features and no vectorizer. If there is an error, nothing changes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n×D
-        Y : array or sparse matrix, n×K
-            As for `fit`. The first features and labels are those known; there may be more.
-
-        Raises
-        ------
-        SettingsError
-            As for `fit`, or if X has fewer features or Y fewer labels than before.
-        NumericalError
-            If the objective or a parameter becomes non-finite.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, Y)
@@ -263,14 +223,7 @@ class Classifier(Estimator):
         return self._score(X, "utility")
 
     def predict_proba(self, X: Matrix, client: Any = None) -> np.ndarray:
-        """Return the probabilities of all labels, N×K.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, N×D
-        client : distributed.Client, optional
-            Of a Dask cluster that computes them.
-        """
+        """Return the probabilities of all labels, N×K, perhaps computed on the Dask cluster of a client."""
         if client is None:
             return self._score(X, "probability")
         features = self._known_features(X)
@@ -287,20 +240,8 @@ class Classifier(Estimator):
     def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro") -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        Parameters
-        ----------
-        X : array or sparse matrix, N×D
-            Points that the estimator was not fitted to.
-        Y : array or sparse matrix, N×K
-            Nonzero where a point has a label.
-        metric : str
-            The F1 that is maximised: "f1-micro" over all pairs of point and label, "f1-macro", the mean over labels, or
-            "f1-point", the mean over points.
-
-        Raises
-        ------
-        SettingsError
-            For another metric, for X and Y with other shapes than expected, or if there is one label or no true label.
+        X and Y are as for `fit`, of points that the estimator was not fitted to. For the metric and for errors see
+        `xmlgp.tune`.
         """
         check_is_fitted(self)
         return self._tune(self._points(X, Y), None, metric)

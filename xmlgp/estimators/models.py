@@ -29,13 +29,8 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
 
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
-    them rank labels in `decision_function` and `xmlgp predict`. See `Classifier` for the other methods and attributes.
-
-    Parameters
-    ----------
-    **settings
-        Those of `xmlgp train --model mlgpf`, with the same names and defaults; see
-        `xmlgp.mlgpf.settings.MLGPFSettings`.
+    them rank labels in `decision_function` and `xmlgp predict`. The parameters are the settings of
+    `xmlgp.mlgpf.settings.MLGPFSettings`. See `Classifier` for the other methods and attributes.
     """
 
     def decision_function(self, X: Matrix) -> np.ndarray:
@@ -56,14 +51,8 @@ class MLGPFClassifier(Classifier, model=MLGPF):
 class BMLPLClassifier(Classifier, model=BMLPL):
     """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
 
-    Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). See `Classifier` for
-    the other methods and attributes.
-
-    Parameters
-    ----------
-    **settings
-        Those of `xmlgp train --model bmlpl`, with the same names and defaults; see
-        `xmlgp.bmlpl.settings.BMLPLSettings`.
+    Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). The parameters are
+    the settings of `xmlgp.bmlpl.settings.BMLPLSettings`. See `Classifier` for the other methods and attributes.
 
     Attributes
     ----------
@@ -80,13 +69,8 @@ class BMLPLClassifier(Classifier, model=BMLPL):
 class GPCClassifier(Estimator, model=GPC):
     """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
 
-    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. See `Estimator`
-    for the other methods and attributes.
-
-    Parameters
-    ----------
-    **settings
-        Those of `xmlgp train --model gpc`, with the same names and defaults; see `xmlgp.gpc.settings.GPCSettings`.
+    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. The parameters
+    are the settings of `xmlgp.gpc.settings.GPCSettings`. See `Estimator` for the other methods and attributes.
 
     Attributes
     ----------
@@ -111,14 +95,7 @@ class GPCClassifier(Estimator, model=GPC):
         ----------
         X : array or sparse matrix, N×D
         y : array, N
-            With two different values.
-
-        Raises
-        ------
-        SettingsError
-            For a setting that is not allowed.
-        ValueError
-            For X and y of different lengths, and for other than two classes.
+            With two different values, otherwise there is a ValueError.
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")

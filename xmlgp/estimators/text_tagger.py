@@ -93,8 +93,7 @@ class TextTagger(BaseEstimator):
         Raises
         ------
         SettingsError
-            If X are not documents, y has no such lists, or there are no words or no labels; for a setting that is not
-            allowed, or for training that does not fit into memory.
+            If X are not documents, y has no such lists, or there are no words or no labels; and as for `xmlgp.train`.
         """
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
@@ -117,20 +116,9 @@ class TextTagger(BaseEstimator):
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
         """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
-        New names of labels are added, and new words, if words are counted here: a vectorizer of scikit-learn stays as
-        it is.
-
-        Parameters
-        ----------
-        X : list of str or matrix, n×D
-            New documents only. Without a vectorizer, D may be larger than before.
-        y : list of list of str
-            As for `fit`, but no document needs a word or a label.
-
-        Raises
-        ------
-        SettingsError, NumericalError
-            As for `MLGPFClassifier.partial_fit`.
+        X and y are as for `fit`, of new documents only, none of which needs a word or a label. New names of labels are
+        added, and new words, if words are counted here: a vectorizer of scikit-learn stays as it is. Without a
+        vectorizer, X may have more columns than before.
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
@@ -177,12 +165,7 @@ class TextTagger(BaseEstimator):
         return found
 
     def predict_proba(self, X: Documents) -> np.ndarray:
-        """Return the probabilities of all labels, N×K, in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : list of str or matrix, N×D
-        """
+        """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
         return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
 
@@ -190,28 +173,14 @@ class TextTagger(BaseEstimator):
         """Return the names of the assigned labels of each document, most probable first.
 
         They are assigned by the tuned rule, or where the probability is above one half.
-
-        Parameters
-        ----------
-        X : list of str or matrix, N×D
         """
         return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
 
     def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro") -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        Parameters
-        ----------
-        X : list of str or matrix, N×D
-            Documents that the tagger was not fitted to.
-        y : list of list of str
-            The names of their labels. Labels that the tagger does not know are left out.
-        metric : str
-
-        Raises
-        ------
-        SettingsError
-            As for `MLGPFClassifier.tune`.
+        X and y are as for `fit`, of documents that the tagger was not fitted to. Labels that it does not know are left
+        out. See `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
         classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric)
@@ -235,15 +204,8 @@ class TextTagger(BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the fitted tagger of the model in a folder, which `save` or `xmlgp train` has written.
 
-        Parameters
-        ----------
-        path : path
-            The folder of a model whose labels have names. Without a vectorizer in it, the tagger takes features.
-
-        Raises
-        ------
-        ModelFolderError
-            As for `xmlgp.load`, or if the labels have no names or are two classes.
+        Without a vectorizer in the folder, the tagger takes features. A ModelFolderError is raised as for `xmlgp.load`,
+        or if the labels have no names or are two classes.
         """
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):
