@@ -36,8 +36,9 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE
-from xmlgp.metrics.evaluation import evaluate
+from xmlgp.metrics.probabilities import log_loss
 from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.model_folder.folder import ModelFolder
@@ -71,7 +72,8 @@ def measures(model, test, trained):
     """Return the measures of a model in a folder on test points, by name."""
     predictor = ModelFolder.read(model, open_predictor)
     scores = Scores.stack(list(predictor.top(test.features, min(TOP, test.K), "probability"))).matrix
-    found = evaluate(scores, test.labels, propensities=propensities(trained.labels), calibration=True).measures
+    found = evaluate_ranking(scores, test.labels, propensities=propensities(trained.labels))
+    found["log_loss"] = log_loss(scores, test.labels)
     return {name: round(found[name], 4) for name in MEASURES}
 
 
@@ -79,7 +81,7 @@ def precision(model, points):
     """Return P@1, P@3 and P@5 of a model in a folder."""
     predictor = ModelFolder.read(model, open_predictor)
     scores = Scores.stack(list(predictor.top(points.features, 5, "probability"))).matrix
-    found = evaluate(scores, points.labels).measures
+    found = evaluate_ranking(scores, points.labels)
     return [round(found[f"P@{k}"], 2) for k in (1, 3, 5)]
 
 

@@ -1,8 +1,7 @@
 """The façade: what the command line does, for Python users. `import xmlgp` has all of it."""
 
-from xmlgp.metrics.evaluation import Evaluation
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.evaluate import evaluate
+from xmlgp.runs.evaluate import Evaluation, evaluate
 from xmlgp.runs.learn import learn
 from xmlgp.runs.predict import RANKED, Predictions, predict
 from xmlgp.runs.report import report

@@ -16,7 +16,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
 from xmlgp.gpc.model import KERNEL, POSTERIOR, GPCPredictor, Predictive
-from xmlgp.metrics.evaluation import evaluate_binary
+from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.threads import one_blas_thread, run_parallel

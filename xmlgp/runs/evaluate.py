@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ScoresFormatError, SettingsError, UsageError
-from xmlgp.metrics import evaluation
-from xmlgp.metrics.evaluation import Evaluation, are_probabilities
+from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.auc import multilabel_roc_auc
+from xmlgp.metrics.binary import are_probabilities, evaluate_binary
+from xmlgp.metrics.probabilities import (
+    Bin,
+    log_loss,
+    reliability_by_frequency,
+    reliability_by_rank,
+    reliability_curve,
+    top_calibration_errors,
+)
 from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores, read_scores
@@ -22,7 +33,29 @@ from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.points import read_vectorized_data
 
-__all__ = ["check_label_count", "check_probabilities", "describe_coverage", "evaluate"]
+__all__ = ["Evaluation", "check_label_count", "check_probabilities", "describe_coverage", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures of scores against the true labels.
+
+    Attributes
+    ----------
+    kind : str
+        What was evaluated: "ranking", "binary", for data of one label, or "assignment".
+    measures : dict of str to float
+        By their names. Of a ranking those of `evaluate_ranking`, `multilabel_roc_auc` and, of probabilities,
+        `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned labels those of
+        `evaluate_assignment`.
+    reliability : dict of str to list of Bin
+        Probabilities beside how often they come true, by "rank" and by "training points" of the label, of labels up to
+        the greatest k; empty unless it is asked for.
+    """
+
+    kind: str
+    measures: dict[str, float]
+    reliability: dict[str, list[Bin]] = field(default_factory=dict)
 
 
 def evaluate(
@@ -82,37 +115,40 @@ def evaluate(
         counts = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
         raise SettingsError(f"{name} has {counts[0]}, but {label_of(labels, 'the data')} has {counts[1]}")
     unused = {"training data": train is not None, "reliability": reliability, "k": tuple(ks) != (1, 3, 5)}
-    measures: dict = {}
     if assigned:
         _note_unused(unused | {"auc": auc, "calibration": calibration}, "on assigned labels", note)
-    elif listed.K == 1:
+        return Evaluation("assignment", evaluate_assignment(listed.matrix, true))
+    if listed.K == 1:
         _note_unused(unused, "on binary data", note)
-        _check_complete(listed, name)
-        if are_probabilities(listed.matrix):
-            note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
-        else:
-            note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
+        return _evaluate_binary(listed, true, name, calibration, note)
+    longest = int(np.diff(listed.indptr).max(initial=0))
+    if ks[-1] > longest:
+        note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
+    propensities = counts = None
+    if train is not None:
+        (N, D, K), counts = _training_counts(train, cache, progress)
+        check_label_count(label_of(train, "the model"), K, listed.K, name)
+        found = estimate_propensities(counts, N, D, propensity_a, propensity_b)
+        note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})")
+        propensities = found.values
     else:
-        longest = int(np.diff(listed.indptr).max(initial=0))
-        if ks[-1] > longest:
-            note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
-        if train is not None:
-            (N, D, K), counts = _training_counts(train, cache, progress)
-            check_label_count(label_of(train, "the model"), K, listed.K, name)
-            found = estimate_propensities(counts, N, D, propensity_a, propensity_b)
-            note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})")
-            measures |= {"propensities": found.values, "counts": counts}
-        else:
-            note("Without training data there are no propensity-scored measures")
-        if auc and len(listed.labels) < listed.N * listed.K:
-            note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed)}")
-        if calibration:
-            note(f"Log loss and ECE are over {describe_coverage(listed)}")
-        measures |= {"ks": ks, "auc": auc, "reliability": reliability}
-    result = evaluation.evaluate(listed.matrix, true, calibration=calibration, assigned=assigned, **measures)
-    if result.kind == "binary" and "AUC" not in result.measures:
-        note("AUC is undefined, as all points have the label or none has it")
-    return result
+        note("Without training data there are no propensity-scored measures")
+    if auc and len(listed.labels) < listed.N * listed.K:
+        note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed)}")
+    if calibration:
+        note(f"Log loss and ECE are over {describe_coverage(listed)}")
+    pair, curves = (listed.matrix, true), {}
+    measures = evaluate_ranking(*pair, ks, propensities)
+    if auc:
+        measures |= multilabel_roc_auc(*pair)
+    if calibration:
+        measures |= {"log_loss": log_loss(*pair), "ECE": reliability_curve(*pair).error}
+        measures |= top_calibration_errors(*pair, ks)
+    if reliability:
+        curves["rank"] = reliability_by_rank(*pair, ks[-1]).filled
+        if counts is not None:
+            curves["training points"] = reliability_by_frequency(*pair, ks[-1], counts).filled
+    return Evaluation("ranking", measures, curves)
 
 
 def check_probabilities(scores, name):
@@ -180,9 +216,18 @@ def _note_unused(options, reason, note):
             note(f"{name} has no effect {reason}")
 
 
-def _check_complete(scores, name):
-    """Raise the error that names the line of the first point without a score."""
+def _evaluate_binary(scores, true, name, calibration, note):
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
         # The first point is in the second line.
         raise ScoresFormatError(name, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
+    if are_probabilities(scores.matrix):
+        note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
+    else:
+        note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
+    measures = evaluate_binary(scores.matrix, true)
+    if calibration:
+        measures["ECE"] = reliability_curve(scores.matrix, true).error
+    if "AUC" not in measures:
+        note("AUC is undefined, as all points have the label or none has it")
+    return Evaluation("binary", measures)

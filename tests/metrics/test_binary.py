@@ -1,4 +1,4 @@
-"""The measures of binary data, against scikit-learn, and the function that computes all measures."""
+"""The measures of binary data, against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -9,53 +9,7 @@ from scipy.sparse import csr_array
 
 from tests.metrics.problems import listed
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.auc import multilabel_roc_auc
-from xmlgp.metrics.evaluation import are_probabilities, evaluate, evaluate_binary
-from xmlgp.metrics.probabilities import (
-    log_loss,
-    reliability_by_frequency,
-    reliability_by_rank,
-    reliability_curve,
-    top_calibration_errors,
-)
-from xmlgp.metrics.ranking import evaluate_ranking
-
-ALL = {"ks": (1, 2), "auc": True, "calibration": True, "reliability": True}
-
-
-def problem(K):
-    random = np.random.default_rng(0)
-    return csr_array(random.random((30, K))), csr_array(random.random((30, K)) < 0.4)
-
-
-def test_rankings_have_the_chosen_measures():
-    scores, labels = problem(5)
-    weights, counts = np.full(5, 0.5), np.arange(5)
-    found = evaluate(scores, labels, ks=(1, 2), propensities=weights)
-    assert (found.kind, found.measures) == ("ranking", evaluate_ranking(scores, labels, (1, 2), weights))
-    assert found.reliability == {}
-    found = evaluate(scores, labels, propensities=weights, counts=counts, **ALL)
-    expected = evaluate_ranking(scores, labels, (1, 2), weights) | multilabel_roc_auc(scores, labels)
-    expected |= {"log_loss": log_loss(scores, labels), "ECE": reliability_curve(scores, labels).error}
-    expected |= top_calibration_errors(scores, labels, (1, 2))
-    assert list(found.measures.items()) == list(expected.items())
-    assert found.reliability == {
-        "rank": reliability_by_rank(scores, labels, 2).filled,
-        "training points": reliability_by_frequency(scores, labels, 2, counts).filled,
-    }
-
-
-@pytest.mark.parametrize(
-    ("K", "options", "kind"), [(5, ALL | {"assigned": True}, "assignment"), (1, {}, "binary"), (1, ALL, "binary")]
-)
-def test_assigned_labels_and_binary_data_have_other_measures(K, options, kind):
-    scores, labels = problem(K)
-    expected = evaluate_binary(scores, labels) if kind == "binary" else evaluate_assignment(scores, labels)
-    if kind == "binary" and options:
-        expected |= {"ECE": reliability_curve(scores, labels).error}
-    found = evaluate(scores, labels, **options)
-    assert (found.kind, list(found.measures.items()), found.reliability) == (kind, list(expected.items()), {})
+from xmlgp.metrics.binary import are_probabilities, evaluate_binary
 
 
 def column(values):

@@ -1,0 +1,42 @@
+"""Measures of binary data: of points with a single label."""
+
+import numpy as np
+
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.auc import roc_auc
+from xmlgp.metrics.probabilities import log_loss
+from xmlgp.metrics.ranking import check_shapes
+
+__all__ = ["are_probabilities", "evaluate_binary"]
+
+
+def are_probabilities(scores):
+    """Return whether all stored scores of a csr_array are in [0, 1]."""
+    return bool(np.all((scores.data >= 0) & (scores.data <= 1)))
+
+
+def evaluate_binary(scores, labels):
+    """Evaluate the scores s, N×1, of data with a single label, whose true labels y are a csr_array of bool, N×1.
+
+    - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent, where t is 1/2 if all scores are in [0, 1], which are taken as
+      probabilities, and 0 otherwise, for utilities;
+    - `log_loss`, −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] in nats, for probabilities only;
+    - `AUC`, from 0 to 1, unless all points have the label or none has it.
+
+    SettingsError is raised if the shapes disagree, there are no points, a point has no score or a score is NaN.
+    """
+    check_shapes(scores, labels)
+    if not scores.shape[0]:
+        raise SettingsError("there are no points to evaluate")
+    if np.any(np.diff(scores.indptr) != 1):
+        raise SettingsError(f"point {np.argmax(np.diff(scores.indptr) != 1)}, counted from 0, has no score")
+    if np.isnan(scores.data).any():
+        raise SettingsError("a score is NaN")
+    probabilities = are_probabilities(scores)
+    true = np.diff(labels.indptr) > 0
+    correct = (scores.data > (0.5 if probabilities else 0)) == true
+    measures = {"accuracy": 100 * float(correct.mean())}
+    if probabilities:
+        measures["log_loss"] = log_loss(scores, labels)
+    auc = roc_auc(scores.data, true)
+    return measures if auc is None else measures | {"AUC": auc}
