@@ -59,7 +59,7 @@ test-all: $(VENV)/installed-test ## the same with the examples of all pages and 
 	$(PYTEST) -m ""
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
-	$(VENV)/bin/python -m tests.fuzzing
+	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 0 tests/test_fuzz.py
 
 mutants: $(VENV)/installed-test ## put each of 60 mistakes into a copy of the code and see that a test fails; half an hour
 	$(VENV)/bin/python tests/mutants.py
@@ -171,4 +171,4 @@ docs: $(VENV)/installed-docs ## build the documentation into build/docs; warning
 	@echo build/docs/index.html
 
 clean: ## remove the virtual environment and what the demo made
-	rm -rf $(VENV) build data/toy models/toy toy.scores fuzz-failures
+	rm -rf $(VENV) build data/toy models/toy toy.scores

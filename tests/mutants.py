@@ -330,7 +330,7 @@ MUTANTS = [
         "xmlgp/data/line_parser.py",
         '(text.split(b"\\n")[:-1], first_line)',
         '(text.split(b"\\n")[:-1], first_line + 1)',
-        ("tests/data/test_line_parser.py",),
+        ("tests/data/test_repository_format.py",),
     ),
     Mutant(
         "duplicate-features",
@@ -339,7 +339,7 @@ MUTANTS = [
         "xmlgp/data/line_parser.py",
         "label_matrix.has_canonical_format and features.has_canonical_format",
         "label_matrix.has_canonical_format",
-        ("tests/data/test_line_parser.py", "tests/data/test_repository_format.py"),
+        ("tests/data/test_repository_format.py",),
     ),
     Mutant(
         "stale-cache",

@@ -88,23 +88,6 @@ def test_damaged_gzip_file_is_reported(tmp_path, damage, reason):
         read(path)
 
 
-@pytest.mark.parametrize("name", ["out.txt", "out.gz"])
-def test_failure_keeps_the_old_file(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(b"old")
-
-    def fail():
-        with open_output(path) as stream:
-            stream.write(b"new")
-            assert path.read_bytes() == b"old"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_output_follows_a_symbolic_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
     write(tmp_path / "link", b"abc")

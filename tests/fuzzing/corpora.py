@@ -65,7 +65,6 @@ TOKENS = [
 class Corpora(TextFiles):
     """Corpora of text; a file has the name of its format."""
 
-    name = "corpus"
     samples = st.one_of(*(maybe_compressed(name, mangled(whole, TOKENS), whole) for name, whole in WHOLE.items()))
 
     def __init__(self, folder):

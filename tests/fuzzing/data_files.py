@@ -90,7 +90,6 @@ def plain(found):
 class DataFiles(TextFiles):
     """Data files in the repository's format."""
 
-    name = "data file"
     samples = maybe_compressed("data.txt", mangled(WHOLE, TOKENS), WHOLE[:3])
 
     def __init__(self, folder):
@@ -122,7 +121,6 @@ class DataFiles(TextFiles):
 class LibsvmFiles(DataFiles):
     """Data files in libsvm's format, some damaged beyond recognition."""
 
-    name = "libsvm file"
     samples = maybe_compressed("data.svm", mangled(LIBSVM_WHOLE, LIBSVM_TOKENS), LIBSVM_WHOLE[:3])
 
 

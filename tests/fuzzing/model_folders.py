@@ -8,8 +8,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from tests.fuzzing.hunt import Sample
-from tests.fuzzing.mangling import mangled
+from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.model_originals import DESCRIPTION, NAMED, TUNED, make_originals
 from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
 from tests.fuzzing.sentences import attempted, ends_well
@@ -83,8 +82,6 @@ def rewritten(draw, content):
 
 class ModelFolders:
     """Model folders, made in a folder to work in."""
-
-    name = "model folder"
 
     def __init__(self, folder):
         self.folder = folder

@@ -42,7 +42,6 @@ def scored_points(scores):
 class ScoresFiles(TextFiles):
     """Scores files."""
 
-    name = "scores file"
     samples = maybe_compressed("a.scores", mangled(WHOLE, TOKENS), WHOLE[:3])
 
     def __init__(self, folder):

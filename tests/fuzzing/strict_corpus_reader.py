@@ -14,12 +14,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def read_corpus(name, content):
-    """Return for each document its line, identifier, text and the set of its labels.
-
-    Raises
-    ------
-    Malformed
-    """
+    """Return for each document its line, identifier, text and the set of its labels; raise Malformed."""
     documents = []
     for number, identifier, text, labels in READERS[name](content):
         labels = {label.strip() for label in labels} - {""}

@@ -5,8 +5,7 @@ import zlib
 
 from hypothesis import strategies as st
 
-from tests.fuzzing.hunt import Sample
-from tests.fuzzing.mangling import mangled
+from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.sentences import attempted
 from tests.fuzzing.strict_readers import Malformed
 
@@ -25,14 +24,9 @@ def maybe_compressed(name, texts, whole):
 class TextFiles:
     """Text files: every way to read them agrees with a strict reader, or refuses the same line.
 
-    A subclass has `name`, `samples` and three methods: `strictly(name, content)` is the strict reader; `readings(path,
+    A subclass has `samples` and three methods: `strictly(name, content)` is the strict reader; `readings(path,
     content)` returns the ways to read the file, functions with the same result; and `use(path, content, expected)`
-    gives the file to commands.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
+    gives the file to commands. It works in `folder`.
     """
 
     def __init__(self, folder):

@@ -4,8 +4,7 @@ import shutil
 
 from hypothesis import strategies as st
 
-from tests.fuzzing.hunt import Sample
-from tests.fuzzing.mangling import mangled
+from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.model_folders import TOKENS, rewritten
 from tests.fuzzing.sentences import attempted
 from xmlgp.data.lines import LineReader
@@ -32,8 +31,6 @@ NAME_TOKENS = [b"cat\n", b"\n", b"\x1b[2J", "\u009b".encode(), b"\r\n", b"dog", 
 
 class VectorizerFiles:
     """The names of features and labels, and the description of a vectorizer."""
-
-    name = "vectorizer"
 
     def __init__(self, folder):
         self.folder = folder
