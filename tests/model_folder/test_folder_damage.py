@@ -57,66 +57,49 @@ def test_other_format_versions(tmp_path, version):
 
 
 TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3, "value": 0.25, "points": 9}
-
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
-
-#: Stands for no entry; its name is the same in every process of the tests.
-MISSING = ...
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *[(key, MISSING) for key in ("model", "written_by", "stage", "settings", "data", "history", "arrays")],
-        *[("model", value) for value in (["mlgpf"], "another")],
-        *[("written_by", value) for value in (None, 3)],
-        *[("stage", value) for value in ("half", ["trained"])],
-        ("settings", []),
-        *[("data", value) for value in (None, {})],
-        *[("data", DATA | value) for value in ({"N": "3"}, {"D": None}, {"K": 2.5}, {"fingerprint": 3})],
-        *[("history", value) for value in ([], {}, [3], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}])],
-        *[("tuned", value) for value in (None, {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"})],
-        *[("classes", value) for value in ("01", [0, 1, 2], [0, 0], [1, 0], [0, True])],
-        *[("classes", value) for value in ([None, None], [0, 2**63], {"a": 0, "b": 1})],
-        ("classes", ["a", 1001 * "b"]),
-        *[("arrays", value) for value in ([], {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]})],
-        *[("arrays", {"a": ENTRY | {"file": value}}) for value in (None, 3, ["arrays/a.npy"])],
-        *[("arrays", {"a": ENTRY | {"dtype": value}}) for value in ("|O", "<i2", "f4", {"a": 1})],
-        *[("arrays", {"a": ENTRY | {"shape": value}}) for value in (2, ["2"], [2.5])],
+#: Wrong values of each key, in bytes as JSON text, where Python cannot write it; None stands for no key.
+DAMAGED = {
+    "model": [None, ["mlgpf"], "another"],
+    "written_by": [None, b"null", 3, "xmlgp 1\nall is well", "\x1b[2J", "\ud800"],
+    "stage": [None, "half", ["trained"]],
+    "settings": [None, []],
+    "data": [None, b"null", {}, *(DATA | value for value in ({"N": "3"}, {"D": None}, {"K": 2.5}, {"fingerprint": 3}))],
+    "history": [None, [], {}, [3], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}]]
+    # Neither NaN nor infinite, also as a float.
+    + [b'[{"epoch": 1, "bound": 1, "seconds": %b}]' % number for number in (b"NaN", b"1e999", b"1" + b"0" * 400)],
+    "tuned": [b"null", {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"}],
+    "classes": [
+        "01",
+        [0, 1, 2],
+        [0, 0],
+        [1, 0],
+        [0, True],
+        [None, None],
+        [0, 2**63],
+        {"a": 0, "b": 1},
+        ["a", "b" * 1001],
     ],
-    ids=repr,
-)
-def test_damaged_description(tmp_path, key, value):
-    write(tmp_path)
-    description = json.loads((tmp_path / "model.json").read_text()) | {key: value}
-    if value is MISSING:
-        del description[key]
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
-        ModelFolder(tmp_path)
-
-
-#: JSON text, because Python cannot write all of these values.
-NOT_PLAIN = {
-    "a bound that is not a number": '"history": [{"epoch": 1, "bound": NaN, "seconds": 1}]',
-    "infinite seconds": '"history": [{"epoch": 1, "bound": 1, "seconds": 1e999}]',
-    "an integer too large for a float": f'"history": [{{"epoch": 1, "bound": 1, "seconds": 1{"0" * 400}}}]',
-    "deeply nested lists": f'"theirs": {"[" * 500}{"]" * 500}',
-    "a line break": r'"written_by": "xmlgp 1\nall is well"',
-    "a terminal escape sequence": r'"written_by": "\u001b[2J"',
-    "a lone surrogate": r'"written_by": "\ud800"',
-    "a name with a line break": r'"theirs": {"a\nb": 1}',
+    "arrays": [None, [], {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]}]
+    + [{"a": ENTRY | {"file": value}} for value in (None, 3, ["arrays/a.npy"])]
+    + [{"a": ENTRY | {"dtype": value}} for value in ("|O", "<i2", "f4", {"a": 1})]
+    + [{"a": ENTRY | {"shape": value}} for value in (2, ["2"], [2.5])],
+    "theirs": [b"[" * 500 + b"]" * 500, {"a\nb": 1}],
 }
 
 
-@pytest.mark.parametrize("name", NOT_PLAIN)
-def test_description_that_is_unsafe_to_show(tmp_path, name):
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key in DAMAGED for value in DAMAGED[key]], ids=repr)
+def test_damaged_description(tmp_path, key, value):
     write(tmp_path)
     file = tmp_path / "model.json"
     description = json.loads(file.read_text())
-    description.pop(NOT_PLAIN[name].split('"')[1], None)
-    file.write_text(json.dumps(description).removesuffix("}") + f", {NOT_PLAIN[name]}}}")
+    description.pop(key, None)
+    content = json.dumps(description).encode()
+    if value is not None:
+        value = value if isinstance(value, bytes) else json.dumps(value).encode()
+        content = content[:-1] + b', "%b": %b}' % (key.encode(), value)
+    file.write_bytes(content)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(tmp_path)
 

@@ -35,17 +35,6 @@ def test_second_writer_is_rejected_and_told_about_the_first(tmp_path):
         pass
 
 
-def test_lock_and_empty_new_folders_are_removed(tmp_path):
-    def work():
-        with lock_model_folder(tmp_path / "deep" / "model"):
-            assert content(tmp_path) == ["deep", "deep/model", f"deep/model/{LOCK}", f"deep/model/{FOLDER}"]
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert content(tmp_path) == []
-
-
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
     def read_only(*arguments):
         raise OSError(errno.EROFS, "Read-only file system")
