@@ -9,7 +9,7 @@ import pytest
 
 from tests.data.loopback import serve, status, truncate
 from tests.data.test_archives import PAGE, zipped
-from xmlgp.data.catalogue import Checksum, DataFile, Entry, Propensity, Shape, Source, load_catalogue
+from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape, Source, load_catalogue
 from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
 
@@ -24,12 +24,12 @@ def no_retries(monkeypatch):
 
 
 def checksum(content):
-    return Checksum("sha256", hashlib.sha256(content).hexdigest())
+    return ("sha256", hashlib.sha256(content).hexdigest())
 
 
 def entry_of(*sources, train_checksums=(), shape=Shape(3, 2, 5, 4)):  # noqa: B008, a frozen value
     files = (DataFile("train", "train.txt", 3, train_checksums), DataFile("test", "test.txt", 2, ()))
-    return Entry("small", "", (), (), "repository", shape, Propensity(0.55, 1.5), files, sources, 10**6, "", {}, {})
+    return Entry("small", [], "repository", shape, Propensity(0.55, 1.5), files, sources, 10**6, "", {}, {})
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_wrong_content_is_removed(server, files, data, content, message):
 
 
 def test_any_accepted_checksum_is_enough(files, data):
-    git = Checksum("git", hashlib.sha1(b"blob %d\0%s" % (len(TRAIN), TRAIN)).hexdigest())
+    git = ("git", hashlib.sha1(b"blob %d\0%s" % (len(TRAIN), TRAIN)).hexdigest())
     fetch(entry_of(files, train_checksums=(checksum(b"other"), git)), data)
     assert_complete(data)
 

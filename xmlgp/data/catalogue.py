@@ -11,7 +11,7 @@ from xmlgp.data.checked_yaml import MAPPING, POSITIVE, Optional, check, integer,
 from xmlgp.errors import CatalogueError
 from xmlgp.runtime.untrusted_text import show_name
 
-__all__ = ["Catalogue", "Checksum", "DataFile", "Entry", "Propensity", "Shape", "Source", "load_catalogue"]
+__all__ = ["Catalogue", "DataFile", "Entry", "Propensity", "Shape", "Source", "load_catalogue"]
 
 #: Names become folders and files, so they must not contain a path.
 NAME = text("made of lower-case letters, digits and . _ + -", r"[a-z0-9][a-z0-9._+-]*")
@@ -65,20 +65,16 @@ class Propensity(NamedTuple):
     B: float
 
 
-class Checksum(NamedTuple):
-    """An accepted checksum of a file: its kind ("git" or "sha256") and its digits."""
-
-    kind: str
-    digest: str
-
-
 class DataFile(NamedTuple):
-    """One file of a data set: its role ("train" or "test"), name, number of points and accepted checksums."""
+    """One file of a data set: its role ("train" or "test"), name, number of points, and accepted checksums.
+
+    A checksum is a pair of its kind ("git" or "sha256") and its digits.
+    """
 
     role: str
     name: str
     points: int
-    checksums: tuple[Checksum, ...]
+    checksums: tuple[tuple[str, str], ...]
 
 
 class Source(NamedTuple):
@@ -109,9 +105,7 @@ class Entry(NamedTuple):
     """
 
     name: str
-    title: str
-    aliases: tuple[str, ...]
-    papers: tuple[str, ...]
+    aliases: list[str]
     format: str
     shape: Shape
     propensity: Propensity | None
@@ -187,28 +181,31 @@ def _entry(name, value, where):
         files=tuple(_file(role, file, points[role], f"{where}: files: {role}") for role, file in files.items()),
         sources=tuple(_source(source, points, f"{where}: sources {number}") for number, source in sources),
         max_bytes=int(value["max_mb"] * 1e6),
-        **{key: tuple(value[key]) for key in ("aliases", "papers")},
-        **{key: value[key] for key in ("title", "format", "note", "recipes", "results")},
+        **{key: value[key] for key in ("aliases", "format", "note", "recipes", "results")},
     )
 
 
 def _file(role, value, points, where):
-    checksums = []
-    for number, checksum in enumerate(value["checksums"], 1):
-        kind, checked = _check_kind(checksum, CHECKSUMS, {"note": Optional(text())}, f"{where}: checksums {number}")
-        checksums.append(Checksum(kind, checked[kind]))
+    others = {"note": Optional(text())}
+    checksums = [
+        _check_kind(checksum, CHECKSUMS, others, f"{where}: checksums {number}")[:2]
+        for number, checksum in enumerate(value["checksums"], 1)
+    ]
     return DataFile(role, value["name"] or f"{role}.txt", points, tuple(checksums))
 
 
 def _source(value, roles, where):
     packed = "archive" in value or "drive" in value
-    kind, checked = _check_kind(value, SOURCES, {"members": dict.fromkeys(roles, text())} if packed else {}, where)
-    return Source(kind, checked[kind], checked.get("members"))
+    kind, address, checked = _check_kind(
+        value, SOURCES, {"members": dict.fromkeys(roles, text())} if packed else {}, where
+    )
+    return Source(kind, address, checked.get("members"))
 
 
 def _check_kind(value, kinds, others, where):
-    """Return the kind that a mapping is of, which is the only one of its keys in `kinds`, and the checked mapping."""
+    """Return the kind that a mapping is of, the only key in `kinds`, the value of this key, and the checked mapping."""
     kind = next((kind for kind in kinds if kind in value), None)
     if kind is None:
         raise CatalogueError(f"{where}: one of {', '.join(kinds)} is required")
-    return kind, check(value, {kind: kinds[kind]} | others, where)
+    checked = check(value, {kind: kinds[kind]} | others, where)
+    return kind, checked[kind], checked

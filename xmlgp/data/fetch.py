@@ -131,7 +131,7 @@ def _find_mismatch(path, entry, file):
     if points < file.points:
         return f"has {points} points, not {file.points}; the end is missing"
     if file.checksums and not any(digests[kind].hexdigest() == digest for kind, digest in file.checksums):
-        kind = file.checksums[0].kind
+        kind = file.checksums[0][0]
         return f"has the {kind} checksum {digests[kind].hexdigest()}, which is not in the catalogue"
     return None
 
