@@ -12,6 +12,7 @@ datasets:
     propensity: {A: 0.55, B: 1.5}
     max_mb: 1
     files: {train: {}, test: {}}
+    note: it is secret
 """
 
 
@@ -63,7 +64,11 @@ def test_catalogue_option(run, tmp_path):
     [
         ([], 2, "Give either NAME or --list."),
         (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; similar names: small\n"),
-        (["small"], 1, "Error: small cannot be downloaded; use --mirror with a folder that contains small/train.txt, "),
+        (
+            ["small"],
+            1,
+            "Error: small cannot be downloaded (it is secret); use --mirror with a folder that contains small/",
+        ),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),
         (
             ["--list", "--catalogue", "../none.yaml"],

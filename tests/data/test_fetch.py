@@ -119,15 +119,6 @@ def test_next_source_is_used_if_one_fails(server, files, data, mirror, monkeypat
         fetch(entry_of(gone, Source("mirror", "/nowhere")), data, force=True)
 
 
-def test_entry_without_sources(data):
-    entry = entry_of()._replace(note="it is secret")
-    with pytest.raises(
-        FetchError, match=r"small cannot be downloaded \(it is secret\); use --mirror .* small/train\.txt"
-    ):
-        fetch(entry, data)
-    assert not data.exists()
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

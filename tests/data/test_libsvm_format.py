@@ -76,13 +76,10 @@ def test_all_features_of_the_format():
     assert read(b"-1 1:1600000001\n+1 1:1600000002.5\n").features.toarray().tolist() == [[1600000001], [1600000002.5]]
 
 
-@pytest.mark.parametrize(
-    ("labels", "positive"),
-    [("-1 +1", [0, 1]), ("0 1", [0, 1]), ("1 -1.0", [1, 0]), ("1.0 0.0", [1, 0]), ("1", [1]), ("-0", [0]), ("-1", [0])],
-)
-def test_labels(labels, positive):
-    content = "".join(f"{label} 2:1\n" for label in labels.split()).encode()
-    np.testing.assert_array_equal(read(content).labels.toarray()[:, 0], np.array(positive, bool))
+def test_labels():
+    for labels, positive in ("-1 +1", [0, 1]), ("1.0 0.0", [1, 0]), ("1", [1]), ("-0", [0]), ("-1", [0]):
+        content = "".join(f"{label} 2:1\n" for label in labels.split()).encode()
+        assert read(content).labels.toarray()[:, 0].tolist() == positive
 
 
 def test_resize_features():

@@ -57,45 +57,34 @@ def test_no_labels_have_no_names(tmp_path):
     assert folder.names.labels == []
 
 
-def refused(folder):
-    with pytest.raises(ModelFolderError) as caught:
-        folder.names  # noqa: B018
-    return str(caught.value)
-
-
 CONTENTS = [
     b"", b"a\nb", b"a\nb\nc\n", b"a\n\xff\n", b"a\n\x1b[2J\n", "a\n\x9b2J\n".encode(), b"a\nb\r\n", b"\x7f\n\n",
     np.zeros((2, 2), np.uint8), np.array(10, np.uint8), np.array([97, 10, 98, 10]),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("content", CONTENTS, ids=repr)
-def test_damaged_names_are_refused(tmp_path, content):
-    write(tmp_path, names=NAMES)
-    for kind in ("features", "labels"):
-        expected = f"{tmp_path}: the model is damaged, its {kind} do not have a name each"
-        assert refused(damage(tmp_path, kind, content)) == expected
-        write(tmp_path, names=NAMES)
-
-
 MAPPING = VECTORIZER.mapping()
+OTHER_MAPPINGS = [{}, MAPPING | {"analyzer": "x"}, MAPPING | {"ngrams": [1, 10**9]}, MAPPING | {"format_version": 2}]
+WITHOUT_NAMES, NOT_OF_TEXT = "its {} do not have a name each", "its features are not those of text"
+
+#: The names of a model, which of them have another content, the content, another description, and the reason.
+DAMAGED = [
+    *[
+        (NAMES, kind, content, {}, WITHOUT_NAMES.format(kind))
+        for kind in ("features", "labels")
+        for content in CONTENTS
+    ],
+    *[(NAMES, "labels", None, {"vectorizer": mapping}, NOT_OF_TEXT) for mapping in OTHER_MAPPINGS],
+    (NAMES, "features", b"a\nb\na\nd\n", {}, NOT_OF_TEXT),
+    (Names(LABELS), "labels", None, {"vectorizer": MAPPING}, NOT_OF_TEXT),
+]
 
 
-@pytest.mark.parametrize(
-    "mapping",
-    [{}, MAPPING | {"analyzer": "x"}, MAPPING | {"ngrams": [1, 10**9]}, MAPPING | {"format_version": 2}],
-    ids=str,
-)
-def test_damaged_vectorizers_are_refused(tmp_path, mapping):
-    write(tmp_path, names=NAMES)
-    assert refused(damage(tmp_path, "labels", None, vectorizer=mapping)).endswith("its features are not those of text")
-
-
-def test_a_vectorizer_without_words_or_with_the_same_word_twice_is_refused(tmp_path):
-    write(tmp_path, names=NAMES)
-    assert refused(damage(tmp_path, "features", b"a\nb\na\nd\n")).endswith("its features are not those of text")
-    write(tmp_path, names=Names(LABELS))
-    assert refused(damage(tmp_path, "labels", None, vectorizer=MAPPING)).endswith("its features are not those of text")
+@pytest.mark.parametrize(("names", "kind", "content", "changes", "reason"), DAMAGED, ids=repr)
+def test_damaged_names_are_refused(tmp_path, names, kind, content, changes, reason):
+    write(tmp_path, names=names)
+    folder = damage(tmp_path, kind, content, **changes)
+    with pytest.raises(ModelFolderError) as caught:
+        folder.names  # noqa: B018
+    assert str(caught.value) == f"{tmp_path}: the model is damaged, {reason}"
 
 
 @pytest.mark.parametrize("mapping", [None, [], "x", 3, MAPPING | {"analyzer": "a\nb"}], ids=str)

@@ -65,16 +65,6 @@ def test_a_golden_model_has_a_tuned_rule_by_which_labels_are_assigned(tmp_path):
 
 
 @any_model
-def test_show_lists_all_arrays(model):
-    before = contents(GOLDEN / model)
-    result = run("show", GOLDEN / model)
-    assert (result.exit_code, result.stderr) == (0, "")
-    for name in described(GOLDEN / model)["arrays"]:
-        assert f"  {name} " in result.stdout
-    assert contents(GOLDEN / model) == before
-
-
-@any_model
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_predictions_are_unchanged(model, output):
     path = GOLDEN / model
@@ -117,14 +107,3 @@ def test_a_model_with_label_weights_beside_inducing_inputs_does_not_learn_on(tmp
         "the model lacks what learning on needs, because an earlier version trained it; train it again"
     )
     assert contents(model) == before
-
-
-def test_later_format_is_rejected_with_the_version_that_wrote_it(tmp_path):
-    model = tmp_path / "model"
-    shutil.copytree(GOLDEN / "mlgpf", model)
-    later = described(model) | {"format_version": FORMAT_VERSION + 1, "written_by": "xmlgp 99.1"}
-    (model / "model.json").write_text(json.dumps(later))
-    for command in (["show", model], ["predict", model, GOLDEN / "test.txt"]):
-        told = said(run(*command))
-        assert f"written in format {FORMAT_VERSION + 1} by 'xmlgp 99.1'; " in told
-        assert told.endswith(f"which reads format {FORMAT_VERSION}")

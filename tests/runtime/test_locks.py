@@ -120,20 +120,14 @@ def test_waiting_processes_get_the_lock_when_it_is_released(file, holder):
 
 @pytest.mark.parametrize("failure", [None, KeyboardInterrupt])
 def test_the_lock_file_and_empty_new_folders_are_removed(tmp_path, failure):
-    file = tmp_path / "deep" / "folder" / "lock"
-    with contextlib.suppress(KeyboardInterrupt), hold_lock(file):
-        assert content(tmp_path) == ["deep", "deep/folder", "deep/folder/lock"]
-        if failure:
-            raise failure
-    assert content(tmp_path) == []
-
-
-def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     (tmp_path / "before").mkdir()
     hold(tmp_path / "before" / "lock")
-    with hold_lock(tmp_path / "new" / "folder" / "lock"):
-        (tmp_path / "new" / "folder" / "something").write_text("")
-    assert content(tmp_path) == ["before", "new", "new/folder", "new/folder/something"]
+    with contextlib.suppress(KeyboardInterrupt), hold_lock(tmp_path / "deep" / "folder" / "lock"):
+        assert content(tmp_path) == ["before", "deep", "deep/folder", "deep/folder/lock"]
+        if failure:
+            raise failure
+        (tmp_path / "deep" / "something").write_text("")
+    assert content(tmp_path) == (["before"] if failure else ["before", "deep", "deep/something"])
 
 
 def test_other_content_of_a_lock_file_is_not_shown(file):
