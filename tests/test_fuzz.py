@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.fuzzing.corpora import Corpora
-from tests.fuzzing.data_files import DataFiles, LibsvmFiles
+from tests.fuzzing.data_files import DataFiles, LibsvmFiles, ScoresFiles
 from tests.fuzzing.model_folders import ModelFolders
-from tests.fuzzing.scores_files import ScoresFiles
 from tests.fuzzing.vectorizer_files import VectorizerFiles
 
 #: Every kind of untrusted file that xmlgp reads: a class with a strategy for `samples` and a method `check`, which

@@ -13,10 +13,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tests.cli.command import run
 from tests.fuzzing.data_files import standard_input
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import ends_well
 from tests.fuzzing.strict_corpus_reader import read_corpus
 from tests.fuzzing.strict_readers import read_data
-from tests.fuzzing.text_files import TextFiles, maybe_compressed
+from tests.fuzzing.text_files import TextFiles, ends_well, maybe_compressed
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input

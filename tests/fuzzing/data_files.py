@@ -1,4 +1,4 @@
-"""Data files of both formats: every way to read them agrees with the strict reader, or refuses the same line."""
+"""Data files of both formats and scores files, and the ways to read them."""
 
 import io
 import itertools
@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import ends_well
-from tests.fuzzing.strict_readers import HIGHEST, is_libsvm, read_data, read_libsvm
-from tests.fuzzing.text_files import TextFiles, maybe_compressed
+from tests.fuzzing.strict_readers import HIGHEST, is_libsvm, read_data, read_libsvm, read_scores_text
+from tests.fuzzing.text_files import TextFiles, ends_well, maybe_compressed
 from xmlgp.data import lines
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_dataset
+from xmlgp.prediction.scores_file import read_scores
 
-__all__ = ["COUNTS", "VALUES", "DataFiles", "LibsvmFiles", "points_of", "read_stream", "standard_input"]
+__all__ = ["DataFiles", "LibsvmFiles", "ScoresFiles", "points_of", "standard_input"]
 
 WHOLE = [
     b"6 9 5\n0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6:+1\n1 3:0.333333 8:7\n",
@@ -30,6 +30,13 @@ LIBSVM_WHOLE = [
     b"".join(b"%d 1:0.123456 %d:%d\n" % (-1 if i % 3 else 1, i + 2, i) for i in range(12)),
     b"1 %d:1\n-1 1:1\n" % HIGHEST,
     b"0\n1\n",
+]
+SCORES_WHOLE = [
+    b"4 5\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n\n4:1\n",
+    b"3 5\n0:0.5:0.125 3:0.25:0.5\n\n1:-2:1e-3\n",
+    b"9 4\n" + b"".join(b"%d:0.%d %d:-%d\n" % (i % 4, 9 - i, (i + 1) % 4, i) for i in range(9)),
+    b"1 2147483647\n2147483646:1 0:0\n",
+    b"0 3\n",
 ]
 
 #: Most are valid.
@@ -53,6 +60,10 @@ LIBSVM_LABELS = [
 LIBSVM_TOKENS = [
     *LIBSVM_LABELS, *INDICES, *VALUES, b"%d" % HIGHEST, b"%d" % (HIGHEST + 1), b"+2", b"qid", b" 1:1", b"#", b"\n#",
     b"# nothing", b" # 3:x \xff", b"qid:1 ", b"3 4 1\n", b"1 1:1\n",
+]  # fmt: skip
+SCORES_TOKENS = [
+    *COUNTS, *INDICES, *VALUES, b"1.7976931348623157e308", b"1.7976931348623159e308", b"5e-324", b" 0:1", b":0.5",
+    b"0:1:2", b"1000000000 1000000000\n",
 ]  # fmt: skip
 
 
@@ -149,3 +160,34 @@ def compare_with_scikit_learn(content, data_format, N, D, K, points):
 def is_ascending(row):
     indices = [int(pair.split(b":")[0]) for pair in row.split() if b":" in pair]
     return bool(row.strip()) and indices == sorted(indices)
+
+
+class ScoresFiles(TextFiles):
+    """Scores files."""
+
+    samples = maybe_compressed("a.scores", mangled(SCORES_WHOLE, SCORES_TOKENS), SCORES_WHOLE[:3])
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        (folder / "test.txt").write_bytes(b"3 4 5\n0,2 0:1\n1\n 3:1\n")
+
+    def strictly(self, name, content):
+        return read_scores_text(content)
+
+    def readings(self, path, content):
+        return {
+            "as a file": lambda: plain_scores(read_scores(path)),
+            "from a stream in small pieces": lambda: plain_scores(read_stream(content, read_scores)),
+        }
+
+    def use(self, path, content, expected):
+        ends_well("evaluate", "-q", "--no-cache", path, self.folder / "test.txt")
+
+
+def plain_scores(scores):
+    """Return `Scores` as the strict reader does, and check what its users rely on."""
+    assert scores.labels.dtype == np.int32
+    assert scores.scores.dtype == np.float64
+    columns = [scores.labels, scores.scores] + ([] if scores.std is None else [scores.std])
+    pairs = list(zip(*(column.tolist() for column in columns), strict=True))
+    return scores.N, scores.K, [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.model_originals import DESCRIPTION, NAMED, TUNED, make_originals
 from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
-from tests.fuzzing.sentences import attempted, ends_well
 from tests.fuzzing.strict_readers import read_scores_text
+from tests.fuzzing.text_files import attempted, ends_well
 from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["ModelFolders"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.model_folders import TOKENS, rewritten
-from tests.fuzzing.sentences import attempted
+from tests.fuzzing.text_files import attempted
 from xmlgp.data.lines import LineReader
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
