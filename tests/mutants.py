@@ -122,11 +122,11 @@ MUTANTS = [
     Mutant(
         "pooled-variance",
         "factor 1/2",
-        "Pooling with the exact GP divides the variance of utilities by 2, not by 4.",
-        "xmlgp/gp/exact_gp.py",
+        "Pooling with regression divides the variance of utilities by 2, not by 4.",
+        "xmlgp/regression/regression.py",
         "variance *= POOL_WEIGHT**2",
         "variance *= POOL_WEIGHT",
-        ("tests/gp/test_exact_gp.py", "tests/mlgpf/test_predictor.py"),
+        ("tests/regression/test_regression.py", "tests/mlgpf/test_predictor.py"),
     ),
     # Mathematics of BMLPL.
     Mutant(
@@ -583,10 +583,10 @@ MUTANTS = [
         "added-points-noise",
         "lost term",
         "Learning on ignores the noise variance in the residuals of the regression.",
-        "xmlgp/gp/exact_gp.py",
-        "change -= np.float32(NOISE) * alpha[rows]",
+        "xmlgp/regression/fitting.py",
+        "change -= np.float32(NOISE) * weights[rows]",
         "change -= 0",
-        ("tests/gp/test_exact_gp.py",),
+        ("tests/regression/test_regression.py",),
     ),
     Mutant(
         "work-ahead",

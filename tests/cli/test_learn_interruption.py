@@ -51,7 +51,7 @@ def test_an_interrupted_run_goes_on_with_the_same_result(learner, inducing, step
 
 PHASES = {
     "growing": "xmlgp.runs.learn.grow",
-    "regression": "xmlgp.mlgpf.regression.add_points",
+    "regression": "xmlgp.mlgpf.learning.add_points",
     "saving": "xmlgp.model_folder.arrays.write_array",
 }
 

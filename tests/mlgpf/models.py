@@ -14,11 +14,12 @@ import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
 from xmlgp import api
-from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
 from xmlgp.label_weights.posterior import initial_label_weights
-from xmlgp.mlgpf.regression import regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.regression.fitting import fit_regression
+from xmlgp.regression.kernel import LENGTHSCALE, NOISE
+from xmlgp.regression.regression import PROBABILITY_MARGIN
 from xmlgp.runs.trained_model import stored_preprocessing
 
 D, K, M, R, P = 25, 7, 5, 6, 3
@@ -34,7 +35,7 @@ N = NEW.shape[0]
 def model(path, own=True, regressed=False, scaled=True, **chosen):
     """Write a model with random parameters; return its folder.
 
-    `own` adds label weights; `regressed` adds the exact GP, fitted to the training points, whose features are `scaled`.
+    `own` adds label weights; `regressed` adds regression, fitted to the training points, whose features are `scaled`.
     """
     settings = MLGPFSettings(**SMALL | chosen)
     folder = api.preprocess(DATASET, path, settings=settings)
@@ -49,10 +50,9 @@ def model(path, own=True, regressed=False, scaled=True, **chosen):
             array += random.normal(0, 0.7, array.shape).astype(settings.dtype)
         parameters |= weights.parameters()
     if regressed:
-        if scaled:
-            parameters["regression.scales"] = random.uniform(0.2, 3, D).astype(np.float32)
-            features = scaled_features(features, parameters["regression.scales"])
-        parameters |= regression_parameters(features, DATASET.labels, fit_exact_gp(features, DATASET.labels, K))
+        scales = random.uniform(0.2, 3, D).astype(np.float32) if scaled else None
+        regression, _ = fit_regression(features, DATASET.labels, scales, len(features.indptr) - 1)
+        parameters |= regression.parameters()
     return write(folder, parameters)
 
 
@@ -100,7 +100,7 @@ def covariance(parameters, settings, left, right, basis):
 
 
 def factor_utilities(folder):
-    """Return mean and variance of q(f) at the new points, without the exact GP."""
+    """Return mean and variance of q(f) at the new points, without regression."""
     settings, parameters, points = folder.settings, folder.arrays("parameters."), weighted()
     basis = folder.array("preprocess.basis").astype(float) if settings.inducing == "subspace" else np.eye(D)
     inducing = parameters["inducing"] @ basis
@@ -121,7 +121,7 @@ def factor_utilities(folder):
 
 
 def regression_log_odds(folder):
-    """Return the log odds that exact GP regression predicts at the new points, by scikit-learn."""
+    """Return the log odds that regression predicts at the new points, by scikit-learn."""
     points, new = weighted(DATASET.features), weighted()
     scales = folder.arrays("parameters.").get("regression.scales")
     if scales is not None:

@@ -10,19 +10,18 @@ from sklearn.metrics import ndcg_score
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import held_out as module
-from xmlgp.mlgpf import regression
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, without_labels_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import Problem, Training, run_inference, train
 from xmlgp.mlgpf.weight_space import SWEEPS
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
+from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.loop import Loop
 
 DATASET = small_dataset(N=120, K=12)
-#: With the exact GP these held-out points are ranked better, and those of DATASET worse.
+#: With regression these held-out points are ranked better, and those of DATASET worse.
 PAIRED = paired_dataset(N=240, K=12)
 IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}
 INDUCING = IN_WEIGHT_SPACE | {"inducing": "free"}
@@ -142,11 +141,8 @@ def regression_without(arguments, parameters):
     problem = problem_of(arguments)
     trained, held = calibration_points(problem.settings, problem.labels)
     order = np.concatenate([trained, held])
-    scales, labels = np.exp(parameters["latent_weights.log_prior"] / 2), problem.labels[trained]
-    features = scaled_features(problem.coordinates.weighted(order), scales)
-    _, fit = fit_exact_gp(features, problem.labels[order], regression.RANK, leading=len(trained))
-    found = {"regression.scales": scales}
-    return found | regression.regression_parameters(features[: len(trained)], labels, fit)
+    scales, features = np.exp(parameters["latent_weights.log_prior"] / 2), problem.coordinates.weighted(order)
+    return fit_regression(features, problem.labels[order], scales, len(trained))[1].parameters()
 
 
 def scores_of_held_out(parameters, arguments):
@@ -207,7 +203,7 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
     trained, held = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(arguments)[2]
-    monkeypatch.setattr(module, "fit_regression", lambda *arguments: ({}, {"regression.part": 1}))
+    monkeypatch.setattr(HeldOutChoices, "_fit", lambda *arguments: ({}, {"regression.part": 1}))
     choices = HeldOutChoices(problem_of(arguments), trained, held, lambda: parameters, True)
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}

@@ -11,7 +11,6 @@ from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
-from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.inner_products import Points
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE, RARE_SPREAD
 from xmlgp.linear_algebra import conjugate_gradients
@@ -20,11 +19,12 @@ from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.regression import RANK, regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.preprocess.pipeline import find_inducing_inputs, grow
+from xmlgp.regression.fitting import fit_regression
+from xmlgp.regression.regression import Regression
 from xmlgp.training.trained import Earlier, add_statistics, statistics_of
 
 SMALL = {
@@ -192,7 +192,7 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
     assert np.mean(auc(found, range(K))) > np.mean(auc(together, range(K))) - 0.1
 
 
-#: Each way of learning on: with inducing inputs, in weight space, and with the exact GP.
+#: Each way of learning on: with inducing inputs, in weight space, and with regression.
 MODELS = [
     {},
     {"inducing": "features", "regression_points": 1000},
@@ -322,15 +322,13 @@ def own_weights(parameters, k):
 
 def with_regression(earlier):
     """Return a model with inducing inputs that has regression beside them, as an earlier xmlgp made it."""
-    known, scales = DATASET.rows(slice(0, N_KNOWN)), {}
-    features = earlier.preprocessed.weigh(known.features[:, :D_KNOWN]).astype(np.float32)
+    known, scales = DATASET.rows(slice(0, N_KNOWN)), None
+    features = earlier.preprocessed.weigh(known.features[:, :D_KNOWN])
     if earlier.settings.inducing == "free":
         relevance = earlier.parameters["kernel.linear.log_relevance"]
-        scales = {"regression.scales": np.exp(relevance / 2).astype(np.float32)}
-        features = scaled_features(features, scales["regression.scales"])
-    labels = known.labels[:, :K_KNOWN]
-    regression = regression_parameters(features, labels, fit_exact_gp(features, labels, RANK))
-    return earlier._replace(parameters=earlier.parameters | scales | regression)
+        scales = np.exp(relevance / 2).astype(np.float32)
+    regression, _ = fit_regression(features, known.labels[:, :K_KNOWN], scales, N_KNOWN)
+    return earlier._replace(parameters=earlier.parameters | regression.parameters())
 
 
 @pytest.mark.parametrize(
@@ -346,23 +344,17 @@ def test_regression_is_that_of_all_points_as_weighted_today(monkeypatch, inducin
     check_growth(earlier, found, BATCH)
     raw, labels = DATASET.features[:N_SEEN].toarray(), DATASET.labels[:N_SEEN].toarray()
     raw[:N_KNOWN, D_KNOWN:], labels[:N_KNOWN, K_KNOWN:] = 0, False
-    features = found.preprocessed.weigh(sp.csr_array(raw)).astype(np.float32)
-    parameters = found.parameters
+    features, scales = found.preprocessed.weigh(sp.csr_array(raw)), None
+    regression = Regression.of(found.parameters, D)
     if inducing != "subspace":
         scales = np.ones(D, np.float32)
         scales[:D_KNOWN] = earlier.parameters["regression.scales"]
-        np.testing.assert_array_equal(parameters["regression.scales"], scales)
-        features = scaled_features(features, scales)
-    arrays = (parameters[f"regression.{name}"] for name in ("values", "indices", "indptr"))
-    stored = sp.csr_array(tuple(arrays), shape=(N_SEEN, D))
-    np.testing.assert_allclose(stored.toarray(), features.toarray(), rtol=1e-4, atol=1e-6)
-    expected = fit_exact_gp(features, sp.csr_array(labels), RANK)
-    np.testing.assert_allclose(
-        parameters["regression.weights"] @ parameters["regression.loadings"].T,
-        expected.weights @ expected.loadings.T,
-        atol=2e-3,
-    )
-    np.testing.assert_allclose(parameters["regression.mean"], expected.mean, rtol=1e-6)
+        np.testing.assert_array_equal(regression.scales, scales)
+    expected, _ = fit_regression(features, sp.csr_array(labels), scales, N_SEEN)
+    np.testing.assert_allclose(regression.features.toarray(), expected.features.toarray(), rtol=1e-4, atol=1e-6)
+    found, wanted = (one.weights @ one.loadings.T for one in (regression, expected))
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    np.testing.assert_allclose(regression.mean, expected.mean, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["statistics.labels", "regression.labels", "label_weights"])

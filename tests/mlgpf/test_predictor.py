@@ -27,7 +27,6 @@ from tests.mlgpf.models import (
 )  # fmt: skip
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import PROBABILITY_MARGIN
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -36,10 +35,11 @@ from xmlgp.mlgpf.train import train
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.regression.regression import PROBABILITY_MARGIN
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime import threads
 
-#: With label weights, with the exact GP, or both.
+#: With label weights, with regression, or both.
 PARTS = [(True, True), (True, False), (False, True), (False, False)]
 
 
@@ -90,7 +90,7 @@ def test_a_regression_without_scales_agrees_with_pooled_utilities(tmp_path):
 
 
 @pytest.mark.parametrize(("regressed", "sign", "dtype"), [(50, 1, "float32"), (-50, -1, "float64")])
-def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, regressed, sign, dtype):
+def test_probabilities_of_regression_are_never_zero_or_one(tmp_path, regressed, sign, dtype):
     folder = model(tmp_path, regressed=True, dtype=dtype)
     expected = (factor_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})

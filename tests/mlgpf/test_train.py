@@ -1,4 +1,4 @@
-"""Training of MLGPF: what it trains on, the number of epochs, the exact GP, and the second attempt."""
+"""Training of MLGPF: what it trains on, the number of epochs, regression, and the second attempt."""
 
 import contextlib
 import dataclasses
@@ -16,14 +16,16 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf import regression as module
+from xmlgp.mlgpf import held_out as module
+from xmlgp.mlgpf import weight_space
 from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.mlgpf.train import RETRY_RATE, run_inference, train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.regression.fitting import fit_regression
+from xmlgp.regression.regression import Regression
 from xmlgp.training.checkpoints import read_checkpoint
 
 #: Settings for N = 60 points with K = 12 labels, in weight space.
@@ -31,7 +33,7 @@ SMALL = {
     "inducing": "features", "inducing_count": 20, "factors": 8, "epochs": 10, "batch_size": 16, "learning_rate": 0.1,
 }  # fmt: skip
 DATASET = small_dataset(N=60, K=12)
-#: A data set that the exact GP ranks better than the factor model.
+#: A data set that regression ranks better than the factor model.
 PAIRED = paired_dataset(N=60, K=12)
 
 
@@ -44,7 +46,7 @@ def prepared(dataset, **chosen):
 
 
 def trained_once(features, labels, preprocessed, settings, **options):
-    """Train on all points without calibration, retry or exact GP."""
+    """Train on all points without calibration, retry or regression."""
     coordinates = preprocessed.inputs(features, settings.dtype)
     return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
 
@@ -54,7 +56,7 @@ def regression_parameters(parameters):
 
 
 def assert_same_parameters(found, expected):
-    """Assert that parameters, except those of the exact GP and counts of points, are equal bit for bit."""
+    """Assert that parameters, except those of regression and counts of points, are equal bit for bit."""
     found, expected = (
         {name: value for name, value in part.items() if not name.startswith(("regression.", "statistics."))}
         for part in (found, expected)
@@ -140,46 +142,43 @@ def test_few_points(count, inducing):
     ],
     ids=str,
 )
-def test_exact_gp_joins_in_weight_space_with_at_most_so_many_points_and_labels(
+def test_regression_joins_in_weight_space_with_at_most_so_many_points_and_labels(
     monkeypatch, points, labels, chosen, regressed
 ):
-    monkeypatch.setattr(module, "MOST_LABELS", labels)
+    monkeypatch.setattr(weight_space, "MOST_REGRESSED", labels)
     found = train(*prepared(PAIRED, **{"regression_points": points, "epochs": 2} | chosen))
     assert bool(regression_parameters(found.parameters)) == regressed
 
 
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "weighting": "unit"}], ids=str)
-def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, chosen, held):
+def test_regression_uses_all_points_with_the_relevances_of_features(monkeypatch, chosen, held):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
     arguments = prepared(PAIRED, **chosen)
     parameters = train(*arguments).parameters
-    found, relevance = regression_parameters(parameters), parameters["latent_weights.log_prior"]
+    found, relevance = Regression.of(parameters, PAIRED.D), parameters["latent_weights.log_prior"]
     assert relevance.std() > 0.01
-    np.testing.assert_allclose(found["regression.scales"], np.exp(relevance / 2), rtol=1e-5)
+    np.testing.assert_allclose(found.scales, np.exp(relevance / 2), rtol=1e-5)
     # The held-out points are the last ones.
     trained, others = calibration_points(arguments[3], PAIRED.labels)
     assert len(others) == 15 * held
     order = np.concatenate([trained, others])
     features, labels = arguments[2].inputs(arguments[0], "float32").weighted(slice(None)), PAIRED.labels[order]
-    features = scaled_features(features[order], np.exp(relevance / 2))
-    expected = fit_exact_gp(features, labels, module.RANK)
+    expected, _ = fit_regression(features[order], labels, np.exp(relevance / 2), 60)
     for name in ("weights", "loadings", "mean"):
         value = getattr(expected, name)
-        np.testing.assert_allclose(found[f"regression.{name}"], value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
-    stored = tuple(found[f"regression.{name}"] for name in ("values", "indices", "indptr"))
-    np.testing.assert_allclose(sp.csr_array(stored, shape=features.shape).toarray(), features.toarray(), rtol=1e-5)
-    assert [array.dtype for array in stored] == [np.float32, np.int32, np.int64]
-    indices, indptr = found["regression.labels"], found["regression.label_indptr"]
-    pattern = sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=labels.shape)
-    np.testing.assert_array_equal(pattern.toarray(), labels.toarray())
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
+    np.testing.assert_allclose(found.features.toarray(), expected.features.toarray(), rtol=1e-5)
+    np.testing.assert_array_equal(found.labels.toarray(), labels.toarray())
+    stored = [parameters[f"regression.{name}"].dtype for name in ("values", "indices", "indptr", "labels")]
+    assert stored == [np.float32, np.int32, np.int64, np.int32]
 
 
-def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypatch, held):
+def test_a_model_is_trained_without_regression_if_it_cannot_be_fitted(monkeypatch, held):
 
     def fail(*arguments, **options):
         raise NumericalError("features are too large")
 
-    monkeypatch.setattr(module, "fit_exact_gp", fail)
+    monkeypatch.setattr(module, "fit_regression", fail)
     found = train(*prepared(PAIRED, epochs=2)).parameters
     expected = train(*prepared(PAIRED, epochs=2, regression_points=0)).parameters
     assert found.keys() == expected.keys()
@@ -187,16 +186,16 @@ def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypa
     assert_same_parameters(found, expected)
 
 
-def test_the_exact_gp_is_fitted_once(monkeypatch, held):
+def test_regression_is_fitted_once(monkeypatch, held):
     fits = []
 
-    def counted(features, labels, *arguments, leading, **options):
+    def counted(features, labels, scales, leading, progress):
         fits.append((features.shape[0], leading))
-        return fit_exact_gp(features, labels, *arguments, leading=leading, **options)
+        return fit_regression(features, labels, scales, leading, progress)
 
-    monkeypatch.setattr(module, "fit_exact_gp", counted)
+    monkeypatch.setattr(module, "fit_regression", counted)
     assert regression_parameters(train(*prepared(PAIRED, epochs=2)).parameters)
-    assert fits == [(60, 45 if held else None)]
+    assert fits == [(60, 45 if held else 60)]
 
 
 def test_progress_of_every_stage_is_complete(held):

@@ -4,12 +4,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
+from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.regression import fit_regression
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
+from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 
@@ -92,7 +94,7 @@ class HeldOutChoices(Inference):
     def step(self, epoch, done):
         """Choose; NumericalError if a probability is not finite."""
         parameters, pooled = self._before(), True
-        part = self._fit(parameters) if self._regresses else {}
+        self._regression, part = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
             with hidden_label_weights(parameters, self._problem.features, self._seen):
                 best = self._ranked(parameters)
@@ -102,9 +104,19 @@ class HeldOutChoices(Inference):
         self._chosen[:] = pooled and self._regresses, self._judges
 
     def _fit(self, parameters):
-        """Fit the regression; return the parameters of one without the held-out points."""
-        self._regression, part = fit_regression(self._problem, parameters, *self._parts)
-        return part
+        """Return the parameters of the regression, and of one without the held-out points.
+
+        Features are scaled by the relevances that the latent functions have learned. If they are too large there is no
+        regression ({}), since the model is trained without it.
+        """
+        problem, order = self._problem, np.concatenate(self._parts)
+        features, labels = problem.coordinates.weighted(order), problem.labels[order]
+        scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+        try:
+            fitted = fit_regression(features, labels, scales, len(self._parts[0]), problem.progress)
+        except NumericalError:
+            return {}, {}
+        return tuple(regression.parameters() for regression in fitted)
 
     def _ranked(self, parameters):
         """Return the probabilities of the `RANKS` first labels of each point (`csr_array`)."""
@@ -136,5 +148,5 @@ class HeldOutChoices(Inference):
         if not self._chosen[0]:
             return found
         if self._regression is None:
-            self._fit(self._before())
+            self._regression, _ = self._fit(self._before())
         return found | self._regression

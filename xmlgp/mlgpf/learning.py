@@ -8,10 +8,11 @@ from xmlgp.gp.weight_space import POSTERIOR, PRIOR
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
-from xmlgp.mlgpf.regression import learn_regression
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
 from xmlgp.preprocess.pipeline import with_columns
+from xmlgp.regression.fitting import add_points
+from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop
@@ -46,7 +47,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     the batch have; q₀ is the posterior in the model. Kernel, inducing inputs and the loadings of known labels have no
     posterior and stay, and so does the calibration. The bias of each label changes as the log odds of its frequency.
     New labels get loadings and label weights, new features weights. A regression on all points gets the new ones
-    (`xmlgp.gp.exact_gp.add_points`). The history is that of this batch.
+    (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
 
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
@@ -66,8 +67,20 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
         grown = loop.inference.put_back()
     if "regression.weights" in grown and features.shape[0]:
         weighted = coordinates.weighted(slice(None))
-        grown |= learn_regression(grown, earlier, weighted, labels, preprocessed.weighting)
+        grown |= _regression(grown, earlier, weighted, labels, preprocessed.weighting).parameters()
     return Trained(grown, history)
+
+
+def _regression(grown, earlier, features, labels, weighting):
+    """Return the `Regression` with the points of a batch, whose features are weighted by the `weighting` of all."""
+    D = features.shape[1]
+    regression = Regression.of(grown, D)
+    if weighting.idf is not None:
+        ratio = np.ones(D, np.float32)
+        ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf
+        # Points keep their length, so this is the weighting of today.
+        regression = regression._replace(features=scaled_features(regression.features, ratio))
+    return add_points(regression, features, labels, [earlier.settings.seed, 6, earlier.N])
 
 
 def _grown(earlier, batch, count):

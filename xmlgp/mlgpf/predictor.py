@@ -6,20 +6,19 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.gp import exact_gp
-from xmlgp.gp.exact_gp import POOL_WEIGHT
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Moments, pair_moments
+from xmlgp.gp.likelihood import Moments
 from xmlgp.label_weights import posterior as label_weights
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.mlgpf.regression import regression_points
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.regression import regression
+from xmlgp.regression.regression import POOL_WEIGHT, Regression, RegressionPredictions
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import statistics_are_valid
 
@@ -32,7 +31,7 @@ KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name i
 class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
-    The utility is the mean of q(f), pooled with the regression if there is one (`gp.exact_gp.logarithmic_pool`). The
+    The utility is the mean of q(f), pooled with the regression if there is one (`xmlgp.regression`). The
     probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3). If
     points were held out in training, probabilities are calibrated (`xmlgp.prediction.calibration`). The default output
     is the one that the settings rank labels by.
@@ -57,7 +56,8 @@ class MLGPFPredictor(Predictor):
             self._latent = settings.load_method().predict(parameters)
         weights = LabelWeights.of(parameters)
         self._utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
-        self._regression = _Regression(parameters, feature_count) if "regression.weights" in parameters else None
+        fitted = Regression.of(parameters, feature_count)
+        self._regression = fitted and RegressionPredictions(fitted)
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
@@ -74,7 +74,7 @@ class MLGPFPredictor(Predictor):
             and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
             and statistics_are_valid(parameters, D, K)
             and label_weights.are_valid(parameters, D, K)
-            and exact_gp.are_valid(parameters, D, K)
+            and regression.are_valid(parameters, D, K)
         )
 
     def prepare(self, features, output, with_std):
@@ -170,31 +170,6 @@ class MLGPFPredictor(Predictor):
         if self._map is None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
-
-
-class _Regression:
-    """The predictions of the regression, pooled with utilities."""
-
-    def __init__(self, parameters, D):
-        points, weights = regression_points(parameters, D), parameters["regression.weights"]
-        self._gp, self._scales = exact_gp.ExactGP(points, weights), parameters.get("regression.scales")
-        self._loadings, self._mean = parameters["regression.loadings"], parameters["regression.mean"]
-
-    def latent(self, features):
-        """Return the latent functions, B×S, at weighted features, B×D."""
-        return self._gp.latent(features if self._scales is None else exact_gp.scaled_features(features, self._scales))
-
-    def pool(self, latent, labels, mean, variance=None):
-        """Pool the moments of the utilities of a block of labels, B×L, with the predictions, in place."""
-        predicted = latent @ self._loadings[labels].T
-        predicted += self._mean[labels]
-        exact_gp.logarithmic_pool(predicted, mean, variance)
-
-    def pool_pairs(self, latent, indptr, labels, mean, variance=None):
-        """Do what `pool` does for some labels of each point, those of point i from `indptr[i]` on."""
-        moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
-        predicted, _ = pair_moments(moments, self._loadings, self._mean, indptr, labels)
-        exact_gp.logarithmic_pool(predicted, mean, variance)
 
 
 class _Prepared(NamedTuple):

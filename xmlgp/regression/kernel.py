@@ -1,0 +1,103 @@
+"""The squared exponential kernel with unit variance, k(x, x′) = exp(−‖x − x′‖² / 2ℓ²), of sparse weighted points."""
+
+import functools
+import threading
+
+import numpy as np
+
+from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
+
+__all__ = ["LENGTHSCALE", "NOISE", "Kernel", "noisy_covariance"]
+
+#: ℓ, for points of unit length.
+LENGTHSCALE = 0.7
+
+#: Variance of the noise; that of the kernel is one.
+NOISE = 0.5
+
+#: Points per block of covariances with the training points.
+ROWS = 128
+
+
+class Kernel:
+    """The covariances of points with the N points of X, N×D; NumericalError if squares overflow single precision."""
+
+    def __init__(self, features):
+        # The entries of a row are sorted by point.
+        self._transposed = features.T.tocsr().astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            self._half_norms = 0.5 * features.multiply(features).sum(axis=1, dtype=np.float64).astype(np.float32)
+        if np.isinf(self._half_norms).any():
+            raise NumericalError(
+                "regression needs features whose squares are within single precision; "
+                "try another weighting, or regression_points=0"
+            )
+        self._precision = np.float32(1 / LENGTHSCALE**2)
+
+    def fill(self, points, start, stop, out):
+        """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] points of X."""
+        arrays = [(matrix.indptr, matrix.indices, matrix.data) for matrix in (points, self._transposed)]
+        _fill_exponents(*arrays[0], *arrays[1], self._half_norms, self._precision, start, stop, out)
+        np.exp(out, out=out)
+
+    def product(self, points, weights):
+        """Return k(points, X) α, B×P, given α, N×P, in memory for `ROWS`×N numbers per core."""
+        count = points.shape[0]
+        out = np.empty((count, weights.shape[1]), np.float32)
+
+        # The size of blocks, and so the result, does not depend on the number of cores.
+        def chunk(start):
+            stop = min(start + ROWS, count)
+            covariance = np.empty((stop - start, len(weights)), np.float32)
+            self.fill(points, start, stop, covariance)
+            np.matmul(covariance, weights, out=out[start:stop])
+
+        with one_blas_thread():
+            run_parallel(functools.partial(chunk, start) for start in range(0, count, ROWS))
+        return out
+
+
+def noisy_covariance(features, progress):
+    """Return K_XX + noise I, N×N."""
+    count = features.shape[0]
+    kernel = Kernel(features)
+    covariance = np.empty((count, count), np.float32)
+    starts = range(0, count, ROWS)
+    bar_lock = threading.Lock()
+
+    def chunk(start):
+        stop = min(start + ROWS, count)
+        block = covariance[start:stop, :stop]
+        kernel.fill(features, start, stop, block)
+        covariance[:start, start:stop] = block[:, :start].T
+        with bar_lock:
+            bar.update()
+
+    with progress("covariances", total=len(starts), unit="block") as bar:
+        # Larger tasks first, for balance.
+        run_parallel(functools.partial(chunk, start) for start in reversed(starts))
+    covariance.flat[:: count + 1] += np.float32(NOISE)
+    return covariance
+
+
+@compiled
+def _fill_exponents(indptr, indices, data, by_feature, holders, values, half_norms, precision, start, stop, out):
+    """Fill in −‖x − x′‖² / 2ℓ² by inner products; `half_norms` are ½‖x′‖² of the points of X."""
+    real = out.dtype.type
+    width = out.shape[1]
+    for i in range(start, stop):
+        row, half = out[i - start], real(0)
+        row[:] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            feature, value = indices[e], real(data[e])
+            half += real(0.5) * value * value
+            for h in range(by_feature[feature], by_feature[feature + 1]):
+                if holders[h] >= width:
+                    break
+                row[holders[h]] += value * values[h]
+        for j in range(width):
+            exponent = (row[j] - half - half_norms[j]) * precision
+            # A squared distance below zero is a rounding error.
+            row[j] = real(0) if exponent > real(0) else exponent
