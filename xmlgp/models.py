@@ -25,11 +25,10 @@ def default_model(data_format):
 
 
 def settings_from(mapping, where, model=None, stored=False):
-    """Return the `Settings` of a mapping of names to values, defaults for the rest.
+    """Return the `Settings` of a mapping of names to values, perhaps with the `model`; defaults for the rest.
 
-    They are of the `model`, by default the one that the mapping names as `model`, else `DEFAULT_MODEL`. A SettingsError
-    names `where`, the source of the mapping, and a model or name that is unknown, a value that is not allowed, or
-    settings that contradict each other. `stored` ones are those of a model folder, see `Settings.stored`.
+    A SettingsError names `where`, the source of the mapping, and a model or name that is unknown, a value that is not
+    allowed, or settings that contradict each other. `stored` ones are those of a model folder, see `Settings.stored`.
     """
     if model is None:
         mapping = dict(mapping)
@@ -65,8 +64,12 @@ def read_settings(texts, model=None):
             raise SettingsError(_reason(name, models))
         # All models have a setting of the same name with values of the same type.
         found[name] = from_text(specs[0], text)
-        allowed = [spec for spec in specs if _allows(spec, found[name])]
-        check((allowed or specs)[0], found[name])
+        for spec in specs[1:]:
+            with contextlib.suppress(SettingsError):
+                check(spec, found[name])
+                break
+        else:
+            check(specs[0], found[name])
     return found
 
 
@@ -84,10 +87,3 @@ def _reason(name, models):
     similar = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else ()
     advice = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
     return f"{show_name(name)} is not a setting; {advice}"
-
-
-def _allows(spec, value):
-    with contextlib.suppress(SettingsError):
-        check(spec, value)
-        return True
-    return False

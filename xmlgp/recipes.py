@@ -12,10 +12,9 @@ DEFAULT_RECIPE = "default"
 def resolve(catalogue, name, shape, chosen):
     """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` of the data set or None.
 
-    The catalogue identifies a data set by its shape, N, D and K. Each of these overrides those before it: the defaults
-    of the model; the recipe; the settings of its paper for the data set; the settings of this recipe for this data set;
-    what the user chose, perhaps the `model` too. The model is the recipe's, or mlgpf. With `DEFAULT_RECIPE` or None and
-    another model than the recipe's, the settings are the defaults of that model.
+    Each of these overrides those before it: the defaults of the model; the recipe; the settings of its paper for the
+    data set; the settings of this recipe for this data set; what the user chose, perhaps the `model` too. With
+    `DEFAULT_RECIPE` or None and another model than the recipe's, the settings are the defaults of that model.
     """
     entry = catalogue.find_by_shape(*shape)
     return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry

@@ -39,31 +39,35 @@ def settings_options(preprocess_only=False):
     specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
     flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
     others = [f"{model.name} for data in {model.data_format} format" for model in MODELS.values() if model.data_format]
-
-    def decorate(command):
-        @click.option(
+    added = [
+        click.option(
             "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
-        )
-        @click.option(
+        ),
+        click.option(
             "--model",
             "model_name",
             type=click.Choice(list(MODELS)),
             help="; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
             + f".  [default: {'; '.join([DEFAULT_MODEL, *others])}]",
-        )
-        @_setting_options(flags)
-        @click.option(
+        ),
+        *map(_setting_option, flags),
+        click.option(
             "--set",
             "assignments",
             multiple=True,
             metavar="NAME=VALUE",
             help="Set any setting, such as calibration=false; `xmlgp settings` lists them. May be given several times.",
-        )
+        ),
+    ]
+
+    def decorate(command):
         @functools.wraps(command)
         def wrapped(model_name, assignments, **options):
-            given = [(name, str(value)) for name in flags if (value := options.pop(name)) is not None]
-            texts = {}
-            for name, text in given + [_split(assignment) for assignment in assignments]:
+            texts = {name: str(value) for name in flags if (value := options.pop(name)) is not None}
+            for assignment in assignments:
+                name, equals, text = (part.strip() for part in assignment.partition("="))
+                if not equals:
+                    raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
                 if name in texts:
                     raise click.UsageError(f"{name} is set twice.")
                 texts[name] = text
@@ -73,27 +77,14 @@ def settings_options(preprocess_only=False):
                 raise click.UsageError(str(error)) from error
             return command(settings=({"model": model_name} if model_name else {}) | settings, **options)
 
-        return wrapped
+        return functools.reduce(lambda decorated, option: option(decorated), reversed(added), wrapped)
 
     return decorate
 
 
-def _setting_options(flags):
-    """Add the options of settings; `read_settings` checks their values."""
-
-    def decorate(command):
-        for name in reversed(flags):
-            (letter, text), flag = FLAGS[name], "--" + name.replace("_", "-")
-            switch = name == "label_weights"
-            names = [*filter(None, [letter]), f"{flag}/--no-{flag[2:]}" if switch else flag, name]
-            command = click.option(*names, default=None, metavar=None if switch else "VALUE", help=text)(command)
-        return command
-
-    return decorate
-
-
-def _split(assignment):
-    name, equals, value = assignment.partition("=")
-    if not equals:
-        raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
-    return name.strip(), value.strip()
+def _setting_option(name):
+    """Return the option of a setting; `read_settings` checks its value."""
+    (letter, text), flag = FLAGS[name], name.replace("_", "-")
+    switch = name == "label_weights"
+    names = [*filter(None, [letter]), f"--{flag}/--no-{flag}" if switch else f"--{flag}", name]
+    return click.option(*names, default=None, metavar=None if switch else "VALUE", help=text)

@@ -17,7 +17,7 @@ from xmlgp.errors import SettingsError, UsageError
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
-from xmlgp.text.points import Block, TrainingData, open_points, read_known_data, read_more_data, read_training_data
+from xmlgp.text.points import Rows, TrainingData, open_points, read_known_data, read_more_data, read_training_data
 from xmlgp.text.vectorize import as_texts, vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 
@@ -26,7 +26,6 @@ __all__ = [
     "Labels",
     "Matrix",
     "Points",
-    "check_points",
     "features_in_memory",
     "in_memory",
     "is_matrix",
@@ -48,21 +47,6 @@ Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
 
 #: Labels of points that are no file: N×K, nonzero where a point has a label, or the names of the labels of each point.
 Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
-
-
-class _InMemory:
-    """Points in memory, as `Rows` and `Texts` of `xmlgp.text.points`."""
-
-    is_text, without_words = False, 0
-
-    def __init__(self, dataset, texts):
-        self.D, self.K, self._dataset, self._texts = dataset.D, dataset.K, dataset, texts
-
-    def count(self):
-        return self._dataset.N
-
-    def blocks(self):
-        yield Block(range(1, self._dataset.N + 1), self._dataset, self._texts)
 
 
 def is_path(data: object) -> TypeGuard[FilePath]:
@@ -201,19 +185,16 @@ def known_points(data, labels, part, names, corpus, cache, progress):
 
 @contextlib.contextmanager
 def open_given(data, labels, model, corpus, labelled, note):
-    """Open points to be scored by a `TrainedModel`; see `open_points`."""
+    """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features."""
     if is_path(data):
-        with open_points(data, model.names, model.data["D"], corpus, labelled, note) as points:
-            yield points
+        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
-        points = in_memory(data if texts is None else texts, labels, model.names, extend=False)
-        yield _InMemory(points.dataset, texts)
-
-
-def check_points(points, model, data):
-    """Raise SettingsError, with what the data are called, for points of other features than a `TrainedModel` knows."""
-    try:
-        model.predictor.check(points.D)
-    except SettingsError as error:
-        raise SettingsError(f"{label_of(data)}: {error}") from None
+        dataset = in_memory(data if texts is None else texts, labels, model.names, extend=False).dataset
+        opened = contextlib.nullcontext(Rows(dataset.shape, [(1, dataset)], texts))
+    with opened as points:
+        try:
+            model.predictor.check(points.D)
+        except SettingsError as error:
+            raise SettingsError(f"{label_of(data)}: {error}") from None
+        yield points

@@ -43,7 +43,7 @@ class Request(NamedTuple):
             if self.default_model != DEFAULT_MODEL:
                 notes.append(f"the model is {self.default_model}, the default for data of this format")
         settings, entry = resolve(load_catalogue(), self.recipe, dataset.shape, chosen)
-        if entry is not None and self.recipe:
+        if entry and self.recipe:
             notes.append(f"recipe {self.recipe} of the model {settings.model} with its settings for {entry.name}")
         return settings, notes
 
@@ -57,35 +57,44 @@ class Request(NamedTuple):
 
 
 class RunPlan(NamedTuple):
-    """A training run: its settings, the interrupted run that it resumes, and the one that it discards."""
+    """A training run: its settings, the model folder with their preprocessing, and the runs to resume and to discard.
+
+    All but the settings may be None.
+    """
 
     settings: Settings
+    preprocessed: ModelFolder | None
     interrupted: InterruptedRun | None
     discarded: InterruptedRun | None
 
 
 def plan_run(path, dataset, request, resume, note):
-    """Return the plan of a training run into the folder at `path` (Path), or None if the model is trained as asked.
+    """Return the `RunPlan` for the folder at `path` (Path), or None if `resume` and the model is trained as asked.
 
-    With `resume` True, an interrupted run is resumed with its settings, and nothing is done if the model is trained as
-    asked; for the rest see `resume_or_discard`. A SettingsError is raised for settings that are not allowed, or that
-    contradict the run or the model that is to be kept.
+    With `resume` True, an interrupted run is resumed with its settings; for the rest see `resume_or_discard`. A
+    SettingsError is raised for settings that are not allowed, or that contradict what is to be kept.
     """
     folder, notes = _existing_model(path, note), []
+    same_data = folder is not None and folder.description["data"] == dataset.facts
     run = None if resume is False else InterruptedRun.read(path)
     if resume and run and not run.learns:
         settings = run.settings
         _check_same(path, "the interrupted run", settings, request.asked(dataset))
-    elif resume and not run and folder and _is_trained(folder, dataset, request):
+    elif resume and not run and folder and folder.stage == "trained":
+        if not same_data:
+            raise SettingsError(f"{path}: the model was trained on other data; use --no-resume to replace it")
+        _check_same(path, "the model", folder.settings, request.asked(dataset))
+        # Damaged arrays raise an error.
+        folder.arrays("")
         note("already trained; nothing to resume")
         return None
     else:
-        settings = None
-        if folder and folder.stage == "preprocessed" and _has_data(folder, dataset):
-            settings = request.over(folder)
+        settings = request.over(folder) if same_data and folder.stage == "preprocessed" else None
         if settings is None:
             settings, notes = request.settings(dataset)
-    plan = RunPlan(settings, *resume_or_discard(path, run, dataset.facts, settings, resume, note))
+    usable = same_data and folder.settings.preprocess_part() == settings.preprocess_part()
+    runs = resume_or_discard(path, run, dataset.facts, settings, resume, note)
+    plan = RunPlan(settings, folder if usable else None, *runs)
     if not isinstance(request.chosen, Settings):
         unused = settings.unused()
         notes += [f"{name} has no effect with {unused[name]}" for name in sorted(unused.keys() & set(request.chosen))]
@@ -104,29 +113,13 @@ def _existing_model(path, note):
         return None
 
 
-def _is_trained(folder, dataset, request):
-    """Return whether the model is trained as asked; raise an error if it is trained otherwise, or damaged."""
-    if folder.stage != "trained":
-        return False
-    if not _has_data(folder, dataset):
-        raise SettingsError(f"{folder.path}: the model was trained on other data; use --no-resume to replace it")
-    _check_same(folder.path, "the model", folder.settings, request.asked(dataset))
-    folder.arrays("")
-    return True
-
-
-def _has_data(folder, dataset):
-    return folder.description["data"] == dataset.facts
-
-
 def _check_same(path, what, settings, asked):
     """Raise SettingsError if settings are not as asked."""
-    present, names = settings.with_model(), asked
+    present = settings.with_model()
     if asked.get("model", settings.model) == settings.model:
         check_names(asked.keys() - {"model"}, path, settings.model)
-    else:
-        names = ["model"]
-    for name in names:
+    # The other settings of another model do not matter.
+    for name in sorted(asked, key="model".__ne__):
         if asked[name] != present[name]:
             was, now = in_words(present[name]), in_words(asked[name])
             difference = f"is of {was}" if name == "model" else f"has {name} {was}"

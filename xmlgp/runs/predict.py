@@ -20,7 +20,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.given import FilePath, Points, check_points, is_path, label_of, open_given
+from xmlgp.runs.given import FilePath, Points, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
@@ -261,7 +261,6 @@ class Predictions:
         """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
         model, name = self._model, label_of(self._data)
         with open_given(self._data, None, model, self._corpus, False, self._note) as points:
-            check_points(points, model, self._data)
             K = model.data["K"]
             if not points.is_text and points.K not in (0, K):
                 self._note(f"{name} has {counted(points.K, 'label')}, but the model was trained on {K}")

@@ -15,11 +15,10 @@ from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model import counted
 from xmlgp.runs.evaluate import check_label_count
-from xmlgp.runs.given import FilePath, Labels, Points, check_points, is_path, known_points, label_of, open_given
+from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points, label_of, open_given
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.points import read_known_data
 
 __all__ = ["report"]
 
@@ -82,7 +81,6 @@ def report(
 
         def blocks():
             with open_given(data, labels, model, corpus, True, note) as points:
-                check_points(points, model, data)
                 if points.K != K:
                     has = f"{label_of(data)} has {counted(points.K, 'label')}"
                     raise SettingsError(f"{has}, but the model was trained on {K}")
@@ -120,7 +118,7 @@ def _training_data_of(model, train, data, corpus, cache, progress, note):
         with contextlib.suppress(XmlgpError):
             file = locate(os.fspath(data), "train")
     if file is not None:
-        training = read_known_data(file, "train", model.names, NO_OPTIONS, cache, progress)
+        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress)
         if training.fingerprint == model.data["fingerprint"]:
             return training
         note(f"{model} was not trained on {file}; --train names its training data")

@@ -146,7 +146,7 @@ def train(
 
 
 def _check(dataset, settings, work):
-    """Raise SettingsError for data that the model of the settings cannot be trained on, or a cluster it cannot use."""
+    """Raise SettingsError for data that the model cannot be trained on, or a cluster that it cannot use."""
     model = MODELS[settings.model]
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
@@ -216,7 +216,7 @@ def _run(path, dataset, plan, names, progress, seconds, work):
             if seconds:
                 # From now on it is known what is to be trained.
                 writer({}).save()
-            folder = _preprocessed_folder(path, dataset, settings)
+            folder = plan.preprocessed
             if folder:
                 preprocessed, entries = stored_preprocessing(folder), folder.entries("preprocess.")
             else:
@@ -237,16 +237,6 @@ def _run(path, dataset, plan, names, progress, seconds, work):
         raise
     remove([file], ())
     return folder
-
-
-def _preprocessed_folder(path, dataset, settings):
-    """Return the model folder if it holds preprocessing of the same data with the same settings, or None."""
-    try:
-        folder = ModelFolder(path)
-    except ModelFolderError:
-        return None
-    same = folder.description["data"] == dataset.facts
-    return folder if same and folder.settings.preprocess_part() == settings.preprocess_part() else None
 
 
 def _left_by(path, run):

@@ -164,13 +164,10 @@ def opened(model: FilePath | TrainedModel) -> TrainedModel:
 @contextlib.contextmanager
 def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
-    if not isinstance(model, TrainedModel):
-        path = model
-    elif model.folder:
-        path = model.folder.path
-    else:
+    if isinstance(model, TrainedModel) and not model.folder:
         yield model
         return
+    path = model.folder.path if isinstance(model, TrainedModel) else model
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path):
@@ -180,14 +177,13 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
 def open_model(folder):
     """Return the trained model in a folder (`TrainedModel`), whose arrays have been checked.
 
-    With `ModelFolder.read(path, open_model)` all arrays are of one model, even while another replaces it. A
-    ModelFolderError is raised if the model is not trained yet, or damaged.
+    ModelFolderError if the model is not trained yet, or damaged. With `ModelFolder.read(path, open_model)` all arrays
+    are of one model, even while another replaces it.
     """
-    preprocessed, parameters, predictor = _checked(folder)
+    *arrays, predictor = _checked(folder)
     about, classes = folder.description, folder.classes and np.array(folder.classes)
-    arrays = preprocessed, parameters, about["history"]
     more = folder.names, folder.tuned, about.get("learned", []), classes, folder
-    model = TrainedModel(folder.settings, about["data"], *arrays, *more)
+    model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
     model.predictor = predictor
     return model
 
@@ -211,10 +207,7 @@ def _checked(folder):
 
 
 def open_topics(folder, top=5):
-    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels.
-
-    A ModelFolderError is raised as by `open_model`, and if the model has no topics.
-    """
+    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels."""
     name = folder.description["model"]
     if MODELS[name].topics is None:
         with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)

@@ -29,7 +29,7 @@ from xmlgp.text.vectorize import vectorize, vectorize_blocks
 from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = [
-    "Block",
+    "Rows",
     "TrainingData",
     "open_points",
     "read_known_data",
@@ -64,10 +64,10 @@ class Block(NamedTuple):
 
 
 def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read training data (`TrainingData`); a corpus is vectorized with the defaults of `Analysis`.
+    """Read `TrainingData`; a corpus is vectorized with the defaults of `Analysis`.
 
-    `note` receives a message about what a corpus has, or if names beside the file cannot be used. XmlgpError if a
-    corpus has no words or labels, or if a vectorizer beside the file is malformed.
+    XmlgpError if a corpus has no words or labels, or if a vectorizer beside the file is malformed; other names that
+    cannot be used are noted.
     """
     with _opened(path, "train", options) as (reader, is_text):
         if is_text:
@@ -79,12 +79,11 @@ def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, no
 
 
 def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read more training data (`TrainingData`) for a model with these `Names`, D features and K labels, the first ones.
+    """Read more `TrainingData` for a model with these `Names`, D features and K labels, which come first.
 
     Of a corpus, new words and labels follow those of the model; names of more features and labels of rows are read
-    beside the file. The data have names as far as the model has. Points in libsvm format, which does not declare the
-    number of features, have at least D. SettingsError also if the points have fewer features or labels than the model,
-    or if names are missing or others than those of the model; XmlgpError as for `read_training_data`.
+    beside the file. The data have names as far as the model has. SettingsError also if the points have fewer features
+    or labels than the model, or if names are missing or others than those of the model.
     """
     with _opened(path, "train", options, names) as (reader, is_text):
         path = reader.path
@@ -92,7 +91,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
             found = vectorize(reader, names.vectorizer, names.labels, options, extend=True, progress=progress)
             return _of_corpus(found, path, note, more=True)
         dataset, data_format = read_rows(reader, cache, progress)
-    if data_format == LIBSVM:
+    if data_format == LIBSVM:  # which does not declare the number of features
         dataset = resize_features(dataset, max(D, dataset.D))
     check_sizes(dataset, D, K, path)
     beside = _names_beside(path, dataset, note)
@@ -106,10 +105,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
 
 
 def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent):
-    """Read points for a trained model with these `Names` (`Dataset`); words and labels that it has not are left out.
-
-    `part` is what a folder is searched for: "train", "test" or "validation".
-    """
+    """Read points for a trained model with these `Names` (`Dataset`); words and labels that it has not are left out."""
     with _opened(path, part, options, names) as (reader, is_text):
         if is_text:
             known = names.vectorizer, names.labels
@@ -132,20 +128,22 @@ def read_vectorized_data(path, part, cache=True, progress=silent):
 def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore):
     """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
 
-    Unless `labelled`, no labels of documents are read, and a line may be a text alone. `note` receives a message about
-    how the file is read.
+    Unless `labelled`, no labels of documents are read, and a line may be a text alone.
     """
     with _opened(path, "test", options, names) as (reader, is_text):
-        yield Texts(reader, names, options, labelled, note) if is_text else Rows(reader, D, note)
+        yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note))
 
 
 class Rows:
-    """Points that are rows of numbers, of D features and K labels; those in libsvm format have the model's features."""
+    """Points that are rows of numbers, of shape N, D, K, from their places and blocks (`Dataset`); one may have texts.
+
+    Those in libsvm format have the model's features.
+    """
 
     is_text, without_words = False, 0
 
-    def __init__(self, reader, D, note):
-        (self._N, self.D, self.K), self._blocks = read_blocks(reader, D, note)
+    def __init__(self, shape, blocks, texts=None):
+        (self._N, self.D, self.K), self._blocks, self._texts = shape, blocks, texts
 
     def count(self):
         """Return the number of points."""
@@ -155,7 +153,7 @@ class Rows:
         """Yield the points, a `Block` at a time."""
         first = 1
         for _, block in self._blocks:
-            yield Block(range(first, first + block.N), block)
+            yield Block(range(first, first + block.N), block, self._texts)
             first += block.N
 
 
