@@ -1,12 +1,9 @@
 """Samples from conditional posteriors against exact distributions, enumeration and integrals."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
-from scipy.special import expit
 
 from tests.bmlpl.reference import z_score
 from tests.grids import each_value
@@ -24,55 +21,6 @@ from xmlgp.bmlpl.gibbs import (
 from xmlgp.bmlpl.parameters import LEAST_SHAPE
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-
-
-def chi_square(values, probabilities):
-    """Return the p-value of a chi-square test of integers against probabilities; rare values are merged."""
-    counted = np.bincount(values, minlength=len(probabilities))
-    assert not counted[len(probabilities) :].any()
-    expected, counted = probabilities * len(values), counted[: len(probabilities)]
-    rare = expected < 10
-    if rare.any():
-        counted = np.append(counted[~rare], counted[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-    # Values of negligible probability must not occur.
-    assert not counted[expected < 1e-6].any()
-    counted, expected = counted[expected >= 1e-6], expected[expected >= 1e-6]
-    return stats.chisquare(counted, expected * counted.sum() / expected.sum()).pvalue if len(counted) > 1 else 1.0
-
-
-@pytest.mark.parametrize("rate", [1e-35, 0.7, 29.9, 300.0])
-def test_counts_are_zero_truncated_poisson(rate):
-    N = 5000
-    positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
-    by_point, by_label = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
-    values = by_point[:, 0].astype(int)
-    m = np.arange(1000)
-    probabilities = stats.poisson.pmf(m, rate) / -np.expm1(-rate) if rate > 1e-30 else (m == 1) * 1.0
-    probabilities[0] = 0
-    assert chi_square(values, probabilities) > 1e-4
-    assert by_label[0, 0] == values.sum()
-
-
-def enumerated_counts(topics, activations, most=9):
-    """Return P(m_1, m_2) of the two topics of a point that has both labels, by enumeration."""
-    total = np.zeros((2 * most, 2 * most))
-    for first, second in itertools.product(range(1, most), repeat=2):
-        of_first, of_second = (stats.poisson.pmf(m, topics[k] @ activations) for k, m in ((0, first), (1, second)))
-        shares = topics[:, 0] * activations[0] / (topics @ activations)
-        for i, j in itertools.product(range(first + 1), range(second + 1)):
-            split = stats.binom.pmf(i, first, shares[0]) * stats.binom.pmf(j, second, shares[1])
-            total[i + j, first + second - i - j] += of_first * of_second * split
-    return total / np.prod(-np.expm1(-topics @ activations))
-
-
-def test_counts_of_topics_agree_with_enumeration():
-    N, topics, activations = 5000, np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([0.3, 0.8])
-    expected = enumerated_counts(topics, activations)
-    assert expected.sum() == pytest.approx(1, abs=1e-6)
-    positives = Positives(sp.csr_array(np.ones((N, 2), bool)))
-    result = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1))[0].astype(int)
-    assert chi_square(result[:, 0] * len(expected) + result[:, 1], expected.ravel()) > 1e-4
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 2.0])
@@ -127,19 +75,6 @@ def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
         assert z_score((samples[0] - mean) ** 2, variance) < 4.5
 
 
-@each_value(log_odds=[-5.0, 0.0, 3.0], count=[0, 4], dtype=[np.float32, np.float64])
-def test_activations_are_gamma(log_odds, count, dtype):
-    shape = (1, 5000)
-    samples = sample_activations(
-        np.full(shape, count, dtype),
-        np.full(shape, log_odds, dtype),
-        np.full(5000, 0.6, dtype),
-        np.random.default_rng(8),
-    )
-    assert samples.dtype == dtype
-    assert stats.kstest(samples[0], stats.gamma(count + 0.6, scale=expit(log_odds)).cdf).pvalue > 1e-4
-
-
 @BOTH
 def test_activations_have_finite_logarithms(dtype):
     extreme = np.array([[-1e9], [0.0], [1e9]], dtype)
@@ -148,6 +83,21 @@ def test_activations_have_finite_logarithms(dtype):
     )
     assert (samples >= dtype(LEAST_ACTIVATION)).all()
     assert np.isfinite(np.log(samples)).all()
+
+
+@pytest.mark.parametrize("rate", [1e-35, 0.7, 29.9, 300.0])
+def test_counts_are_zero_truncated_poisson(rate):
+    N = 5000
+    positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
+    by_point, by_label = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
+    assert by_point.min() >= 1
+    assert by_label[0, 0] == by_point.sum()
+    if rate < 1e-30:
+        assert by_point.max() == 1
+    else:
+        mean = rate / -np.expm1(-rate)
+        assert z_score(by_point[:, 0], mean) < 4.5
+        assert z_score(by_point[:, 0] ** 2, mean * (1 + rate)) < 4.5
 
 
 def table_probabilities(customers, shape):

@@ -5,9 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.bmlpl.reference import log_likelihood, random_problem
-from xmlgp.bmlpl import counts as module
 from xmlgp.bmlpl.counts import LEAST_RATE, Positives, expected_counts
-from xmlgp.runtime import threads
 
 
 def dense_counts(problem):
@@ -44,29 +42,3 @@ def test_rates_of_any_magnitude_have_accurate_counts(rate, dtype):
     assert float(result.by_point[0, 0]) == pytest.approx(expected * rate / used, rel=1e-5)
     assert float(result.by_label[0, 0]) == pytest.approx(expected * rate / used, rel=1e-5)
     assert result.log_likelihood == pytest.approx(np.log(-np.expm1(-used)), rel=1e-5, abs=1e-5 * rate)
-
-
-def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
-    problem = random_problem(50, 8, 3)
-    whole = expected_counts(problem.positives, problem.topics, problem.activations)
-    monkeypatch.setattr(module, "GRAIN", 1)
-    monkeypatch.setattr(threads, "_all_cores", lambda: 4)
-    for one, other in zip(expected_counts(problem.positives, problem.topics, problem.activations), whole, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize(("N", "K", "share"), [(1, 1, 1), (1, 1, 0), (7, 5, 0.4), (3, 8, 0.2), (4, 2, 0), (6, 3, 1)])
-def test_values_by_point_and_by_label_agree_with_a_dense_matrix(N, K, share):
-    random = np.random.default_rng(N * K)
-    labels = random.random((N, K)) < share
-    positives = Positives(sp.csr_array(labels))
-    # A value of zero at a positive stays a stored element.
-    values = random.normal(size=len(positives)) * (np.arange(len(positives)) != 0)
-    dense = np.zeros((N, K))
-    dense[labels] = values
-    by_point, by_label = positives.by_point(values), positives.by_label(values)
-    assert len(positives) == by_point.nnz == by_label.nnz == labels.sum()
-    np.testing.assert_array_equal(by_point.toarray(), dense)
-    np.testing.assert_array_equal(by_label.toarray(), dense.T)
-    np.testing.assert_array_equal(np.diff(by_label.indptr), labels.sum(axis=0))
-    np.testing.assert_array_equal(positives.frequencies(), labels.sum(axis=0))

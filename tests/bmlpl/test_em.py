@@ -6,8 +6,11 @@ import pytest
 from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from tests.grids import each_value
+from xmlgp.bmlpl import activations, counts
 from xmlgp.bmlpl import inference as module
 from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra import sparse
+from xmlgp.runtime import threads
 
 INFERENCES = [{"inference": "em"}, *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5))]
 #: N, D, K and T.
@@ -83,14 +86,17 @@ def test_many_cg_steps_equal_exact_steps(constant_shapes):
     np.testing.assert_allclose(exact.em.weights, steps.em.weights, rtol=1e-4, atol=1e-6)
 
 
-def test_shapes_are_updated_after_the_warm_up():
-    traced = Traced((25, 6, 5, 3))
-    start = traced.em.shapes.copy()
-    for iteration in range(module.WARM_UP):
-        traced.step(iteration)
-    np.testing.assert_array_equal(traced.em.shapes, start)
-    traced.step(module.WARM_UP)
-    assert (traced.em.shapes != start).all()
+def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
+    def result():
+        em = start_inference(*problem(300), topics=3)
+        return *(em.step(iteration, 0) for iteration in range(4)), *em.parameters(4).values()
+
+    whole = result()
+    for one in (activations, counts, module.least_squares, sparse):
+        monkeypatch.setattr(one, "GRAIN", 1)
+    monkeypatch.setattr(threads, "_all_cores", lambda: 4)
+    for one, other in zip(result(), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_em_refuses_more_features_than_its_limit(monkeypatch):

@@ -13,11 +13,10 @@ from xmlgp.bmlpl import inference
 from xmlgp.bmlpl import learning as module
 from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
-from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.parameters import are_valid_parameters, topic_shares
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import train
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.training.trained import Earlier

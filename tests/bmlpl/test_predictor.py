@@ -81,14 +81,6 @@ def test_scores_agree_with_the_formula(tmp_path):
     assert (std[:, -1] == 0).all()
 
 
-def test_utilities_differ_where_probabilities_are_one(tmp_path):
-    predictor = open_predictor(model(tmp_path, {"shapes": np.full(T, 1e4)}))
-    probability, _ = predictor.score(NEW, "probability")
-    utility, _ = predictor.score(NEW, "utility")
-    assert (probability[:, :-1] == 1).all()
-    assert all(len(set(row)) == K for row in utility)
-
-
 @pytest.mark.parametrize("output", module.OUTPUTS)
 def test_scores_that_overflow_are_refused(tmp_path, output):
     weights = np.zeros((D, T))
@@ -179,15 +171,6 @@ def std_of_all_labels(predictor, scales, output, K=6):
     return predictor.std(scales, labels, output)
 
 
-@BOTH
-def test_scales_are_clipped_to_finite_values(dtype):
-    predictor = predictor_of(random_model(), dtype)
-    result = predictor.prepare(sp.csr_array(1e30 * np.random.default_rng(1).normal(size=(5, 4))), "utility", False)
-    assert result.dtype == dtype
-    limits = np.exp([-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS])
-    assert (np.isclose(result[..., None].astype(float), limits, rtol=1e-4)).any(axis=2).all()
-
-
 @pytest.mark.parametrize("scale", [1e-5, 0.02, 0.5, 40.0])
 def test_closed_form_is_the_integral_over_activations(scale):
     model = {"topics": np.array([[0.7], [0.3]]), "shapes": np.array([0.8])}
@@ -250,12 +233,3 @@ def test_std_is_finite_for_all_scales(log_odds, dtype):
     if log_odds < 0:
         # For tiny activations the probability is the rate.
         np.testing.assert_allclose(std, std_of_all_labels(predictor, scales, "utility", 1), rtol=1e-4)
-
-
-def test_std_is_of_the_given_labels():
-    predictor, scales = predictor_of(random_model()), np.array([[0.1, 2.0, 5.0], [1.0, 0.3, 0.2]])
-    labels = np.array([[5, 0], [3, 3]])
-    whole = std_of_all_labels(predictor, scales, "probability")
-    np.testing.assert_array_equal(
-        predictor.std(scales, labels, "probability"), np.take_along_axis(whole, labels, axis=1)
-    )

@@ -12,7 +12,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_9, exponential, logarithm, polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_row", "softplus_sums"]
+__all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]
 
 #: Points per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
 ROWS, GRAIN = 128, 1 << 15
@@ -29,25 +29,35 @@ def prior_mean(log_odds, shapes):
     return shapes * np.exp(np.clip(log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
 
 
-@compiled
-def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
-    """Fill in the Pólya–Gamma means ω and the residuals κ − ω ψ of a point, all T; for compiled functions.
+def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
+    """Fill in the Pólya–Gamma means ω and the residuals κ − ω ψ, both N×T, given m, ψ, N×T, and r.
 
-    ω_t = (m_t + r_t)/(2ψ_t) tanh(ψ_t/2) is the mean of PG(m_t + r_t, ψ_t), and κ_t = (m_t − r_t)/2 ([B] (16), (17)).
+    ω_nt = (m_nt + r_t)/(2ψ_nt) tanh(ψ_nt/2) is the mean of PG(m_nt + r_t, ψ_nt), and κ = (m − r)/2 ([B] (16), (17)).
     The quadratic function κ ψ′ − ½ ω ψ′² + constant is a lower bound on m ψ′ − (m + r) log(1 + e^ψ′), tight at ψ′ = ψ.
     """
+
+    def fill(start, stop):
+        _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, stop)
+
+    parallel_for(fill, len(counts), -(-GRAIN // max(1, len(shapes))))
+
+
+@compiled
+def _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, stop):
     real = counts.dtype.type
-    for t in range(len(counts)):
-        psi, total = log_odds[t], counts[t] + shapes[t]
-        size, square = abs(psi), psi * psi
-        e = exponential(-size)
-        far = (real(1) - e) / ((real(1) + e) * max(size, real(SERIES_LIMIT)))
-        near = polynomial(square, TANH)
-        slope = near if size < real(SERIES_LIMIT) else far
-        weight = real(0.5) * total * slope
-        omega[t] = weight
-        # κ = m − (m + r)/2
-        residuals[t] = counts[t] - real(0.5) * total - weight * psi
+    for n in range(start, stop):
+        count_row, psi_row, omega_row, residual_row = counts[n], log_odds[n], omega[n], residuals[n]
+        for t in range(len(count_row)):
+            psi, total = psi_row[t], count_row[t] + shapes[t]
+            size, square = abs(psi), psi * psi
+            e = exponential(-size)
+            far = (real(1) - e) / ((real(1) + e) * max(size, real(SERIES_LIMIT)))
+            near = polynomial(square, TANH)
+            slope = near if size < real(SERIES_LIMIT) else far
+            weight = real(0.5) * total * slope
+            omega_row[t] = weight
+            # κ = m − (m + r)/2
+            residual_row[t] = count_row[t] - real(0.5) * total - weight * psi
 
 
 class ActivationSums(NamedTuple):

@@ -116,25 +116,11 @@ def _fill_expected_counts(indptr, indices, topics, activations, factors, by_poin
     first, last = indptr[start], indptr[stop]
     for n in range(start, stop):
         activation = activations[n]
-        e, end = indptr[n], indptr[n + 1]
-        # Four labels at a time, so that activations are read a quarter as often.
-        while e + 4 <= end:
-            r0, r1, r2, r3 = real(0), real(0), real(0), real(0)
-            v0, v1, v2, v3 = topics[indices[e]], topics[indices[e + 1]], topics[indices[e + 2]], topics[indices[e + 3]]
-            for t in range(len(activation)):
-                u = activation[t]
-                r0 += v0[t] * u
-                r1 += v1[t] * u
-                r2 += v2[t] * u
-                r3 += v3[t] * u
-            factors[e], factors[e + 1], factors[e + 2], factors[e + 3] = r0, r1, r2, r3
-            e += 4
-        while e < end:
+        for e in range(indptr[n], indptr[n + 1]):
             topic, rate = topics[indices[e]], real(0)
             for t in range(len(activation)):
                 rate += topic[t] * activation[t]
             factors[e] = rate
-            e += 1
     total = 0.0
     for e in range(first, last):
         rate = max(factors[e], real(LEAST_RATE))

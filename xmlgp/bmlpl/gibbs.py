@@ -6,8 +6,7 @@ from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
 from xmlgp.bmlpl.counts import LEAST_RATE, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, update_precisions
-from xmlgp.bmlpl.topics import log_prior_of_topics, topic_shares
+from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled

@@ -8,7 +8,6 @@ import numpy as np
 from xmlgp.bmlpl import least_squares, parameters
 from xmlgp.bmlpl.activations import expected_activations, prior_mean
 from xmlgp.bmlpl.counts import Positives, expected_counts
-from xmlgp.bmlpl.topics import log_prior_of_topics, topic_shares, update_topics
 from xmlgp.errors import SettingsError
 from xmlgp.training.inference import Inference
 
@@ -66,12 +65,12 @@ class BMLPLInference(Inference):
     def _model(self, weights, precisions, label_counts, frequencies):
         """Return the parameters of the model, by name, given W, τ, m_kt, K×T, and the points of each label, K."""
         return {
-            "topics": update_topics(label_counts.copy(), self._settings.concentration),
+            "topics": parameters.update_topics(label_counts.copy(), self._settings.concentration),
             "weights": weights[:-1],
             "intercepts": weights[-1],
             "shapes": self.shapes,
             "precisions": precisions[:-1],
-            "shares": topic_shares(label_counts, frequencies),
+            "shares": parameters.topic_shares(label_counts, frequencies),
         }
 
 
@@ -135,10 +134,10 @@ class EM(BMLPLInference):
 
     def _topics(self):
         """Return V, which overwrites the counts of labels."""
-        return update_topics(self._label_counts, self._settings.concentration)
+        return parameters.update_topics(self._label_counts, self._settings.concentration)
 
     def _log_prior_of_topics(self, topics):
-        return log_prior_of_topics(topics, self._settings.concentration)
+        return parameters.log_prior_of_topics(topics, self._settings.concentration)
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""

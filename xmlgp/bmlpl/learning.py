@@ -7,8 +7,7 @@ from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import expected_activations, prior_mean
 from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns, reveal_labels
 from xmlgp.bmlpl.inference import EM
-from xmlgp.bmlpl.parameters import SHAPE_RATE
-from xmlgp.bmlpl.topics import TINY
+from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.progress import silent

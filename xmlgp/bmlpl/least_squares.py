@@ -6,7 +6,7 @@ For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] 
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl.activations import polya_gamma_row
+from xmlgp.bmlpl.activations import polya_gamma_means
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.cholesky import factorise_lower, solve_factorised
@@ -21,7 +21,6 @@ __all__ = [
     "cg_solve",
     "cholesky_solve",
     "log_prior",
-    "polya_gamma_means",
     "with_intercept",
 ]
 
@@ -77,7 +76,8 @@ class LeastSquares:
     def set_tangent(self, weights, counts, shapes, precisions):
         """Set τ, and ψ, ω and residuals of the lower bound on the likelihood that is tight at the weights, (D+1)×T."""
         self.precisions = precisions
-        polya_gamma_means(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
+        self.set_log_odds(weights)
+        polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
 
     @property
     def precision_matrix(self):
@@ -90,31 +90,8 @@ class LeastSquares:
 
     def multiply(self, direction):
         """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T; they overwrite earlier ones, and residuals."""
-        rows = self.design.rows
-        matrix = rows.indptr, rows.indices, rows.data
-
-        def fill(start, stop):
-            _multiply(*matrix, direction, self.omega, self._image, self.residuals, start, stop)
-
-        parallel_for(fill, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
-        return self._image, self.residuals
-
-
-def polya_gamma_means(rows, weights, counts, shapes, log_odds, omega, residuals):
-    """Fill in ψ = X W, the Pólya–Gamma means ω and the residuals κ − ω ψ, all N×T; see `polya_gamma_row`."""
-    matrix = rows.indptr, rows.indices, rows.data
-
-    def fill(start, stop):
-        _fill_polya_gamma_means(*matrix, weights, counts, shapes, log_odds, omega, residuals, start, stop)
-
-    parallel_for(fill, len(counts), sparse.row_grain(rows, len(shapes)))
-
-
-@compiled
-def _fill_polya_gamma_means(indptr, indices, data, weights, counts, shapes, log_odds, omega, residuals, start, stop):
-    for n in range(start, stop):
-        sparse.row(indices, data, indptr[n], indptr[n + 1], weights, log_odds[n])
-        polya_gamma_row(counts[n], log_odds[n], shapes, omega[n], residuals[n])
+        sparse.product(self.design.rows, direction, self._image)
+        return self._image, np.multiply(self.omega, self._image, out=self.residuals)
 
 
 def cg_solve(system, weights, steps):
@@ -180,15 +157,6 @@ def _conjugate_directions(system, gradient, steps, tolerance=0):
             return
         direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
         direction += scaled
-
-
-@compiled
-def _multiply(indptr, indices, data, direction, omega, image, weighted, start, stop):
-    for n in range(start, stop):
-        sparse.row(indices, data, indptr[n], indptr[n + 1], direction, image[n])
-        image_row, omega_row, weighted_row = image[n], omega[n], weighted[n]
-        for t in range(len(image_row)):
-            weighted_row[t] = omega_row[t] * image_row[t]
 
 
 def _add_multiples(values, direction, lengths):

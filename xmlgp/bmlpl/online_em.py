@@ -3,11 +3,10 @@
 import numpy as np
 
 from xmlgp.bmlpl import least_squares
-from xmlgp.bmlpl.activations import ActivationSums, expected_activations, prior_mean
+from xmlgp.bmlpl.activations import ActivationSums, expected_activations, polya_gamma_means, prior_mean
 from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.parameters import initial_values, update_shapes
-from xmlgp.bmlpl.topics import log_prior_of_topics
+from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam, falling_rate
@@ -79,7 +78,7 @@ class OnlineEM(BMLPLInference):
             self._log_prior_of_topics(totals),
         )
         omega, residuals = np.empty_like(u), np.empty_like(u)
-        least_squares.polya_gamma_means(design, self.weights, counts.by_point, self.shapes, log_odds, omega, residuals)
+        polya_gamma_means(counts.by_point, log_odds, self.shapes, omega, residuals)
         gradient = sparse.product(design.T.tocsr(), residuals)
         gradient *= scale
         gradient -= self.precisions[:, None] * self.weights

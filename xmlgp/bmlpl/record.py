@@ -4,9 +4,9 @@ import numpy as np
 
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.learning import learn
+from xmlgp.bmlpl.parameters import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.topics import list_topics
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.progress import silent
