@@ -121,33 +121,6 @@ def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypa
     assert np.ptp(list(ends.values())) < 0.05
 
 
-@each_value(best=list(range(4)), inference=BOUNDS)
-def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inference, best):
-    problem = random_problem(N=40, M=8)
-    running = started(problem, inference)
-    monkeypatch.setattr(module, "UPDATES", 0)
-    here, tangent_points = state_of(problem, running)
-    starts = []
-
-    def evaluate_points(negative, start, **options):
-        # Evaluate three better points, of which one is the best; or, if `best` is zero, one worse point.
-        _, slope = negative(start)
-        upwards = [start - 1e-3 * (2 if k == best else 1) * slope / np.linalg.norm(slope) for k in range(1, 4)]
-        starts.append(upwards[best - 1] if best else start)
-        for x in upwards if best else [start + slope]:
-            negative(x)
-
-    monkeypatch.setattr(module, "minimize", evaluate_points)
-    running.step(0, 0)
-    expected = np.concatenate([here.theta, tangent_points])
-    expected[: len(starts[0])] = starts[0]
-    here, tangent_points = state_of(problem, running)
-    np.testing.assert_array_equal(np.concatenate([here.theta, tangent_points]), expected)
-    # Cached results belong to this point.
-    again = here.optimum(tangent_points)
-    np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
-
-
 def test_noise_variance_has_a_lower_limit():
     random = np.random.default_rng(0)
     points = np.sort(random.normal(size=(80, 1)), axis=0)

@@ -135,12 +135,3 @@ def test_damaged_parameters_are_rejected(tmp_path):
     )
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(write(folder, {"parameters.inducing": None}))
-
-
-NAN = np.where(np.arange(D) == 7, np.nan, 1)
-PREPROCESSED = {
-    "scale": [None, np.ones(D - 1), np.ones((1, D)), NAN],
-    "center": [None, np.ones(D + 1), np.ones((D, 1)), np.array(1.0), NAN],
-    "inducing": [None, np.ones((M, D - 1))],
-    "idf": [np.ones(D)],
-}
