@@ -13,7 +13,6 @@ from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell
 from xmlgp.experiments.gpc import GPCCell, Stopwatch, _train, quadrature_bound
 from xmlgp.experiments.report import collect, write_table
-from xmlgp.experiments.tables import seconds_until_settled
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.preprocess.pipeline import standardise_features
@@ -109,13 +108,6 @@ def test_pilot_runs_choose_the_learning_rate(german, results):
     assert "bound" not in diverged
 
 
-def test_accuracy_has_settled_if_it_stays_above_the_threshold():
-    history = [{"seconds": float(n), "accuracy": value} for n, value in enumerate([70, 80, 75, 79, 81, 79.5], 1)]
-    assert seconds_until_settled(history, 79) == 4
-    assert seconds_until_settled(history, 60) == 1
-    assert seconds_until_settled(history, 79.6) is None
-
-
 def test_the_table_has_the_time_to_near_best_accuracy(german, catalogue, results):
     rows = collect(german, catalogue.entries, results)
     for row, finals in zip(rows, [(50, 90), (90, 89.6), (89, 89), (90, 90), (90, 90), (90, 90)], strict=True):
@@ -182,12 +174,3 @@ def test_intervals_grow_and_the_last_lap_is_measured(clock):
     stopwatch = Stopwatch(9, lambda parameters: {}, growth=2)
     assert laps(stopwatch, clock, range(1, 10))[-2:] == [False, True]
     assert [moment["epoch"] for moment in stopwatch.curve] == [1, 2, 4, 8, 9]
-
-
-def test_finish_measures_the_last_lap_once(clock):
-    stopwatch = Stopwatch(100, lambda parameters: {"of": parameters}, growth=10)
-    laps(stopwatch, clock, [1, 2, 3])
-    clock.now += 7
-    stopwatch.finish(3, lambda: "end")
-    stopwatch.finish(3, lambda: "end")
-    assert stopwatch.curve[1:] == [{"epoch": 3, "seconds": 3.0, "of": "end"}]

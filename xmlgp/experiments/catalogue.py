@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, text
 from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.experiments import figures, tables
+from xmlgp.experiments import layout
 from xmlgp.experiments.bmlpl import BMLPLCell
 from xmlgp.experiments.cells import read_result
 from xmlgp.experiments.gpc import GPCCell
@@ -34,22 +34,22 @@ class Kind(NamedTuple):
     timed: bool = False
 
 
-BOUND, RESTARTS = axis_label("bound"), tables.restarts_table
+BOUND, RESTARTS = axis_label("bound"), layout.restarts_table
 ACCURACY, SIZES = "accuracy on the test points in %", "{dataset}, n = {n}, d = {d}, m = {m}"
 
 #: By the name in the catalogue.
 KINDS = {
-    "precision": Kind(MLGPFCell, tables.precision_table),
-    "minutes": Kind(MLGPFCell, tables.minutes_table),
+    "precision": Kind(MLGPFCell, layout.precision_table),
+    "minutes": Kind(MLGPFCell, layout.minutes_table),
     "restarts": Kind(MLGPFCell, RESTARTS),
-    "bound": Kind(MLGPFCell, RESTARTS, partial(figures.draw_lines, part="history", value="bound"), BOUND),
-    "curve": Kind(MLGPFCell, RESTARTS, partial(figures.draw_lines, part="curve", value="P@1"), "P@1 in %"),
-    "bars": Kind(MLGPFCell, RESTARTS, figures.draw_bars),
-    "interval": Kind(MLGPFCell, RESTARTS, figures.draw_interval, BOUND, "{dataset}, {method}"),
-    "auc": Kind(BMLPLCell, tables.auc_table),
-    "share": Kind(BMLPLCell, tables.share_table, figures.draw_share, "seconds of training", timed=True),
-    "race": Kind(BMLPLCell, tables.auc_table, figures.draw_race, "AUC, mean over points", timed=True),
-    "accuracy": Kind(GPCCell, tables.accuracy_table, figures.draw_accuracy, ACCURACY, SIZES, timed=True),
+    "bound": Kind(MLGPFCell, RESTARTS, partial(layout.draw_lines, part="history", value="bound"), BOUND),
+    "curve": Kind(MLGPFCell, RESTARTS, partial(layout.draw_lines, part="curve", value="P@1"), "P@1 in %"),
+    "bars": Kind(MLGPFCell, RESTARTS, layout.draw_bars),
+    "interval": Kind(MLGPFCell, RESTARTS, layout.draw_interval, BOUND, "{dataset}, {method}"),
+    "auc": Kind(BMLPLCell, layout.auc_table),
+    "share": Kind(BMLPLCell, layout.share_table, layout.draw_share, "seconds of training", timed=True),
+    "race": Kind(BMLPLCell, layout.auc_table, layout.draw_race, "AUC, mean over points", timed=True),
+    "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY, SIZES, timed=True),
 }
 
 #: The schema of an experiment in datasets.yaml; a kind of cell can have more keys (`Cell.schema`).

@@ -7,27 +7,32 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 from xmlgp.data.checked_yaml import POSITIVE, Optional, text
 from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.experiments.cells import Cell
-from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
-from xmlgp.gpc.model import KERNEL, POSTERIOR, GPCPredictor, Predictive
+from xmlgp.gpc.model import KERNEL, POSTERIOR, GPCPredictor, Predictive, uncollapsed_bound
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
+from xmlgp.training.minibatches import make_batch
 
-__all__ = ["GPCCell", "Stopwatch", "quadrature_bound"]
+__all__ = ["FullBatch", "GPCCell", "Stopwatch", "quadrature_bound"]
 
 #: Share of a cell's seconds that each learning rate is tried for.
 PILOT_SHARE = 0.25
 
 #: Points of which one core computes the bound at a time.
 BLOCK = 4096
+
+#: A limit of iterations and of evaluations that is never reached: time ends the training, or convergence.
+NO_LIMIT = 10**9
 
 #: Least ratio of the seconds of two successive measurements: even steps on a logarithmic axis.
 GROWTH = 1.1
@@ -148,14 +153,83 @@ class Stopwatch:
             self._start += time.perf_counter() - now
         return over
 
-    def over(self):
-        """Return whether the time limit is reached, between two laps."""
-        return time.perf_counter() - self._start >= self._limit
-
     def finish(self, epoch, parameters):
         """Measure the last lap if it has not been measured."""
         if not self.curve or self.curve[-1]["epoch"] != epoch:
             self.curve.append({"epoch": epoch, "seconds": self._seconds} | self._measure(parameters()))
+
+
+class FullBatch:
+    """The bound and the start of svi-AdaDelta, maximised by SciPy's L-BFGS-B over m, L and θ and all points at once.
+
+    Source: [I] (11), and its section on experiments, where it is the worst of the methods.
+    """
+
+    def __init__(self, coordinates, positive, inducing, settings):
+        self._bound, start = uncollapsed_bound(inducing, settings.nodes)
+        self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
+        self._shapes = {name: value.shape for name, value in start.items()}
+        #: Whether an element is a parameter; those above the diagonal of the factor are not.
+        ones = {name: np.ones(shape, bool) for name, shape in self._shapes.items()}
+        ones["posterior.factor"] = np.tril(ones["posterior.factor"])
+        self._free = np.concatenate([array.ravel() for array in ones.values()])
+        self.start = self._packed(start)
+        labels = csr_array(positive[:, None])
+        blocks = np.array_split(np.arange(len(positive)), -(-len(positive) // BLOCK))
+        # Each block is scaled to all points, so the mean over the blocks is the bound.
+        self._batches = [make_batch(coordinates, labels, rows)._replace(scale=len(blocks)) for rows in blocks]
+
+    def value_and_gradient(self, x):
+        """Return the bound and its gradient."""
+        parameters = self._fixed | self._unpacked(x)
+        found = [None] * len(self._batches)
+
+        def fill(number):
+            found[number] = self._bound.value_and_gradients(parameters, self._batches[number])
+
+        run_parallel(partial(fill, number) for number in range(len(found)))
+        value = float(np.mean([value for value, _ in found]))
+        if not np.isfinite(value):
+            raise NumericalError("the bound is not finite")
+        return value, np.mean([self._packed(gradients) for _, gradients in found], axis=0)
+
+    def parameters(self, x):
+        """Return the parameters of the model by name."""
+        return {"inducing": self._fixed["inducing"]} | self._unpacked(x)
+
+    def maximise(self, stopwatch):
+        """Maximise the bound until the time limit or until it converges; return which, "time" or "converged"."""
+        iterations, current = 0, self.start
+
+        def negative(x):
+            value, gradient = self.value_and_gradient(x)
+            return -value, -gradient
+
+        def after_iteration(x):
+            nonlocal iterations, current
+            iterations, current = iterations + 1, x.copy()
+            if stopwatch.lap(iterations, lambda: self.parameters(current)):
+                raise _TimeIsUp
+
+        try:
+            options = {"maxiter": NO_LIMIT, "maxfun": NO_LIMIT}
+            minimize(negative, self.start, jac=True, method="L-BFGS-B", callback=after_iteration, options=options)
+            ended = "converged"
+        except _TimeIsUp:
+            ended = "time"
+        stopwatch.finish(iterations, lambda: self.parameters(current))
+        return ended
+
+    def _packed(self, arrays):
+        """Return the parameters of arrays as one vector."""
+        return np.concatenate([arrays[name].ravel() for name in self._shapes])[self._free]
+
+    def _unpacked(self, x):
+        """Return the arrays of a vector."""
+        whole = np.zeros(len(self._free))
+        whole[self._free] = x
+        parts = np.split(whole, np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)}
 
 
 def quadrature_bound(parameters, coordinates, positive, nodes):
@@ -187,10 +261,6 @@ def _train(full_batch, problem, stopwatch):
         return f"diverged: {error}"
 
 
-class _TimeIsUp(Exception):
-    """Ends an iteration before it is complete."""
-
-
 def _step_by_step(inference, stopwatch):
     steps, over = 0, False
 
@@ -217,3 +287,7 @@ def _step_by_step(inference, stopwatch):
         over = look(passes)
     stopwatch.finish(passes, partial(inference.parameters, math.ceil(passes)))
     return "time" if over else "converged"
+
+
+class _TimeIsUp(Exception):
+    """Ends an iteration, or SciPy's loop, before it is complete."""

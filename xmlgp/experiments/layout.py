@@ -1,11 +1,26 @@
-"""The tables of experiments as lines of Markdown, from rows of `collect`: the papers' numbers, ours, the difference."""
+"""The tables of experiments as lines of Markdown, and the panels of their figures.
+
+Tables have the rows of `collect`: the papers' numbers, ours, and the difference. Panels have rows of a method, a
+variant in words, and its results.
+"""
+
+import itertools
 
 import numpy as np
 from scipy.stats import linregress
 
+from xmlgp.experiments.cells import training_seconds
+from xmlgp.plots import MARKERS, plot_line
+
 __all__ = [
     "accuracy_table",
     "auc_table",
+    "draw_accuracy",
+    "draw_bars",
+    "draw_interval",
+    "draw_lines",
+    "draw_race",
+    "draw_share",
     "minutes_table",
     "precision_table",
     "restarts_table",
@@ -23,6 +38,9 @@ FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "
 
 #: Percentage points: a method has arrived when its accuracy stays this close to the best.
 NEAR = 0.5
+
+#: Ratio of the seconds of two successive markers of a curve, approximately.
+MARKER_SPACING = 1.6
 
 
 def precision_table(rows):
@@ -142,3 +160,76 @@ def seconds_until_settled(history, least):
             break
         settled = moment["seconds"]
     return settled
+
+
+def draw_lines(axis, rows, styles, part, value):
+    """Draw the values of a part of each result, `history` or `curve`, against the epoch."""
+    for method, variant, results in rows:
+        points = results[0][part]
+        epochs, values = [point["epoch"] for point in points], [point[value] for point in points]
+        plot_line(axis, epochs, values, f"{method} {variant}".strip(), styles.get(method, {}))
+    axis.set_xlabel("epoch")
+
+
+def draw_bars(axis, rows, styles):
+    """Draw P@1 of each row as a bar, and its bound as a diamond."""
+    names = [variant or method for method, variant, _ in rows]
+    axis.bar(names, [results[0]["measures"]["P@1"] for *_, results in rows], color="tab:blue", width=0.6)
+    axis.set_ylabel("P@1 in % (bars)")
+    right = axis.twinx()
+    right.plot(names, [results[0]["history"][-1]["bound"] for *_, results in rows], "D", color="tab:red")
+    right.set_ylabel("lower bound (diamonds)")
+    axis.tick_params(axis="x", labelrotation=20)
+
+
+def draw_interval(axis, rows, styles):
+    """Draw the mean bound of restarts against the epoch, with its 95% interval."""
+    for *_, results in rows:
+        bounds = np.array([[epoch["bound"] for epoch in result["history"]] for result in results])
+        epochs, mean = np.arange(1, bounds.shape[1] + 1), bounds.mean(axis=0)
+        half = 1.96 * bounds.std(axis=0, ddof=min(1, len(bounds) - 1)) / np.sqrt(len(bounds))
+        axis.fill_between(epochs, mean - half, mean + half, color="cyan", label="95% interval")
+        axis.plot(epochs, mean, color="black", label=f"mean of {len(bounds)}")
+    axis.set_xlabel("epoch")
+
+
+def draw_share(axis, rows, styles):
+    """Draw the seconds of training against the share of positive labels, and the straight line through them."""
+    shares = [results[0]["settings"]["revealed"] for *_, results in rows]
+    seconds = [training_seconds(results) for *_, results in rows]
+    axis.plot(shares, seconds, "o", color="tab:blue", label="xmlgp")
+    if len(shares) > 1:
+        fit = linregress(shares, seconds)
+        ends = np.array([0, max(shares)])
+        label = f"{fit.intercept:.2f} + {fit.slope:.2f} × share, R² {fit.rvalue**2:.3f}"
+        axis.plot(ends, fit.intercept + fit.slope * ends, "--", color="gray", linewidth=1, label=label)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("share of the positive labels")
+
+
+def draw_race(axis, rows, styles):
+    """Draw AUC of each row against the seconds of training."""
+    curves = [(f"{method} {variant}".strip(), method, results[0]["curve"]) for method, variant, results in rows]
+    # There can be a hundred points, too many for a marker each.
+    _draw_over_time(axis, curves, styles, "AUC_instance", lambda seconds: {"markevery": 0.1})
+
+
+def draw_accuracy(axis, rows, styles):
+    """Draw the accuracy of each row against the seconds of training."""
+
+    def even(seconds):
+        # Markers at even distances on the logarithmic axis, and one at the last point.
+        _, marked = np.unique(np.log(seconds) // np.log(MARKER_SPACING), return_index=True)
+        return {"markevery": sorted({*marked.tolist(), len(seconds) - 1}), "linewidth": 1.2}
+
+    histories = [(method, method, results[0]["history"]) for method, _, results in rows]
+    _draw_over_time(axis, histories, styles, "accuracy", even)
+
+
+def _draw_over_time(axis, curves, styles, measure, markers):
+    for (label, method, curve), marker in zip(curves, itertools.cycle(MARKERS), strict=False):
+        seconds, values = [point["seconds"] for point in curve], [point[measure] for point in curve]
+        style = {"marker": marker, "markersize": 4} | markers(seconds) | styles.get(method, {})
+        axis.plot(seconds, values, label=label, **style)
+    axis.set_xscale("log")
+    axis.set_xlabel("seconds of training")
