@@ -159,20 +159,15 @@ class Predictor(ABC):
             If a score is not finite: features that are not weighted can be too large.
         """
         output = output or self.default_output
-        shape = features.shape[0], self.label_count
-        scores = np.empty(shape, self.dtype)
-        std = np.empty(shape, self.dtype) if with_std else None
 
-        def part(rows, points):
+        def write(rows, points, scores, std):
             for labels in _blocks(self.label_count):
-                scores[rows, labels] = block = self.scores(points, labels, output)
+                scores[:, labels] = self.scores(points, labels, output)
                 if with_std:
                     columns = np.arange(labels.start, labels.stop, dtype=np.int32)
-                    std[rows, labels] = self.std(points, np.tile(columns, (len(block), 1)), output)
-            if self.calibration and output == "probability":
-                self._calibrate_all(scores[rows], std[rows] if with_std else None)
+                    std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
 
-        self._for_points(part, features, output, with_std)
+        scores, std = self._write_scores(write, features, self.label_count, output, with_std)
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
         if not finite.all():
             point, label = np.argwhere(~finite)[0]
@@ -210,18 +205,14 @@ class Predictor(ABC):
             yield self._top(features[start : start + chunk], k, output, with_std)
 
     def _top(self, features, k, output, with_std):
-        shape = features.shape[0], k
-        labels, scores = np.empty(shape, np.int32), np.empty(shape, self.dtype)
-        std = np.empty(shape, self.dtype) if with_std else None
+        labels = np.empty((features.shape[0], k), np.int32)
 
-        def part(rows, points):
-            self._select(points, features[rows], output, labels[rows], scores[rows])
+        def write(rows, points, scores, std):
+            self._select(points, features[rows], output, labels[rows], scores)
             if with_std:
-                std[rows] = self.std(points, labels[rows], output)
-            if self.calibration and output == "probability":
-                self._calibrate(scores[rows], std[rows] if with_std else None)
+                std[:] = self.std(points, labels[rows], output)
 
-        self._for_points(part, features, output, with_std)
+        scores, std = self._write_scores(write, features, k, output, with_std)
         return Scores.from_top(labels, scores, self.label_count, std)
 
     def explain(self, features, scores):
@@ -252,27 +243,34 @@ class Predictor(ABC):
         _check_finite(found, scores)
         return found
 
+    def _write_scores(self, function, features, k, output, with_std):
+        """Return scores, N×k, and their standard deviations or None, which are calibrated here.
+
+        `function(rows, points, scores, std)` writes those of a few hundred prepared points at a time, on all cores.
+        """
+        scores = np.empty((features.shape[0], k), self.dtype)
+        std = np.empty_like(scores) if with_std else None
+
+        def part(rows):
+            written = scores[rows], std[rows] if with_std else None
+            function(rows, self.prepare(features[rows], output, with_std), *written)
+            if self.calibration and output == "probability":
+                self._calibrate(*written)
+
+        _for_parts(part, features.shape[0])
+        return scores, std
+
     def _calibrate(self, scores, std):
-        """Calibrate probabilities, B×k, best first, and their standard deviations or None, in place."""
+        """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place."""
         size = max(1, CALIBRATED // scores.shape[1])
         for start in range(0, len(scores), size):
             rows = slice(start, start + size)
+            order = _descending(scores[rows])
+            ranked = np.take_along_axis(scores[rows], order, axis=1)
+            np.put_along_axis(scores[rows], order, self.calibration(ranked), axis=1)
             if std is not None:
-                std[rows] = self.calibration.calibrated_std(scores[rows], std[rows])
-            scores[rows] = self.calibration(scores[rows])
-
-    def _calibrate_all(self, scores, std):
-        """Do what `_calibrate` does for the probabilities of all labels, B×K, in their order."""
-        order = _descending(scores)
-        ranked = [None if array is None else np.take_along_axis(array, order, axis=1) for array in (scores, std)]
-        self._calibrate(*ranked)
-        np.put_along_axis(scores, order, ranked[0], axis=1)
-        if std is not None:
-            np.put_along_axis(std, order, ranked[1], axis=1)
-
-    def _for_points(self, function, features, output, with_std):
-        """Call `function(rows, points)` for a few hundred prepared points at a time, on all cores."""
-        _for_parts(lambda rows: function(rows, self.prepare(features[rows], output, with_std)), features.shape[0])
+                ranked_std = np.take_along_axis(std[rows], order, axis=1)
+                np.put_along_axis(std[rows], order, self.calibration.calibrated_std(ranked, ranked_std), axis=1)
 
     def _select(self, points, features, output, labels, scores, counts=None):
         """Write the k labels of highest score of each point and their scores: best first, equal scores by label.

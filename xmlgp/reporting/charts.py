@@ -50,7 +50,8 @@ def draw_reliability(bins):
     parts.append(f'<polyline class="a" points="{" ".join(",".join(point) for point in points)}"/>')
     parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
     parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))
-    parts.append(_sideways(14, top + size / 2, "share that is true"))
+    x, y = 14, top + size / 2
+    parts.append(_text(x, y, "share that is true", "middle", transform=f"rotate(-90 {x} {y})"))
     title = "Share of true labels against their probability"
     about = "A curve on the diagonal means that probabilities come true as often as they say"
     return _svg("reliability-chart", title, about, top + size + 46, parts)
@@ -87,13 +88,10 @@ def _svg(name, title, about, height, parts):
     )
 
 
-def _text(x, y, text, anchor, kind=""):
+def _text(x, y, text, anchor, kind="", transform=""):
     of_kind = f' class="{kind}"' if kind else ""
-    return f'<text{of_kind} x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _sideways(x, y, text):
-    return f'<text x="{x}" y="{y}" text-anchor="middle" transform="rotate(-90 {x} {y})">{escape(text)}</text>'
+    turned = f' transform="{transform}"' if transform else ""
+    return f'<text{of_kind} x="{x}" y="{y}" text-anchor="{anchor}"{turned}>{escape(text)}</text>'
 
 
 def _legend(*entries):

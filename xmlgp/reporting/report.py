@@ -80,19 +80,16 @@ def render(content):
     )
     environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
     style, script = load("style.css"), load("sort.js")
-    # Parts of the program, which are not escaped.
-    verbatim = {
-        "style": style,
-        "script": script,
-        "frequency_chart": draw_frequencies(content.frequencies, content.frequency_of),
-        "reliability_chart": draw_reliability(content.bins),
-        "rank_chart": draw_ranks(content.ranks),
-    }
+    # Style, script and charts are parts of the program; the template does not escape them.
     return environment.get_template("template.html").render(
         c=content,
+        style=style,
         style_hash=_hash(style),
+        script=script,
         script_hash=_hash(script),
-        **{name: jinja2.utils.markupsafe.Markup(text) for name, text in verbatim.items()},  # noqa: S704
+        frequency_chart=draw_frequencies(content.frequencies, content.frequency_of),
+        reliability_chart=draw_reliability(content.bins),
+        rank_chart=draw_ranks(content.ranks),
     )
 
 
