@@ -8,7 +8,6 @@ import learning
 import numpy as np
 import packages
 import peers
-import probabilities
 import pytest
 import scaling
 from click.testing import CliRunner
@@ -96,24 +95,15 @@ def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     assert "machine" in json.loads((tmp_path / "out.json").read_text())
 
 
-def test_folders_without_data_are_skipped(tmp_path):
-    result = CliRunner().invoke(probabilities.main, [str(tmp_path)])
-    assert (result.exit_code, result.stderr) == (0, f"{tmp_path} is skipped: it has no train.txt and test.txt\n")
-
-
 def test_data_sets_of_packages_can_be_read(tmp_path):
-    index, translation = "", ""
-    for i in range(20):
-        kind, words = [("sound", "audio player"), ("text", "word processor")][i % 2]
-        about = f"Package: p{i:02}\nDescription-md5: {i}\n"
-        index += f"{about}Depends: lib{kind}\nTag: works-with::{kind}\n\n"
-        translation += f"{about}Description-en: {words}\n {words} number n{i}\n\n"
-    (tmp_path / "packages").write_text(index)
-    (tmp_path / "translation").write_text(translation)
+    about = "Package: p{0:02}\nDescription-md5: {0}\n"
+    kinds = [("sound", "audio player"), ("text", "word processor")] * 10
+    index = [f"{about}Depends: lib{kind}\nTag: works-with::{kind}\n\n" for kind, _ in kinds]
+    translation = [f"{about}Description-en: {words}\n {words} number n{{0}}\n\n" for _, words in kinds]
+    for name, entries in ("packages", index), ("translation", translation):
+        (tmp_path / name).write_text("".join(entry.format(i) for i, entry in enumerate(entries)))
     options = ["--packages", tmp_path / "packages", "--translation", tmp_path / "translation"]
     result = CliRunner().invoke(packages.main, list(map(str, [*options, tmp_path / "out"])), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     train, test = (read_dataset(tmp_path / "out" / "tags" / f"{part}.txt") for part in ("train", "test"))
     assert (train.N, test.N, train.D, train.K) == (15, 5, 5, 2)
-    # Features and labels are in alphabetical order: audio and sound first.
-    assert np.array_equal(train.features.toarray()[:, 0] > 0, train.labels.toarray()[:, 0])

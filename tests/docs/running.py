@@ -59,18 +59,9 @@ def make_environment(folder):
 
 
 def run_page(text, folder, environment, shared):
-    """Run the examples of a page in a folder, and yield each command whose output the page shows.
+    """Run the examples of a page in an empty folder, and yield each command whose output the page shows (`Shown`).
 
-    Parameters
-    ----------
-    text : str
-        The page.
-    folder : Path
-        An empty folder.
-    environment : dict
-        See `make_environment`.
-    shared : Path
-        Where results are kept that several pages start from.
+    The environment is that of `make_environment`; the folder `shared` keeps results that several pages start from.
     """
     # Files of examples, by the names that they have in a checkout.
     (folder / "docs").symlink_to(ROOT / "docs")

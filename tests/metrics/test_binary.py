@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from tests.metrics.problems import listed
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.binary import are_probabilities, evaluate_binary
+from xmlgp.metrics.binary import evaluate_binary
 
 
 def column(values):
@@ -44,13 +44,6 @@ def test_hand_worked_example():
     assert found["accuracy"] == 75
     assert found["AUC"] == 3.5 / 4
     assert found["log_loss"] == pytest.approx(-(2 * np.log(0.9) + 2 * np.log(0.5)) / 4)
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"), [([0, 1], True), ([], True), ([0, 1 + 1e-15], False), ([-1e-300], False), ([np.nan], False)]
-)
-def test_scores_in_the_unit_interval_are_probabilities(scores, expected):
-    assert are_probabilities(column(scores)) is expected
 
 
 @pytest.mark.parametrize(

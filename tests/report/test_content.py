@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from tests.report.problems import explain, labels_of, random_problem, ranked
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.probabilities import Bin, top_calibration_errors
+from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
@@ -63,17 +63,6 @@ def test_confusions_and_labels_by_frequency():
     assert content.best[0].size is None
 
 
-def test_reliability_by_place_and_by_probability():
-    content = small()
-    assert [(row.bin, row.count, row.true) for row in content.ranks] == [
-        ("1", 4, 0.5), ("2", 4, 0.5), ("3", 4, 0.0), ("4", 4, 0.0)
-    ]  # fmt: skip
-    assert content.ranks[0].probability == pytest.approx(0.75)
-    last = content.bins[-1]
-    assert last == Bin("87 to 93 %", 1, pytest.approx(0.9), 1.0)
-    assert sum(row.count for row in content.bins) == 16
-
-
 def test_measures_are_those_of_the_other_commands():
     p, labels = random_problem(80, 12)
     weights = propensities(random_problem(200, 12, seed=1)[1])
@@ -88,6 +77,7 @@ def test_measures_are_those_of_the_other_commands():
     assert [row[1] for row in content.given] == [expected[key] for key in keys]
     (row,) = content.probabilities
     assert row[:2] == ("ECE@5", pytest.approx(top_calibration_errors(scores.matrix, labels, (5,))["ECE@5"]))
+    assert (content.bins, content.ranks) == (evidence.reliability.filled, evidence.reliability_by_rank.filled)
     assert all(row[2].endswith(".") for row in (*content.ranking, *content.given, *content.probabilities))
 
 
