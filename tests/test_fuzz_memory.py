@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads memory in
 
 MEGABYTES = 300
 
-#: Reads commands from standard input. Each prepares this process, or runs within the bound in a child of it.
+#: Runs the commands of its argument without a bound; then each of standard input within a bound, in a child process.
 RUNNER = """if True:
     import contextlib, importlib, io, json, os, resource, sys
     from xmlgp.cli import COMMANDS, main
@@ -36,17 +36,16 @@ RUNNER = """if True:
 
     for name in COMMANDS:
         importlib.import_module(f"xmlgp.cli.{name}")
+    for command in json.loads(sys.argv[1]):
+        with contextlib.redirect_stdout(io.StringIO()):
+            main(command.split(), standalone_mode=False)
     for line in sys.stdin:
-        prepare, arguments, megabytes = json.loads(line)
         status = 0
-        if prepare:
-            with contextlib.redirect_stdout(io.StringIO()):
-                main(arguments, standalone_mode=False)
-        elif child := os.fork():
+        if child := os.fork():
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         else:
             try:
-                run_bounded(arguments, megabytes)
+                run_bounded(*json.loads(line))
             except SystemExit as error:
                 status = error.code
             except BaseException as error:
@@ -57,6 +56,14 @@ RUNNER = """if True:
             os._exit(status or 0)
         print(status, flush=True)
 """
+
+#: Commands that import and compile what the others need.
+READY = [
+    "evaluate -q one.scores one.svm",
+    "predict -q default test.txt -o ready.scores",
+    "predict -q subspace test.txt -o ready.scores",
+    "train -q train.txt other -P 3 --epochs 1",
+]
 
 #: Data and scores that claim too much, the commands that read them, and the reason of each refusal.
 HUGE_INDEX = b"+1 1:1\n-1 2:1 2147483647:1\n"
@@ -95,9 +102,8 @@ def place(tmp_path_factory):
 def bounded(place):
     """Return a function that runs a command in bounded memory, once commands like it have run without a bound."""
     own = {"XMLGP_CACHE_DIR": str(place / "cache"), "XMLGP_CATALOGUE": str(place / "catalogue.yaml")}
-    prepared = set()
     with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", RUNNER],
+        [sys.executable, "-W", "ignore", "-c", RUNNER, json.dumps(READY)],
         cwd=place,
         env=os.environ | own,
         stdin=subprocess.PIPE,
@@ -105,16 +111,10 @@ def bounded(place):
         text=True,
     ) as process:
 
-        def request(prepare, arguments, megabytes=None):
-            print(json.dumps([prepare, list(map(str, arguments)), megabytes]), file=process.stdin, flush=True)
-            return int(process.stdout.readline())
-
-        def run_bounded(*arguments, ready=("fetch", "--list"), stdin=b"", megabytes=MEGABYTES):
-            if tuple(ready) not in prepared:
-                request(True, ready)
-                prepared.add(tuple(ready))
+        def run_bounded(*arguments, stdin=b"", megabytes=MEGABYTES):
             (place / "in").write_bytes(stdin)
-            status = request(False, arguments, megabytes)
+            print(json.dumps([arguments, megabytes]), file=process.stdin, flush=True)
+            status = int(process.stdout.readline())
             return SimpleNamespace(
                 returncode=status, stdout=(place / "out").read_bytes(), stderr=(place / "err").read_bytes()
             )
@@ -145,16 +145,14 @@ def test_the_claims_of_a_file_allocate_nothing(place, bounded, name):
     (place / name).write_bytes(content)
     for command in commands:
         file = name if "FILE" in command else "-"
-        ready = ("evaluate", "-q", "one.scores", "one.svm") if name.endswith(".svm") else ("fetch", "--list")
-        line = complaint(bounded(*command.replace("FILE", name).split(), ready=ready, stdin=content))
+        line = complaint(bounded(*command.replace("FILE", name).split(), stdin=content))
         assert line.startswith(reason.replace("FILE", file))
     assert not (place / "model").exists()
 
 
 def test_the_highest_feature_of_a_libsvm_file_takes_no_memory(place, bounded):
     (place / "highest.svm").write_bytes(HUGE_INDEX.replace(b"2147483647", b"10000000"))
-    ready = ("evaluate", "-q", "one.scores", "one.svm")
-    result = bounded("evaluate", "-q", "one.scores", "highest.svm", "--json", ready=ready)
+    result = bounded("evaluate", "-q", "one.scores", "highest.svm", "--json")
     assert (result.returncode, result.stderr) == (0, b"")
     assert json.loads(result.stdout)["accuracy"] == 100
 
@@ -196,10 +194,9 @@ def claim(*names, data=True):
 
 @pytest.mark.parametrize("also_arrays", [False, True])
 def test_the_sizes_of_a_model_allocate_nothing(place, bounded, damaged, also_arrays):
-    ready = ["predict", "-q", "default", "test.txt", "-o", "ready.scores"]
     names = json.loads((place / "default" / DESCRIPTION).read_text())["arrays"] if also_arrays else []
     model = damaged("default", claim(*names))
-    assert complaint(bounded("predict", "-q", model, "test.txt", ready=ready)).startswith("Error: damaged")
+    assert complaint(bounded("predict", "-q", model, "test.txt")).startswith("Error: damaged")
     shown = bounded("show", model)
     assert (shown.returncode, shown.stderr) == (0, b"")
     assert b"N 1000000000, D 1000000000, K 1000000000" in shown.stdout
@@ -225,13 +222,11 @@ def test_empty_arrays_with_huge_products_allocate_nothing(place, bounded, damage
             (path / entry["file"]).write_bytes(packed(np.empty(shape, entry["dtype"])))
 
     model = damaged("subspace", empty)
-    ready = ["predict", "-q", "subspace", "test.txt", "-o", "ready.scores"]
-    line = complaint(bounded("predict", "-q", model, "test.txt", ready=ready))
+    line = complaint(bounded("predict", "-q", model, "test.txt"))
     assert line == "Error: damaged: the model is damaged, its arrays do not fit its settings"
 
 
 def test_the_sizes_of_a_preprocessed_model_allocate_nothing_in_training(place, bounded, damaged):
-    ready = ["train", "-q", "train.txt", str(place / "other"), "-P", "3", "--epochs", "1"]
     model = damaged("preprocessed", claim("preprocess.basis", "preprocess.inducing", data=False))
-    line = complaint(bounded("train", "-q", "train.txt", model, "-P", "3", "--epochs", "1", ready=ready))
+    line = complaint(bounded("train", "-q", "train.txt", model, "-P", "3", "--epochs", "1"))
     assert line.startswith("Error: damaged/arrays/preprocess.")

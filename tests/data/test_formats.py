@@ -1,15 +1,12 @@
 """The format of a file is detected, and the reader of that format is used."""
 
-import contextlib
 import gzip
 import io
-import os
-import threading
-from unittest import mock
 
 import numpy as np
 import pytest
 
+from tests.fuzzing.data_files import standard_input
 from xmlgp.data import repository_format
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
 from xmlgp.data.lines import LineReader
@@ -32,25 +29,6 @@ def assert_expected(dataset):
     np.testing.assert_array_equal(dataset.labels.toarray(), Y)
 
 
-@contextlib.contextmanager
-def standard_input(pieces):
-    """Replace standard input with a pipe that delivers the pieces one by one."""
-    source, sink = os.pipe()
-
-    def write():
-        # The reader may close the pipe early.
-        with contextlib.suppress(BrokenPipeError), open(sink, "wb", buffering=0) as stream:
-            for piece in pieces:
-                stream.write(piece)
-
-    writer = threading.Thread(target=write)
-    with io.TextIOWrapper(open(source, "rb")) as stdin:
-        writer.start()
-        with mock.patch("sys.stdin", stdin):
-            yield
-    writer.join()
-
-
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(("content", "format_"), [(LIBSVM_CONTENT, LIBSVM), (REPOSITORY_CONTENT, REPOSITORY)])
 def test_content_determines_the_format(tmp_path, content, format_, cache):
@@ -59,11 +37,11 @@ def test_content_determines_the_format(tmp_path, content, format_, cache):
         dataset, found = read_dataset(name, cache)
         assert_expected(dataset)
         assert found == format_
-    with standard_input([content[:1], content[1:4], content[4:]]):
+    with standard_input(content):
         dataset, found = read_dataset("-", cache)
     assert_expected(dataset)
     assert found == format_
-    with standard_input([gzip.compress(content)]):
+    with standard_input(gzip.compress(content)):
         assert_expected(read_dataset("-", cache)[0])
 
 
@@ -87,7 +65,7 @@ def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, path):
     ):
         (tmp_path / "a").write_bytes(content)
         (tmp_path / "a.gz").write_bytes(gzip.compress(content))
-        with standard_input([content]), pytest.raises(DataFormatError, match=f"^{path}:{line}: {reason}"):
+        with standard_input(content), pytest.raises(DataFormatError, match=f"^{path}:{line}: {reason}"):
             read_dataset(path)
 
 

@@ -84,7 +84,10 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         # urllib would read the body of this response into memory, even a huge one.
         fp.close()
         # In plain http, anyone between client and server could replace the data.
-        _check_address(newurl, ("https",) if req.type == "https" else ("http", "https"))
+        try:
+            _check_address(newurl, ("https",) if req.type == "https" else ("http", "https"))
+        except FetchError as error:
+            raise FetchError(f"{req.full_url} redirects to an address that is not allowed: {error}") from error
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -110,7 +113,9 @@ def _reported_errors(address):
     except HTTPError as error:
         error.close()
         if error.code // 100 == 3:
-            raise FetchError(f"{address}: the server redirects in a circle, or to no address") from error
+            raise FetchError(
+                f"{address}: the server redirects in a circle, or to an address that is not allowed"
+            ) from error
         kind = NotFoundError if error.code in NOT_FOUND else TransientError if error.code in TRANSIENT else FetchError
         raise kind(f"{address}: the server answered {error.code} {escape(error.reason)}".rstrip()) from error
     except URLError as error:
@@ -120,7 +125,7 @@ def _reported_errors(address):
     except (OSError, http.client.HTTPException) as error:
         raise TransientError(f"{address}: the download failed ({_reason(error)})") from error
     except ValueError as error:  # of urllib, about the target of a redirect
-        raise FetchError(f"{address} redirects to an address that is not valid") from error
+        raise FetchError(f"{address} redirects to an address that is not allowed") from error
 
 
 def _reason(error):
