@@ -1,6 +1,6 @@
 import pytest
 
-from tests.data.test_fetch import REAL_MIRROR, TEST, TRAIN
+from tests.data.test_fetch import TEST, TRAIN
 from xmlgp.cli import main
 
 CATALOGUE = """
@@ -90,8 +90,5 @@ def test_examples_of_the_help_run(run, monkeypatch):
     lines = [line.split() for line in out.splitlines() if line.startswith("    xmlgp fetch ")]
     assert len(lines) == 3
     for _, _, *arguments in lines:
-        if "--mirror" in arguments:
-            if not REAL_MIRROR.exists():
-                continue
-            arguments[-1] = str(REAL_MIRROR)
-        assert run(*arguments)[0] == 0
+        if "--mirror" not in arguments:
+            assert run(*arguments)[0] == 0

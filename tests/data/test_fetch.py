@@ -9,13 +9,12 @@ import pytest
 
 from tests.data.loopback import serve, status, truncate
 from tests.data.test_archives import PAGE, zipped
-from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape, Source, load_catalogue
+from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape, Source
 from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
-REAL_MIRROR = Path(__file__).parents[2].parent / "shared" / "datasets"
 
 
 @pytest.fixture(autouse=True)
@@ -236,14 +235,3 @@ def test_binary_data_set_in_a_mirror(tmp_path, data):
     too_many = entry._replace(files=(file._replace(points=4),))
     with pytest.raises(FetchError, match="has 3 points, not 4"):
         fetch(too_many, data, mirror=str(tmp_path), force=True)
-
-
-@pytest.mark.parametrize("name", ["bibtex", "german", "svmguide1"])
-def test_real_data_sets_match_the_catalogue(name, tmp_path):
-    if not REAL_MIRROR.exists():
-        pytest.skip(f"{REAL_MIRROR} is not there")
-    entry = load_catalogue()[name]
-    fetched = fetch(entry, tmp_path / "data", mirror=os.path.relpath(REAL_MIRROR))
-    assert [path.parent for path in fetched.paths] == [tmp_path / "data" / name] * len(entry.files)
-    for path in fetched.paths:
-        assert path.read_bytes() == (REAL_MIRROR / entry.mirror_folder / path.name).read_bytes()
