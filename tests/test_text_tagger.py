@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from tests.cli.command import run
@@ -234,16 +233,6 @@ def test_any_vectorizer_in_a_pipeline_or_as_a_parameter(tmp_path, vectorizer):
     assert TextTagger.load(tmp_path / "model").suggest(vectorizer.fit(TEXTS).transform(NEW)) == inside.suggest(NEW)
 
 
-def test_model_selection():
-    def first_hits(estimator, X, y):
-        return hits([[(NAMES[k],)] for k in estimator.predict_proba(X).argmax(axis=1)], y)
-
-    pipeline = make_pipeline(TfidfVectorizer(), TextTagger(clone(SMALL)))
-    search = GridSearchCV(pipeline, {"texttagger__classifier__topics": [1, 4]}, scoring=first_hits, cv=3)
-    assert search.fit(TEXTS, LABELS).best_params_ == {"texttagger__classifier__topics": 4}
-    assert search.best_score_ > 0.8
-
-
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
     assert fresh.get_params() == {"classifier": None, "vectorizer": None}
@@ -281,13 +270,6 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
     assert others == [known, known]
     assert tagger.suggest([]) == tagger.predict([]) == []
     assert tagger.predict_proba([]).shape == (0, 4)
-
-
-def test_numbers_are_ordered_as_numbers():
-    tagger = TextTagger(SMALL).fit(TEXTS, [[str(len(names) + 8) for _ in names] for names in LABELS])
-    assert tagger.classes_.tolist() == ["9", "10"]
-    long = 5000 * "9"
-    assert TextTagger(SMALL).fit(TEXTS, [["10", long, "2", "02"]] * 60).classes_.tolist() == ["02", "2", "10", long]
 
 
 @pytest.mark.parametrize(

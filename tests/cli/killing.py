@@ -1,26 +1,22 @@
-"""Kill runs and resume them: `python -m tests.cli.killing train`, in a folder with data/, or `learn`, with new.txt too.
+"""Kill training and resume it: `python -m tests.cli.killing`, in a folder with data/.
 
 Files change only at the calls in `CALLS`, so a run is killed before calls of given numbers, the same on every machine.
 One process imports and compiles what training needs and forks for each run. After a kill the run is resumed, killed
 again, resumed to its end, and its model compared with that of a run that was not disturbed. Prints a JSON object for
-each kill: before which call, how far training was or whether the model was the earlier or the new one, what differs.
+each kill: before which call, how far training was, and what differs.
 """
 
-import contextlib
 import json
 import os
 import random
 import shutil
 import signal
-import sys
 import zipfile
 from functools import partial
 from pathlib import Path
 
 from tests.held_out import calibrated
 from xmlgp.cli import main
-from xmlgp.mlgpf import learning
-from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.training import checkpoints
@@ -129,15 +125,6 @@ def content(folder, name):
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
-def learn(model):
-    return main(["learn", str(model), "new.txt", "--quiet", "--checkpoint-every", "1e-9"], standalone_mode=False)
-
-
-def parts(model, expected, *but):
-    """Return the arrays that differ, and a checkpoint that is left; the next write removes other files."""
-    return [part for part in differences(model, expected) if not part.endswith((".npy", ".tmp", *but))]
-
-
 def kill_training():
     # Compiles.
     train("warm")
@@ -153,32 +140,11 @@ def kill_training():
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, "expected")}
 
 
-def kill_learning():
-    # Few steps.
-    InducingMethod.learning_steps, learning.LEAST_EPOCHS = 4, 1
-    train(Path("before"))
-    # Compiles.
-    shutil.copytree("before", "whole")
-    learn("whole")
-    model = Path("killed")
-    shutil.copytree("before", model)
-    total = count_calls(partial(learn, model))
-    for number in chosen_calls(total):
-        shutil.rmtree(model)
-        shutil.copytree("before", model)
-        status = killed(partial(learn, model), number)
-        kept = [name for name in ("before", "whole") if not parts(model, name, "checkpoint.npz")]
-        # Killed again, unless it ends before.
-        killed(partial(learn, model), total - 1 - number)
-        assert ended(forked(partial(learn, model))) == 0
-        yield {"call": number, "status": status, "kept": kept, "differs": parts(model, "whole")}
-
-
 if __name__ == "__main__":
     # Every epoch ends with a checkpoint.
     checkpoints.TIME_RATIO = 0
     # A kill does not lose what the system has not written to the disk yet.
     os.fsync = lambda descriptor: None
-    with calibrated(0.25) if sys.argv[1] == "train" else contextlib.nullcontext():
-        for outcome in kill_training() if sys.argv[1] == "train" else kill_learning():
+    with calibrated(0.25):
+        for outcome in kill_training():
             print(json.dumps(outcome), flush=True)

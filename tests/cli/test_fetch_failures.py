@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -74,16 +73,6 @@ def test_failing_disk_leaves_no_incomplete_file(server, here, monkeypatch):
         shutil.rmtree(here / "data", ignore_errors=True)
     assert result.exit_code == 0
     assert failed >= {"os.mkdir", "open", "write", "fsync", "os.rename"}
-
-
-def test_full_disk_keeps_no_file(server, here, mounted):
-    server.answers["/train.txt"] = [serve(bytes(1_500_000))]
-    write_catalogue(here, server)
-    (here / "small-disk").mkdir()
-    mounted(here / "small-disk", "size=1m")
-    (here / "small-disk/data").mkdir()
-    assert said(run("fetch", "small", "--into", "small-disk/data")) == "no space left on the disk of small-disk/data"
-    assert everything(here) == dict.fromkeys(("small-disk", "small-disk/data"), (stat.S_IFDIR, None, None))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

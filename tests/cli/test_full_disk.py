@@ -184,23 +184,6 @@ def test_scores_are_the_earlier_or_the_new_ones_wherever_the_disk_fails(disk, mo
 
 
 @pytest.mark.usefixtures("scores")
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
-def test_commands_work_without_a_cache_that_cannot_be_written(workdir, monkeypatch, code):
-    command, cache = ["evaluate", "scores", "data", "--json"], workdir / "cache"
-    expected = done([*command, "--no-cache"])
-    with failing_disk(monkeypatch, cache, math.inf, None) as trial:
-        assert done(command) == expected
-    for number in moments(trial.done):
-        shutil.rmtree(cache)
-        with failing_disk(monkeypatch, cache, number, code):
-            assert done(command) == expected
-        # Copies are complete, and the next command makes them at the latest.
-        assert not any(cache.glob("text/.*")), trial.done
-        assert done(command) == expected
-        assert len([entry for entry in (cache / "text").iterdir() if not entry.name.startswith(".")]) == 1
-
-
-@pytest.mark.usefixtures("scores")
 def test_a_read_only_disk_changes_nothing(disk, mounted, monkeypatch):
     mounted(disk, "size=8m")
     done([*TRAIN, "--seed", "4"])

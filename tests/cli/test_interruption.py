@@ -145,6 +145,12 @@ def test_a_signal_while_a_checkpoint_is_written_leaves_a_complete_checkpoint(dat
     resume()
 
 
+def test_a_second_signal_ends_a_step_at_once_with_the_checkpoint_of_the_epoch_before(data):
+    with signals_at(STEP, 16, signal.SIGINT, signal.SIGTERM):
+        assert interrupted(run(*TRAIN), signal.SIGTERM) == "after 10 of 57 steps"
+    resume()
+
+
 def test_a_signal_while_a_run_is_resumed_keeps_its_checkpoint(data):
     with signals_at(STEP, 6, signal.SIGINT):
         run(*TRAIN)

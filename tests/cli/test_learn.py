@@ -1,22 +1,15 @@
 """`xmlgp learn`: new points, features, labels, words and names; what a model keeps, and what is refused."""
 
-import errno
 import json
-import math
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-import scipy.sparse as sp
 
 from tests.cli.command import run, said
-from tests.cli.disk import everything, failing_disk
-from tests.cli.learning_on import arrays, learner, more, refused, retrain, text_learner
+from tests.cli.learning_on import learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files
-from xmlgp.data.dataset import Dataset, stack
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["learner", "text_learner"]
@@ -47,15 +40,6 @@ def test_new_points_features_and_labels_are_learned(learner, inducing, epochs):
     assert run("evaluate", "scores.txt", "test.txt").exit_code == 0
 
 
-def test_points_are_not_learned_twice(learner):
-    assert run("learn", "model", "new.txt", "-q").output == ""
-    before = everything(learner)
-    for options in ([], ["--resume"], ["--no-resume"]):
-        result = run("learn", "model", "new.txt", *options)
-        assert (result.exit_code, result.output) == (0, AGAIN)
-        assert everything(learner) == before
-
-
 def test_what_does_not_change_stays(learner):
     retrain("free")
     before = ModelFolder("model").entries("")
@@ -68,21 +52,6 @@ def test_what_does_not_change_stays(learner):
     assert after["parameters.bias"] != before["parameters.bias"]
     assert ModelFolder("model").tuned == tuned is not None
     assert_no_other_files(learner)
-
-
-def test_propensities_of_a_model_are_those_of_all_points_that_it_learned(learner):
-    assert run("learn", "model", "new.txt", "-q").exit_code == 0
-    first, new = (read_dataset(file) for file in ("data/train.txt", "new.txt"))
-    sizes = (first.features, new.D), (first.labels, new.K)
-    wide = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], columns)) for X, columns in sizes]
-    write_dataset("all.txt", stack([Dataset(*wide), new]))
-    assert run("predict", "model", "new.txt", "-o", "scores", "-q").exit_code == 0
-    found, expected = (
-        json.loads(run("evaluate", "scores", "new.txt", "--train", train, "--json").stdout)
-        for train in ("model", "all.txt")
-    )
-    assert found == expected
-    assert "PSP@1" in found
 
 
 def test_words_and_labels_of_text_are_added(text_learner):
@@ -112,13 +81,6 @@ def test_added_labels_leave_the_answers_of_known_ones(text_learner):
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
 
 
-def test_labels_and_points_are_added_together(text_learner):
-    Path("labels").write_text("the indigo\n")
-    result = run("learn", "model", "more.jsonl", "--add-labels", "labels")
-    assert "model: learned 20 points, 2 new labels, 1 new feature: bound -" in result.stderr
-    assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
-
-
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
     monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
     for seed, count in enumerate((3, 4, 5)):
@@ -143,22 +105,8 @@ def test_what_cannot_be_learned_is_refused(learner, arguments, status, reason):
     write_dataset("new.txt", more(D=24))
     Path("labels").write_text("a\n")
     assert refused(learner, "model", *arguments, status=status).startswith(reason)
-
-
-def test_a_missing_model_is_refused(workdir):
-    before = everything(workdir)
-    assert said(run("learn", "missing", "data")) == "missing: there is no model here (no model.json)"
-    os.mkdir("empty")
-    said(run("learn", "empty", "data"))
-    os.rmdir("empty")
-    assert everything(workdir).keys() - before.keys() <= {"cache"}
-
-
-@pytest.mark.parametrize("name", ["parameters.bias", "parameters.statistics.labels", "preprocess.idf"])
-def test_a_damaged_model_is_refused(learner, name):
-    file = learner / ModelFolder("model").entries("")[name]["file"]
-    file.write_bytes(file.read_bytes()[:-4])
-    assert refused(learner, "model", "new.txt").startswith("model")
+    assert refused(learner, "nowhere", "data") == "nowhere: there is no model here (no model.json)"
+    assert not Path("nowhere").exists()
 
 
 def test_a_model_without_counts_has_no_propensities_and_learns_nothing(learner):
@@ -172,36 +120,3 @@ def test_a_model_without_counts_has_no_propensities_and_learns_nothing(learner):
     assert line == "model: the model has no counts of its labels; give the training data instead"
     line = refused(learner, "model", "new.txt")
     assert line == "the model lacks what learning on needs, because an earlier version trained it; train it again"
-
-
-@pytest.mark.parametrize("batches", [{}, [{"N": -1, "D": 0, "K": 0, "fingerprint": "a", "history": []}]], ids=str)
-def test_damaged_descriptions_of_batches_are_refused(learner, batches):
-    file = learner / "model.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"learned": batches}))
-    assert refused(learner, "model", "new.txt") == "model/model.json: the description of the model is damaged"
-    assert said(run("show", "model")) == "model/model.json: the description of the model is damaged"
-
-
-@pytest.mark.parametrize(("code", "lasting"), [(errno.EACCES, False), (errno.ENOSPC, True)])
-def test_a_folder_that_cannot_be_written_keeps_its_model(learner, monkeypatch, code, lasting):
-    monkeypatch.setattr("xmlgp.mlgpf.learning.LEAST_EPOCHS", 1)
-    shutil.copytree("model", "before")
-    command = ["learn", "model", "new.txt", "-q", "--no-cache", "--checkpoint-every", "1e-9"]
-    with failing_disk(monkeypatch, learner, math.inf, None) as trial:
-        assert run(*command).exit_code == 0
-    expected, failures = arrays("model"), 0
-    # Shares of the operations that change the folder.
-    for share in (0, 0.3, 0.6, 1):
-        shutil.rmtree("model")
-        shutil.copytree("before", "model")
-        with failing_disk(monkeypatch, learner, 1 + round(share * (len(trial.done) - 1)), code, lasting):
-            result = run(*command)
-        if result.exit_code:
-            assert (result.exit_code, result.stdout) == (1, "")
-            assert re.fullmatch("Error: .*model.*", result.stderr.splitlines()[-1])
-            assert arrays("model") == arrays("before")
-            failures += 1
-        # Files that could not be removed are harmless.
-        assert run(*command).exit_code == 0
-        assert arrays("model") == expected
-    assert failures >= 2

@@ -1,12 +1,8 @@
-"""`xmlgp learn` interrupted, killed and resumed."""
+"""`xmlgp learn` interrupted and resumed."""
 
-import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,6 @@ from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.learning_on import STEP, arrays, assert_same_model, learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files, signals_at
-from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import InterruptedRun
@@ -89,26 +84,14 @@ def test_a_signal_while_the_model_is_replaced_comes_after_it(learner):
     assert_no_other_files(learner)
 
 
-@pytest.mark.exhaustive
-def test_a_run_killed_at_any_moment_leaves_a_model_and_ends_with_the_same(workdir):
-    write_dataset("data/train.txt", paired_dataset(N=120))
-    write_dataset("new.txt", paired_dataset(N=30, D=28, K=9, seed=1))
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "tests.cli.killing", "learn"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    outcomes = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [outcome for outcome in outcomes if outcome["differs"] or len(outcome["kept"]) != 1] == []
-    assert all(outcome["status"] == -signal.SIGKILL for outcome in outcomes)
-    assert {outcome["kept"][0] for outcome in outcomes} == {"before", "whole"}
-
-
 def test_the_command_to_go_on_has_the_options(text_learner):
     Path("labels").write_text("the indigo\n")
     line = interrupt(2, "more.jsonl", "--text-column", "text", "--add-labels", "labels")
     command = re.search("resume with `(.*)`", line)[1]
     assert command == "xmlgp learn model more.jsonl --text-column text --add-labels labels"
-    assert run(*command.split()[1:]).exit_code == 0
+    line = interrupt(3, "-", "--text-column", "text", "--no-resume", stdin=Path("more.jsonl").read_bytes())
+    assert line.endswith("resume with `xmlgp learn model - --text-column text` and the same input")
+    assert run(*command.split()[1:], "--no-resume").exit_code == 0
     assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
 
 

@@ -1,7 +1,5 @@
 """`xmlgp plot`: the models and files it accepts, its notes and its errors."""
 
-import gzip
-
 import pytest
 import sklearn.metrics
 
@@ -68,14 +66,6 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
     error = sum(abs(y - p) for y, p in zip(TRUTH, PROBABILITIES, strict=True)) / 9
     expected = ["calibrated", f"all.scores: log loss {loss:.4f}, ECE {error:.4f}"]
     assert names_of(drawn[0].axes[0]) == expected
-
-
-def test_standard_streams_and_gzip(tmp_path):
-    (tmp_path / "all.scores.gz").write_bytes(gzip.compress(ALL.encode()))
-    piped = run("plot", "reliability", "all.scores.gz", "-", "test.txt", "-o", "-", stdin=TOP.encode())
-    assert piped.exit_code == 0
-    assert piped.stdout_bytes.startswith(b"\x89PNG")
-    assert "The curve of - is over the 3 listed labels only, at most 2 of 3 per point" in piped.stderr
 
 
 @pytest.mark.parametrize(

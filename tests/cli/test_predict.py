@@ -20,7 +20,6 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import highest_expected_f1
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor
@@ -65,17 +64,6 @@ def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit
         [pair for pair in point if float(pair.split(":")[1]) >= threshold][:limit] for point in points
     ]
     assert lines(Path("labels").read_text()) == expected
-
-
-def test_assign_writes_the_labels_of_highest_expected_f1():
-    values = open_predictor(ModelFolder("model")).score(read_dataset("data/test.txt").features, "probability")[0]
-    order = np.argsort(-values, axis=1, kind="stable")
-    sizes, _ = highest_expected_f1(np.take_along_axis(values, order, axis=1), None)
-    assert run("predict", "model", "data", "--assign", "-o", "labels").output == ""
-    scores = read_scores("labels")
-    assert np.diff(scores.indptr).tolist() == sizes.tolist()
-    np.testing.assert_array_equal(scores.labels, order[np.arange(7) < sizes[:, None]])
-    assert len(set(sizes)) > 1
 
 
 def test_default_settings_rank_far_better_than_chance(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.cli.texts import LABELS, TEST, as_json, documents
-from tests.model_folder.test_folder_names import damage
 from xmlgp.model_folder.folder import ModelFolder
 
 
@@ -82,30 +81,6 @@ def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):
     assert [point["id"] for point in found] == [str(document["id"]) for document in TEST]
 
 
-def test_tables_have_what_json_lines_have(workdir):
-    options = ["-k", "2", "--with-std"]
-    expected = [
-        [str(point["id"]), *map(str, label.values())]
-        for point in answers("new.jsonl", *options)
-        for label in point["labels"]
-    ]
-    for name, delimiter in ("csv", ","), ("tsv", "\t"):
-        text = predicted("new.jsonl", *options, "--format", name)
-        head, *rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        assert head == ["id", "label", "probability", "std"]
-        assert rows == expected
-        assert predicted("new.jsonl", *options, "-o", f"out.{name}.gz") == ""
-        assert gzip.decompress((workdir / f"out.{name}.gz").read_bytes()).decode() == text
-
-
-def test_an_empty_corpus_has_no_answers(workdir):
-    (workdir / "empty.jsonl").write_text("")
-    assert predicted("empty.jsonl") == ""
-    assert predicted("empty.jsonl", "--format", "csv") == "id,label,probability\n"
-    assert predicted("empty.jsonl", "--format", "scores") == "0 5\n"
-    assert said(run("predict", "model", "-", stdin="")) == "-:1: the file is empty"
-
-
 def test_documents_without_known_words_are_counted():
     result = run("predict", "model", "new.jsonl")
     assert result.stderr == "new.jsonl: 1 document has no word that the model knows\n"
@@ -151,13 +126,6 @@ def test_labels_are_numbers_where_a_model_has_no_names(workdir):
     assert said(run("predict", "-q", "numbers", "new.jsonl")) == reason
 
 
-def test_all_labels_of_a_name_are_meant(workdir):
-    damage(workdir / "model", "labels", b"same\nother\nsame\n\n\n")
-    (workdir / "some").write_text("same\n")
-    points = scored(predicted("new.jsonl", "-k", "all", "--format", "scores", "--without", "some"))
-    assert [{label for label, _ in point} for point in points] == [{1, 3, 4}] * 9
-
-
 @pytest.mark.parametrize(
     ("content", "option", "reason"),
     [
@@ -180,17 +148,6 @@ def test_a_broken_corpus_leaves_no_answers(workdir):
     result = run("predict", "-q", "model", "bad.jsonl", "--format", "jsonl", "-o", "out")
     assert said(result) == "bad.jsonl:10: this line is [], not a JSON object"
     assert (workdir / "out").read_text() == "as it was"
-
-
-def test_training_on_a_corpus_and_on_its_folder_gives_the_same_model(workdir):
-    for data, model in ("train.jsonl", "one"), ("folder", "two"):
-        assert run("train", "-q", data, model, *SMALL).exit_code == 0
-    one, two = ModelFolder("one"), ModelFolder("two")
-    assert one.description["data"] == two.description["data"]
-    assert one.description["vectorizer"] == two.description["vectorizer"]
-    for name, array in one.arrays("").items():
-        assert array.tobytes() == two.array(name).tobytes(), name
-    assert one.names.labels == sorted(LABELS)
 
 
 def test_an_interrupted_training_on_a_corpus_resumes(workdir, interrupt):

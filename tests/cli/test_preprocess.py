@@ -44,17 +44,6 @@ def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
     assert result.stderr == "my model: preprocessed; continue with `xmlgp train 'my data' 'my model'`\n"
 
 
-def test_every_setting_of_preprocessing_can_be_set():
-    given = {
-        "weighting": "none", "inducing": "subspace", "basis_size": 8, "inducing_count": 4, "inducing_start": "rows",
-        "kernel": "se", "seed": 3,
-    }  # fmt: skip
-    assert given.keys() == MLGPFSettings().preprocess_part().keys()
-    options = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
-    assert run("preprocess", "data", "model", *options, "-q").output == ""
-    assert ModelFolder("model").settings.preprocess_part() == given
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -104,18 +93,3 @@ def test_the_folder_of_the_training_data_is_refused_as_the_model_folder(tmp_path
     monkeypatch.chdir("data")
     assert said(run(command, "train.txt", "."), status=2) == message.replace("data/", ".", 1)
     assert sorted((tmp_path / "data").iterdir()) == before
-
-
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_workers_give_the_same_arrays():
-    options = [*SIZES, "--inducing", "subspace"]
-    assert run("preprocess", "data", "expected", *options).exit_code == 0
-    result = run("preprocess", "data", "model", *options, "--workers", "2")
-    first, second = result.stderr.splitlines()
-    assert first.startswith("2 workers of a Dask cluster")
-    assert second == "model: preprocessed; continue with `xmlgp train data model`"
-    found, expected = arrays("model"), arrays("expected")
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_allclose(found[name], array, atol=1e-5)

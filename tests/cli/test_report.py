@@ -61,14 +61,6 @@ def test_standard_input_and_output():
     assert page.of("title")[0][1] == "Report: a <b>title</b>"
 
 
-def test_names_of_labels(tmp_path):
-    (tmp_path / "names.txt").write_text("".join(f"<i>{letter}</i>\n" for letter in "abcdefg"))
-    run("report", "-q", "model", "data", "--label-names", "names.txt")
-    names = {text for attributes, text in parsed().of("th") if attributes.get("scope") == "row"}
-    assert {"<i>a</i>", "<i>g</i>"} < names
-    assert parsed().of("i") == []
-
-
 def test_tuned_models_assign_by_what_was_tuned():
     printed = run("tune", "-q", "model", "data/test.txt").stdout.split()
     run("report", "-q", "model", "data")

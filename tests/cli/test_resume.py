@@ -22,7 +22,7 @@ SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
 
 def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir):
     write_dataset("data/train.txt", paired_dataset(N=120))
-    command = [sys.executable, "-m", "tests.cli.killing", "train"]
+    command = [sys.executable, "-m", "tests.cli.killing"]
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

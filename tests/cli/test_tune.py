@@ -108,10 +108,3 @@ def test_what_cannot_be_tuned_is_refused_and_the_folder_unchanged(model):
     with lock_model_folder("model"):
         assert said(run("tune", "model", "held.txt")).startswith("model: process ")
     assert everything(model) == before
-
-
-def test_a_model_of_one_label_is_refused():
-    write_dataset("one.txt", small_dataset(K=1))
-    run("train", "-q", "one.txt", "one", *SMALL)
-    reason = "one: the model has one label, so there is no number of labels to tune"
-    assert said(run("tune", "-q", "one", "one.txt")) == reason

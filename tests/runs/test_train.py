@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.problems import paired_dataset, small_dataset, small_features
+from tests.problems import paired_dataset, small_dataset
 from xmlgp.api import preprocess, train
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
@@ -65,21 +65,6 @@ def test_preprocessing_is_stored(tmp_path, settings):
     for found, wanted in zip((*stored[1:], stored.weighting.idf), (*expected[1:], expected.weighting.idf), strict=True):
         same(found, wanted)
     same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
-
-
-@pytest.mark.parametrize(("dense", "standardise"), [(True, True), (False, True), (True, False)])
-def test_standardisation_is_stored(tmp_path, dense, standardise):
-    dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
-    settings = GPCSettings(inducing_count=6, standardise=standardise)
-    folder = preprocess(dataset, tmp_path, settings=settings)
-    names = {"inducing", "scale", "center"} if standardise else {"inducing"}
-    assert set(folder.entries("")) == {f"preprocess.{name}" for name in names}
-    stored, expected = stored_preprocessing(folder), preprocessed(dataset, settings)
-    same(stored.center, expected.center)
-    same(stored.weighting.scale, expected.weighting.scale)
-    every = np.arange(dataset.N)
-    found, wanted = (part.inputs(dataset.features, np.float64).rows(every)[0] for part in (stored, expected))
-    same(*(values if dense else values.toarray() for values in (found, wanted)))
 
 
 @pytest.mark.parametrize(

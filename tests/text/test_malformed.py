@@ -1,12 +1,10 @@
 """Each kind of broken corpus is refused with the file, the line and the reason."""
 
-import gzip
 import re
 
 import pytest
 
 from tests.text.corpora import documents_of, in_every_way, vectorized
-from xmlgp.data import lines
 from xmlgp.errors import DataFormatError
 from xmlgp.text import delimited
 from xmlgp.text.documents import CorpusOptions
@@ -88,25 +86,6 @@ def test_labels_with_control_characters_are_refused(tmp_path, content, line, rea
     with pytest.raises(DataFormatError) as caught:
         vectorized(path, content)
     assert str(caught.value) == f"{path}:{line}: {reason}"
-
-
-@pytest.mark.parametrize("content", [GOOD * 1000, b"text\tx\n" * 1000, b"text,labels\na,b\n"], ids=str)
-def test_truncated_and_damaged_gzip_files_are_refused(tmp_path, content):
-    path = tmp_path / "a.gz"
-    packed = gzip.compress(content, mtime=0)
-    for damaged in (packed[:-9], packed[:20], content):
-        path.write_bytes(damaged)
-        with pytest.raises(DataFormatError, match=r"a.gz:\d+: the gzip data are (truncated|damaged)"):
-            documents_of(path)
-
-
-def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 20)
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(GOOD + b'{"text": "' + b"x" * (3 << 20) + b'", "labels": []}\n')
-    with pytest.raises(DataFormatError) as caught:
-        documents_of(path)
-    assert str(caught.value) == f"{path}:2: the line is longer than 1 MiB; this is not a data file"
 
 
 def test_a_field_that_is_too_long_is_refused(tmp_path, monkeypatch):
