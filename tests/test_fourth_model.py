@@ -49,13 +49,6 @@ def test_the_model_and_its_settings_are_listed():
 
 
 @pytest.mark.usefixtures("registered")
-def test_options_without_effect_are_named():
-    result = run("train", "train.txt", "model", "--model", "logistic", "--iterations", "1", "--set", "ridge=2")
-    assert result.exit_code == 0
-    assert "model: ridge has no effect with iterations=1" in result.stderr.splitlines()
-
-
-@pytest.mark.usefixtures("registered")
 def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
     command = ["--model", "logistic", "--iterations", "9"]
     assert run("train", "train.txt", "whole", *command).exit_code == 0
