@@ -1,6 +1,8 @@
 """`xmlgp train` and `xmlgp predict` on text: names, formats of the answer, labels that are allowed."""
 
+import csv
 import gzip
+import io
 import json
 
 import numpy as np
@@ -165,6 +167,15 @@ def test_a_broken_corpus_trains_nothing(workdir):
     reason = "folder/vectorizer.json: this is not the description of a vectorizer"
     assert said(run("train", "-q", "folder", "other")) == reason
     assert not (workdir / "other").exists()
+
+
+def test_an_explanation_names_the_strongest_words_in_a_table_too():
+    rows = list(csv.DictReader(io.StringIO(predicted("new.jsonl", "--explain", "1", "-k", "1", "--format", "csv"))))
+    for answer, row in zip(answers("new.jsonl", "--explain", "1", "-k", "1"), rows, strict=True):
+        (label,) = answer["labels"]
+        assert row["label"] == label["label"]
+        for side in ("for", "against"):
+            assert row[side].split(" ")[0] == (label[side][0]["word"] if label[side] else "")
 
 
 def test_what_cannot_be_explained_is_refused(workdir):
