@@ -104,13 +104,3 @@ def test_a_huge_k_or_label_space_allocates_nothing():
 def test_what_cannot_be_evaluated_is_refused(scores, truth, propensities, message):
     with pytest.raises(SettingsError, match=message):
         evaluate_ranking(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_the_scale_of_scores_does_not_matter(scale):
-    random = np.random.default_rng(0)
-    scores, labels = csr_array(random.normal(size=(9, 6))), csr_array(random.random((9, 6)) < 0.4)
-    propensities = random.uniform(0.01, 1, 6)
-    expected = evaluate_ranking(scores, labels, propensities=propensities)
-    with np.errstate(all="raise"):
-        assert evaluate_ranking(scores * scale, labels, propensities=propensities) == expected

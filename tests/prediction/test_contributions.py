@@ -14,7 +14,8 @@ from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
 
 N = 300
-POINTS = NEW[:N]
+# Every seventh point has no features.
+POINTS = sp.csr_array(NEW[:N].toarray() * (np.arange(N) % 7 > 0)[:, None])
 
 
 class Explained(Linear):
@@ -50,17 +51,6 @@ def test_contributions_are_those_of_each_pair(monkeypatch, rows):
     np.testing.assert_array_equal(of_pairs, POINTS[scores.points].toarray() * WEIGHTS[:, scores.labels].T)
     np.testing.assert_array_equal(found.features, POINTS[scores.points].indices)
     np.testing.assert_array_equal(found.rest, scores.labels)
-
-
-@pytest.mark.parametrize(("points", "labels"), [(2, 1), (2, 0), (0, 1)])
-def test_points_without_features_or_labels(points, labels):
-    chosen = np.full((points, labels), 3, np.int32)
-    found = Explained().explain(
-        sp.csr_array((points, D), dtype=np.float32), Scores.from_top(chosen, chosen.astype(float), K)
-    )
-    assert (found.indptr.tolist(), found.rest.tolist()) == ([0] * (points * labels + 1), [3] * points * labels)
-    assert len(found.features) == len(found.values) == 0
-    assert not chosen.size or found.strongest(0, 3) == ([], [])
 
 
 def test_strongest_features_of_a_pair():

@@ -148,10 +148,6 @@ def test_structure_is_that_of_an_accessible_page(parsed):
     assert sorts == ["descending", "ascending", "descending"]
 
 
-def test_equal_content_gives_equal_pages(page):
-    assert make_page(hostile=True) == page
-
-
 def test_pages_with_little_data_or_fewer_facts():
     plain = make_page(texts=False, explained=False)
     assert Parsed(plain).of("b")
