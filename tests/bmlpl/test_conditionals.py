@@ -1,4 +1,4 @@
-"""Samples from conditional posteriors against exact distributions, enumeration and integrals."""
+"""Samples from conditional posteriors, also of extreme parameters, against exact distributions and their moments."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from xmlgp.bmlpl.gibbs import (
     sample_activations,
     sample_counts,
     sample_omega,
-    sample_shapes,
     sample_topics,
 )
 from xmlgp.bmlpl.parameters import LEAST_SHAPE
@@ -98,32 +97,3 @@ def test_counts_are_zero_truncated_poisson(rate):
         mean = rate / -np.expm1(-rate)
         assert z_score(by_point[:, 0], mean) < 4.5
         assert z_score(by_point[:, 0] ** 2, mean * (1 + rate)) < 4.5
-
-
-def table_probabilities(customers, shape):
-    """Return P(l) of l ~ CRT(m, r): customer j opens a new table with probability r/(r + j)."""
-    probabilities = np.ones(1)
-    for j in range(customers):
-        new = shape / (shape + j)
-        probabilities = np.append(probabilities * (1 - new), 0) + np.append(0, probabilities * new)
-    return probabilities
-
-
-@each_value(counts=[[0, 0], [3, 2], [0, 9]], shape=[0.05, 1.0, 6.0])
-def test_shapes_are_a_mixture_of_gammas_over_table_counts(counts, shape):
-    T, log_odds = 5000, np.array([0.4, -1.0])
-    samples = sample_shapes(
-        np.repeat(np.array(counts, float)[:, None], T, axis=1),
-        np.repeat(log_odds[:, None], T, axis=1),
-        np.full(T, shape),
-        np.random.default_rng(10),
-    )
-    tables = np.ones(1)
-    for customers in counts:
-        tables = np.convolve(tables, table_probabilities(customers, shape))
-    scale = 1 / (1 + np.logaddexp(0, log_odds).sum())
-
-    def distribution(r):
-        return sum(p * stats.gamma.cdf(r, 1 + count, scale=scale) for count, p in enumerate(tables))
-
-    assert stats.kstest(samples, distribution).pvalue > 1e-4

@@ -12,12 +12,10 @@ from xmlgp.bmlpl.activations import expected_activations, prior_mean
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import (
-    DEFAULT_TOPICS,
     SHAPE_RATE,
     initial_topics,
     initial_values,
     list_topics,
-    log_prior_of_topics,
     topic_shares,
     update_precisions,
     update_shapes,
@@ -29,26 +27,14 @@ BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 @each_value(dtype=[np.float32, np.float64], concentration=[1e-3, 0.5, 3.0])
-def test_topics_are_modes_of_their_logits(dtype, concentration):
+def test_topics_are_posterior_means(dtype, concentration):
     random = np.random.default_rng(0)
     counts = random.gamma(0.5, 5.0, (6, 4)).astype(dtype)
     counts[2] = 0
     topics = update_topics(counts.copy(), concentration)
     assert topics.dtype == dtype
-    tolerance = 1e-6 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=tolerance)
-
-    def objective(logits):
-        topics = np.exp(logits) / np.exp(logits).sum(axis=0)
-        return (counts.astype(float) * np.log(topics)).sum() + log_prior_of_topics(topics, concentration)
-
-    logits = np.log(topics.astype(float))
-    best = objective(logits)
-    for _ in range(20):
-        assert objective(logits + random.normal(0, 0.1, logits.shape)) < best
-    # They are also the posterior mean of the topics.
     mean = np.stack([stats.dirichlet.mean(m + concentration) for m in counts.T.astype(float)], axis=1)
-    np.testing.assert_allclose(topics, mean, rtol=10 * tolerance)
+    np.testing.assert_allclose(topics, mean, rtol=1e-5 if dtype == np.float32 else 1e-11)
 
 
 def evidence(shape, counts, log_odds):
@@ -93,28 +79,14 @@ def test_precisions_maximise_the_expected_log_prior(dtype):
         assert float(precision) == pytest.approx(np.exp(best.x), rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, DEFAULT_TOPICS), (3, 7, 3), (30, 7, 7)]
-)
-def test_the_number_of_topics_is_at_most_the_number_of_labels(asked, K, T):
-    labels = sp.csr_array((3, K), dtype=bool)
-    topics, *_ = initial_values(2, labels, BMLPLSettings(topics=asked), np.random.default_rng(0))
-    assert topics.shape == (K, T)
-
-
 def test_a_random_share_of_labels_is_revealed():
     labels = sp.csr_array(np.random.default_rng(0).random((200, 50)) < 0.3)
     assert reveal_labels(labels, 1, None) is labels
     whole = labels.toarray()
     part = reveal_labels(labels, 0.25, np.random.default_rng(1))
     assert part.dtype == bool
-    assert part.shape == labels.shape
-    assert part.nnz == part.toarray().sum()
     assert (whole | ~part.toarray()).all()
     assert abs(part.nnz - 0.25 * labels.nnz) < 4.5 * np.sqrt(labels.nnz * 0.25 * 0.75)
-    # The argument is unchanged.
-    np.testing.assert_array_equal(labels.toarray(), whole)
-    assert (reveal_labels(labels, 0.25, np.random.default_rng(2)).toarray() != part.toarray()).any()
 
 
 @pytest.mark.parametrize(("K", "T"), [(8, 3), (5, 5), (1, 1)])
@@ -149,9 +121,7 @@ def test_shares_weight_labels_and_not_counts():
     counts = np.array([[20.0, 10.0], [1.0, 4.0], [0.0, 0.0]])
     result = topic_shares(counts, np.array([10, 5, 0]))
     np.testing.assert_allclose(result, [(10 * 2 / 3 + 1) / 15, (10 / 3 + 4) / 15])
-
-
-def test_shares_without_positives_are_equal():
+    # Without positives they are equal.
     np.testing.assert_array_equal(topic_shares(np.zeros((3, 4)), np.zeros(3, int)), 0.25)
 
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.integrate import quad
-from scipy.stats import gamma
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
@@ -169,28 +167,6 @@ def direct(parameters, scales):
 def std_of_all_labels(predictor, scales, output, K=6):
     labels = np.ascontiguousarray(np.broadcast_to(np.arange(K), (len(scales), K)))
     return predictor.std(scales, labels, output)
-
-
-@pytest.mark.parametrize("scale", [1e-5, 0.02, 0.5, 40.0])
-def test_closed_form_is_the_integral_over_activations(scale):
-    model = {"topics": np.array([[0.7], [0.3]]), "shapes": np.array([0.8])}
-    model |= {"weights": np.zeros((1, 1)), "intercepts": np.zeros(1)}
-    scales, predictor = np.array([[scale]]), predictor_of(model)
-    density, end = gamma(0.8, scale=scale), gamma.isf(1e-14, 0.8, scale=scale)
-
-    def moment(function):
-        # Integrated over √u, where the density has no pole.
-        return quad(lambda s: function(s * s) * density.pdf(s * s) * 2 * s, 0, np.sqrt(end), epsabs=1e-13, limit=200)[0]
-
-    for k, v in enumerate([0.7, 0.3]):
-        mean = moment(lambda u, v=v: -np.expm1(-v * u))
-        result = -np.expm1(-predictor.scores(scales, slice(0, 2), "utility")[0, k])
-        assert result == pytest.approx(mean, rel=2 * SERIES_ERROR)
-        second = moment(lambda u, v=v, mean=mean: (-np.expm1(-v * u) - mean) ** 2)
-        assert std_of_all_labels(predictor, scales, "probability", 2)[0, k] == pytest.approx(np.sqrt(second), rel=1e-5)
-        assert std_of_all_labels(predictor, scales, "utility", 2)[0, k] == pytest.approx(
-            v * scale * np.sqrt(0.8), rel=1e-12
-        )
 
 
 @each_value(dtype=[np.float32, np.float64], width=[1, 4, 50, 1000])

@@ -2,8 +2,12 @@
 
 import dataclasses
 import json
+import math
+from functools import partial
 
+import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 from sklearn.datasets import dump_svmlight_file
 
 from tests.problems import small_dataset
@@ -11,7 +15,7 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import CatalogueError
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell
-from xmlgp.experiments.gpc import GPCCell, Stopwatch, _train, quadrature_bound
+from xmlgp.experiments.gpc import FullBatch, GPCCell, Stopwatch, _train, quadrature_bound
 from xmlgp.experiments.report import collect, write_table
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
@@ -36,22 +40,22 @@ def german(data, results):
     return experiment
 
 
-def cell_of(experiment, method):
-    return next(cells[0] for _, name, _, cells in experiment.rows if name == method)
+def problem_of(settings, **sizes):
+    """Return the coordinates, the labels and Z of a small data set."""
+    data = small_dataset(K=1, **sizes)
+    preprocessed = standardise_features(data.features, settings)
+    return preprocessed.inputs(data.features, settings.dtype), data.labels, preprocessed.inducing
 
 
 def test_the_quadrature_bound_is_the_bound_of_training():
-    inference = "vi-jj-hybrid"
-    data = small_dataset(K=1)
-    settings = GPCSettings(inducing_count=5, iterations=3, inference=inference)
-    preprocessed = standardise_features(data.features, settings)
-    coordinates = preprocessed.inputs(data.features, settings.dtype)
+    settings = GPCSettings(inducing_count=5, iterations=3, inference="vi-jj-hybrid")
+    coordinates, labels, inducing = problem_of(settings)
     found = []
 
     def after_epoch(epoch, parameters):
-        found.append(quadrature_bound(parameters(), coordinates, data.labels.toarray()[:, 0], settings.nodes))
+        found.append(quadrature_bound(parameters(), coordinates, labels.toarray()[:, 0], settings.nodes))
 
-    _, history = run_inference(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
+    _, history = run_inference(coordinates, labels, inducing, settings, after_epoch=after_epoch)
     assert found == pytest.approx([epoch["bound"] for epoch in history], rel=1e-9)
 
 
@@ -72,11 +76,9 @@ def test_every_method_has_a_history_on_the_same_points(german, results):
 
 @pytest.mark.parametrize("inference", ["vi-jj", "vi-taylor"])
 def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_end(inference):
-    data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, inference=inference)
-    preprocessed = standardise_features(data.features, settings)
-    positive = data.labels.toarray()[:, 0]
-    problem = preprocessed.inputs(data.features, settings.dtype), positive, preprocessed.inducing, settings
+    coordinates, labels, inducing = problem_of(settings)
+    problem = coordinates, labels.toarray()[:, 0], inducing, settings
     stopwatch = Stopwatch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
     lap = stopwatch.lap
     stopwatch.lap = lambda *arguments: lap(*arguments) or len(stopwatch.curve) == 4
@@ -85,6 +87,34 @@ def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_en
     assert [point["epoch"] for point in stopwatch.curve] == [1 - 1 / (1 + n) for n in range(1, 5)]
     bounds = [point["bound"] for point in stopwatch.curve]
     assert bounds == sorted(bounds)
+
+
+@pytest.fixture
+def full_batch(monkeypatch):
+    monkeypatch.setattr("xmlgp.experiments.gpc.BLOCK", 7)
+    settings = GPCSettings(inducing_count=4, nodes=40)
+    coordinates, labels, inducing = problem_of(settings, D=6)
+    positive = labels.toarray()[:, 0]
+    bound = partial(quadrature_bound, coordinates=coordinates, positive=positive, nodes=settings.nodes)
+    return FullBatch(coordinates, positive, inducing, settings), bound
+
+
+def test_the_bound_of_all_points_is_that_by_quadrature_and_its_gradient_agrees_with_finite_differences(full_batch):
+    full_batch, bound = full_batch
+    x = full_batch.start + 0.1 * np.random.default_rng(0).normal(size=len(full_batch.start))
+    value, gradient = full_batch.value_and_gradient(x)
+    assert value == pytest.approx(bound(full_batch.parameters(x)), rel=1e-12)
+    slopes = approx_fprime(x, lambda x: full_batch.value_and_gradient(x)[0], 1e-6)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [(0.0, "time"), (math.inf, "converged")])
+def test_training_on_all_points_raises_the_bound_until_it_ends(full_batch, seconds, ended):
+    full_batch, bound = full_batch
+    stopwatch = Stopwatch(seconds, lambda parameters: {"bound": bound(parameters)})
+    assert full_batch.maximise(stopwatch) == ended
+    assert (stopwatch.curve[-1]["epoch"] == 1) == (ended == "time")
+    assert stopwatch.curve[-1]["bound"] > bound(full_batch.parameters(full_batch.start))
 
 
 def test_test_files_can_have_fewer_features(tmp_path, results):
@@ -98,7 +128,7 @@ def test_test_files_can_have_fewer_features(tmp_path, results):
 
 
 def test_pilot_runs_choose_the_learning_rate(german, results):
-    cell = dataclasses.replace(cell_of(german, "I-svi-adadelta"), learning_rates=(0.01, 3, 1e200))
+    cell = dataclasses.replace(german.cells[0], learning_rates=(0.01, 3, 1e200))
     run_cell(cell, results)
     found = read_result(cell, results)
     slow, fast, diverged = found["pilots"]

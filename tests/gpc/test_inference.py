@@ -13,7 +13,6 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import inference as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.model import PARAMETER_NAMES, GPCPredictor
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 
@@ -268,21 +267,6 @@ def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
 
 
 # All methods, and svi-adadelta.
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_parameters_are_valid_and_arguments_stay(inference):
-    problem = random_problem(3, 40, 8, absent=0.5)
-    arguments = prepared(problem, inference, iterations=5, batch_size=15)
-    before = [arguments[0].weighted(slice(None)).toarray(), arguments[1].copy(), arguments[2].copy()]
-    parameters, history = run_inference(*arguments)
-    assert all(epoch["bound"] < 0 for epoch in history)
-    assert list(parameters) == PARAMETER_NAMES == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
-    assert GPCPredictor.parameters_fit(arguments[3], parameters, 3, 1)
-    np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
-    for array, copy in zip((arguments[0].weighted(slice(None)), *arguments[1:3]), before, strict=True):
-        assert not (array != copy).sum()
-    assert not np.triu(parameters["posterior.factor"][0], 1).any()
 
 
 def test_resuming_with_early_stopping_gives_the_same_result(monkeypatch, tmp_path):
