@@ -3,6 +3,7 @@
 u_nt ~ Gamma(r_t, scale e^ψ_nt) with the log odds ψ_nt = w_tᵀ x_n ([B] section 2).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +36,7 @@ def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
     ω_nt = (m_nt + r_t)/(2ψ_nt) tanh(ψ_nt/2) is the mean of PG(m_nt + r_t, ψ_nt), and κ = (m − r)/2 ([B] (16), (17)).
     The quadratic function κ ψ′ − ½ ω ψ′² + constant is a lower bound on m ψ′ − (m + r) log(1 + e^ψ′), tight at ψ′ = ψ.
     """
-
-    def fill(start, stop):
-        _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, stop)
-
+    fill = partial(_fill_polya_gamma_means, counts, log_odds, shapes, omega, residuals)
     parallel_for(fill, len(counts), -(-GRAIN // max(1, len(shapes))))
 
 

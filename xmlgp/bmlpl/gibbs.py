@@ -1,5 +1,7 @@
 """Gibbs sampling for BMLPL: samples from the conditional posteriors, and sweeps of them ([B] section 3.1)."""
 
+from functools import partial
+
 import numpy as np
 
 from xmlgp.bmlpl import least_squares
@@ -120,11 +122,7 @@ def sample_counts(positives, topics, activations, random):
     """
     rates = np.empty(len(positives))
     pattern = positives.indptr, positives.indices
-
-    def fill_rates(start, stop):
-        _fill_rates(*pattern, topics, activations, rates, start, stop)
-
-    parallel_for(fill_rates, len(activations), 256)
+    parallel_for(partial(_fill_rates, *pattern, topics, activations, rates), len(activations), 256)
     if not rates.sum() <= MOST_COUNTS * len(rates):
         raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
     totals = _truncated_poisson(rates, random.random(len(rates)))
@@ -134,11 +132,8 @@ def sample_counts(positives, topics, activations, random):
     uniform = random.random(ends[-1])
     chosen = np.empty(ends[-1], np.int32)
     by_point = np.zeros_like(activations)
-
-    def choose(start, stop):
-        _choose_topics(*pattern, topics, activations, rates, ends, uniform, chosen, by_point, start, stop)
-
-    parallel_for(choose, len(activations), 256)
+    arrays = *pattern, topics, activations, rates, ends, uniform, chosen, by_point
+    parallel_for(partial(_choose_topics, *arrays), len(activations), 256)
     places = np.repeat(positives.indices.astype(np.int64) * topics.shape[1], totals) + chosen
     by_label = np.bincount(places, minlength=topics.size).reshape(topics.shape)
     return by_point, by_label.astype(topics.dtype)

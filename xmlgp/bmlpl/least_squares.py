@@ -3,6 +3,8 @@
 For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹).
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -161,11 +163,7 @@ def _conjugate_directions(system, gradient, steps, tolerance=0):
 
 def _add_multiples(values, direction, lengths):
     """Add lengths[t] times column t of direction to column t of values, in place."""
-
-    def add(start, stop):
-        _add_multiples_to_rows(values, direction, lengths, start, stop)
-
-    parallel_for(add, len(values), GRAIN // len(lengths))
+    parallel_for(partial(_add_multiples_to_rows, values, direction, lengths), len(values), GRAIN // len(lengths))
 
 
 @compiled

@@ -169,10 +169,6 @@ class FullBatch:
         self._bound, start = uncollapsed_bound(inducing, settings.nodes)
         self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
         self._shapes = {name: value.shape for name, value in start.items()}
-        #: Whether an element is a parameter; those above the diagonal of the factor are not.
-        ones = {name: np.ones(shape, bool) for name, shape in self._shapes.items()}
-        ones["posterior.factor"] = np.tril(ones["posterior.factor"])
-        self._free = np.concatenate([array.ravel() for array in ones.values()])
         self.start = self._packed(start)
         labels = csr_array(positive[:, None])
         blocks = np.array_split(np.arange(len(positive)), -(-len(positive) // BLOCK))
@@ -221,14 +217,12 @@ class FullBatch:
         return ended
 
     def _packed(self, arrays):
-        """Return the parameters of arrays as one vector."""
-        return np.concatenate([arrays[name].ravel() for name in self._shapes])[self._free]
+        """Return arrays as one vector. Elements above the diagonal of L are zero, and so are their gradients."""
+        return np.concatenate([arrays[name].ravel() for name in self._shapes])
 
     def _unpacked(self, x):
         """Return the arrays of a vector."""
-        whole = np.zeros(len(self._free))
-        whole[self._free] = x
-        parts = np.split(whole, np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1])
+        parts = np.split(x, np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1])
         return {name: part.reshape(shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)}
 
 
