@@ -23,7 +23,7 @@ class Linear(Predictor):
     def __init__(self, settings=None, preprocessed=None, parameters=WEIGHTS, feature_count=D, size=8):
         super().__init__(feature_count, parameters.shape[1], "float32")
         self.weights, self.size = parameters.astype(np.float32), size
-        self.seen, self.blocks = [], []
+        self.seen = []
 
     @classmethod
     def parameters_fit(cls, settings, parameters, D, K):
@@ -34,7 +34,6 @@ class Linear(Predictor):
         return features.toarray()
 
     def scores(self, points, labels, output):
-        self.blocks.append((labels.start, labels.stop))
         utilities = points @ self.weights[:, labels]
         return utilities if output == "utility" else np.exp2(utilities)
 
@@ -125,16 +124,6 @@ def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkey
         assert (found.std is not None) == with_std
         again = sum(predictor.seen) - N
         assert (0 < again < len(counts) * N) == (output == "probability" and k < 65 and counts[0] * (k + 4) < K)
-
-
-@each_value(rows=[1, 50], k=[3, 65])
-def test_points_are_prepared_once_and_labels_scored_in_blocks(monkeypatch, rows, k):
-    monkeypatch.setattr(module, "ROWS", rows)
-    monkeypatch.setattr(module, "LABELS", 40)
-    predictor = Linear()
-    assert sum(piece.N for piece in predictor.top(NEW, k)) == sum(predictor.seen) == N
-    assert max(predictor.seen) <= rows
-    assert sorted(predictor.blocks) == sorted([(0, 40), (40, 80), (80, K)] * len(predictor.seen))
 
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])

@@ -154,11 +154,6 @@ def die(shared):
     os._exit(1)
 
 
-def test_no_block_is_left_out_while_there_is_no_worker(cluster, monkeypatch):
-    monkeypatch.setattr(cluster, "_threads", 0)
-    assert list(cluster.map(negative, [(1,), (2,)])) == [-1, -2]
-
-
 def test_workers_may_be_threads_of_the_client():
     with (
         distributed.Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as client,
