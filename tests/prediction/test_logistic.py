@@ -14,13 +14,10 @@ VARIANCE = np.array([[0.1, 2, 0], [1, 5, 0.3]])
 
 def integral(function):
     """Return the expectation of a function of f, elementwise."""
-
-    def of_normal(mean, deviation):
-        if deviation == 0:
-            return function(mean)
-        return quad(lambda z: function(mean + deviation * z) * norm.pdf(z), -12, 12, epsabs=0)[0]
-
-    return np.vectorize(of_normal)(MEAN, np.sqrt(VARIANCE))
+    of_normal = np.vectorize(
+        lambda mean, deviation: quad(lambda z: function(mean + deviation * z) * norm.pdf(z), -12, 12, epsabs=0)[0]
+    )
+    return of_normal(MEAN, np.sqrt(VARIANCE))
 
 
 def test_utilities():
