@@ -1,7 +1,6 @@
 """The estimators follow the scikit-learn API and give the models of the library."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -94,12 +93,6 @@ def test_grid_search():
     score = lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean()  # noqa: E731
     search = GridSearchCV(model, {"topics": [2, 4]}, cv=2, scoring=score).fit(data.features, data.labels)
     assert search.best_params_["topics"] in (2, 4)
-
-
-def test_a_fitted_estimator_can_be_pickled(fitted):
-    _, test = toy_dataset()
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict_proba(test.features), fitted.predict_proba(test.features))
 
 
 def test_errors_name_the_cause():

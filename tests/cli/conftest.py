@@ -1,7 +1,6 @@
 """Fixtures: a working folder with data, a catalogue and a cache; models trained once; file systems of limited size."""
 
 import shutil
-import subprocess
 
 import pytest
 
@@ -81,25 +80,3 @@ def interrupt(monkeypatch):
         return result.stderr.splitlines()[-1]
 
     return train
-
-
-@pytest.fixture
-def mounted():
-    """Return a function that mounts a file system in memory over a folder; needs root."""
-    mounts = set()
-
-    def mount(folder, options):
-        """Mount it with options of tmpfs; the option `remount` changes a mounted one."""
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        try:
-            failure = subprocess.run(command, capture_output=True, check=False, timeout=10).stderr
-        except OSError as error:
-            failure = error
-        if failure:
-            pytest.skip(f"no file system can be mounted here: {failure}")
-        mounts.add(folder)
-
-    yield mount
-    for folder in mounts:
-        # Arrays of models in it may still be memory-mapped.
-        subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)

@@ -29,11 +29,8 @@ def test_new_points_features_and_labels_are_learned(learner, inducing, epochs):
     assert knows == "model: knows 70 points, 28 features and 9 labels"
     description = ModelFolder("model").description
     assert {name: description["data"][name] for name in "NDK"} == {"N": 70, "D": 28, "K": 9}
-    (batch,) = description["learned"]
-    assert [batch[name] for name in (*"NDK", "fingerprint")] == [30, 3, 2, more().fingerprint]
-    assert [entry["epoch"] for entry in batch["history"]] == list(range(1, epochs + 1))
-    for name in ("history", "settings"):
-        assert description[name] == before[name]
+    assert len(description["learned"][0]["history"]) == epochs
+    assert description["history"] == before["history"]
     assert_no_other_files(learner)
     write_dataset("test.txt", more(9, seed=12))
     assert run("predict", "model", "test.txt", "-o", "scores.txt", "-k", "all").exit_code == 0

@@ -2,12 +2,9 @@
 
 import contextlib
 import json
-import os
 import shutil
-import signal
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import xmlgp
@@ -109,26 +106,6 @@ def test_scores_do_not_depend_on_blocks():
     assert [number for numbers, _ in shards for number in numbers] == list(range(2 * rows + 4))
     assert [part.shape[0] for _, part in shards] == [rows, rows, 4]
     assert (shards[1][1] != features[rows : 2 * rows]).nnz == 0
-
-
-def test_a_worker_that_is_killed_costs_nothing(cluster, files):
-    folder = ModelFolder(files / "regression")
-    scoring = Scoring(open_predictor(folder), folder, AssignmentRule(limit=3))
-    features = small_dataset(seed=7, N=POINTS).features
-    pids = list(cluster._client.run(os.getpid).values())
-
-    def blocks(killed):
-        for number in range(8):
-            if killed and number == 4:
-                os.kill(pids[0], signal.SIGKILL)
-            yield range(number * POINTS, (number + 1) * POINTS), features
-
-    found = list(score_blocks(scoring, blocks(True), cluster))
-    expected = list(score_blocks(scoring, blocks(False)))
-    assert [names for names, *_ in found] == [names for names, *_ in expected]
-    ours, theirs = (type(parts[0][2]).stack([scores for *_, scores in parts]) for parts in (found, expected))
-    np.testing.assert_array_equal(ours.labels, theirs.labels)
-    np.testing.assert_array_equal(ours.scores, theirs.scores)
 
 
 def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):

@@ -11,7 +11,6 @@ import xmlgp
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError
-from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
@@ -132,20 +131,6 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
     ]:
         assert run.difference(run.data, MLGPFSettings(**SETTINGS.mapping() | changes)) == difference
     assert run.difference(run.data, BMLPLSettings()) == "with different settings (model mlgpf, now bmlpl)"
-
-
-@pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
-def test_a_run_of_another_model_is_resumed(tmp_path, monkeypatch, inference):
-    settings, dataset = GPCSettings(inference=inference, inducing_count=5, iterations=3), small_dataset(K=1)
-    with monkeypatch.context() as patch:
-        interrupt_after(1, patch)
-        with pytest.raises(Interrupted):
-            xmlgp.train(dataset, tmp_path, settings=settings)
-    plans = []
-    model = xmlgp.train(dataset, tmp_path, settings=settings, note=plans.append)
-    assert plans[0].startswith(f"{tmp_path}: resuming after 1 of ")
-    for name, value in xmlgp.train(dataset, settings=settings).parameters.items():
-        np.testing.assert_array_equal(model.parameters[name], value)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """From data to a model folder: what is kept, what is repeated, and what survives a failure."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,12 +141,6 @@ def rewritten(folder, changed):
     arrays = {name: array for name, array in (folder.arrays("") | changed).items() if array is not None}
     data = folder.description["data"]
     return ModelFolder.write(folder.path, settings=folder.settings, stage="preprocessed", data=data, arrays=arrays)
-
-
-def test_commands_do_not_import_scikit_learn():
-    # Importing it takes longer than predicting a small file.
-    program = "import sys, xmlgp.api; sys.exit('sklearn' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
@@ -77,21 +77,6 @@ def test_rows_and_corpora(tmp_path):
         assert (piped.format, piped.names.labels) == (data_format, found.names.labels)
     assert found.names.features == found.names.vectorizer.words
     assert found.names.vectorizer.columns == Columns()
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "reason"),
-    [
-        ("1 2 3\n", NO_OPTIONS, "2: the file ends after 0 of 1 points"),
-        ("1 2 3\n", CorpusOptions(format="annif"), "1: there is no tab"),
-        ("1 2 3\n", CorpusOptions(text=("title",)), "1: there is no column 'title'"),
-        ("", NO_OPTIONS, "1: the file is empty"),
-    ],
-)
-def test_given_columns_or_formats_make_a_corpus_of_any_file(tmp_path, content, options, reason):
-    (tmp_path / "a.txt").write_text(content)
-    with pytest.raises(DataFormatError, match=f"a.txt:{reason}"):
-        read_training_data(tmp_path / "a.txt", options)
 
 
 # More rows of numbers
@@ -252,10 +237,3 @@ def test_text_is_refused_if_the_model_was_not_trained_on_text(tmp_path):
     # A file of any name may as well have a mistake in its first line.
     with pytest.raises(DataFormatError, match="a:1: the first line must be three nonnegative integers"):
         read_more_data(tmp_path / "a", OF_ROWS, D, K)
-
-
-@pytest.mark.parametrize("content", ["text,labels\n", ""])
-def test_text_without_documents_is_refused(tmp_path, of_text, content):
-    (tmp_path / "a.csv").write_text(content)
-    with pytest.raises(XmlgpError, match=r"a\.csv: there are no documents$"):
-        read_more_data(tmp_path / "a.csv", *of_text)

@@ -228,15 +228,6 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
     check()
 
 
-def test_the_file_of_numbers_ends_with_the_corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
-    found = vectorized(tmp_path / "a", as_json(*corpus()))
-    assert found.dataset().N == 300
-    file = found._file
-    del found
-    assert file.closed
-
-
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(vectorize, "WORDS", 1 << 12)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
