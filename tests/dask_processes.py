@@ -14,19 +14,9 @@ START_SECONDS = 60
 
 
 class DaskProcesses:
-    """`dask scheduler` and `dask worker` of one thread each; a context manager that ends them all.
+    """`dask scheduler` and `dask worker` of one thread each, whose files are in a folder; ends them all.
 
-    Parameters
-    ----------
-    folder : Path
-        For the address of the scheduler, logs, and what workers write.
-
-    Attributes
-    ----------
-    address : str
-        Of the scheduler.
-    alive : list of int
-        The numbers of the workers that have not been killed.
+    `address` is that of the scheduler, `alive` has the numbers of the workers that have not been killed.
     """
 
     def __init__(self, folder):
@@ -59,12 +49,7 @@ class DaskProcesses:
         return number
 
     def have_workers(self, count):
-        """Start workers, or end some, until there are so many.
-
-        Parameters
-        ----------
-        count : int
-        """
+        """Start workers, or end some, until there are so many."""
         for number in self.alive[count:]:
             self.kill_worker(number)
         while len(self.alive) < count:

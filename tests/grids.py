@@ -8,18 +8,7 @@ __all__ = ["each_value", "grid", "pairwise_cases"]
 
 
 def pairwise_cases(choices):
-    """Return pairwise combinations: every pair of values of two names occurs in some case. Greedy and deterministic.
-
-    Parameters
-    ----------
-    choices : dict of str to list
-        The values of each name.
-
-    Returns
-    -------
-    list of dict
-        A value for each name.
-    """
+    """Return cases, a value for each name, in which every pair of values of two names occurs; greedy, deterministic."""
     # Positions in the lists, because values need not be hashable.
     places = {name: range(len(values)) for name, values in choices.items()}
     missing = set()
@@ -43,23 +32,14 @@ def _new_pairs(chosen, name, place, missing):
 
 
 def grid(**choices):
-    """Return a mark that parametrizes a test by pairwise combinations.
-
-    Parameters
-    ----------
-    choices : list
-        The values of each parameter.
-    """
+    """Return a mark that parametrizes a test by pairwise combinations of the values of each parameter."""
     return pytest.mark.parametrize(tuple(choices), [tuple(case.values()) for case in pairwise_cases(choices)])
 
 
 def each_value(**choices):
     """Return a mark that parametrizes a test by few combinations: every value of each parameter occurs in one of them.
 
-    Parameters
-    ----------
-    choices : list
-        The values of each parameter. Those of shorter lists repeat, by another shift in each repetition.
+    Shorter lists of values repeat, by another shift in each repetition.
     """
     count = max(map(len, choices.values()))
     cases = [

@@ -46,21 +46,9 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::\w+)*(?:\[.*?\])?)(?:
 
 
 class Mutant(NamedTuple):
-    """A mistake.
+    """A mistake of some kind, what it breaks, and the files of the likely tests, which are run first.
 
-    Attributes
-    ----------
-    name : str
-    kind : str
-        The kind of mistake, in a few words.
-    breaks : str
-        The consequence of the mistake.
-    file : str
-        The file that is changed, relative to the project.
-    old, new : str
-        Text that occurs exactly once in the file, and its replacement.
-    tests : tuple of str
-        The likely tests: files of tests that are run first.
+    `old` is text that occurs exactly once in `file`, a path relative to the project, and `new` its replacement.
     """
 
     name: str

@@ -82,13 +82,3 @@ def test_errors_are_one_sentence(run, arguments, status, message):
     assert (code, out) == (status, "")
     assert message in err
     assert "Traceback" not in err
-
-
-def test_examples_of_the_help_run(run, monkeypatch):
-    monkeypatch.delenv("XMLGP_CATALOGUE")
-    _, out, _ = run("--help")
-    lines = [line.split() for line in out.splitlines() if line.startswith("    xmlgp fetch ")]
-    assert len(lines) == 3
-    for _, _, *arguments in lines:
-        if "--mirror" not in arguments:
-            assert run(*arguments)[0] == 0

@@ -44,30 +44,6 @@ def test_an_interrupted_run_goes_on_with_the_same_result(learner, inducing, step
     assert_same_model("model", "whole")
 
 
-PHASES = {
-    "growing": "xmlgp.runs.learn.grow",
-    "regression": "xmlgp.mlgpf.learning.add_points",
-    "saving": "xmlgp.model_folder.arrays.write_array",
-}
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_signal_in_any_phase_leaves_the_model(learner, phase):
-    after = list(PHASES).index(phase) % 2
-    shutil.copytree("model", "whole")
-    before = arrays("model")
-    assert run("learn", "whole", "new.txt", "-q").exit_code == 0
-    number = signal.SIGTERM if after else signal.SIGHUP
-    with signals_at(PHASES[phase], 1, number, after=after):
-        result = run("learn", "model", "new.txt", "-q")
-    assert (result.exit_code, result.stdout) == (128 + number, "")
-    assert not (learner / ".lock").exists()
-    assert arrays("model") == before
-    assert_no_other_files(learner)
-    assert run("learn", "model", "new.txt", "-q").exit_code == 0
-    assert_same_model("model", "whole")
-
-
 def test_a_signal_while_the_model_is_replaced_comes_after_it(learner):
     shutil.copytree("model", "whole")
     assert run("learn", "whole", "new.txt", "-q").exit_code == 0

@@ -52,7 +52,6 @@ def test_scores_equal_those_of_the_library(options, count, output):
     [
         (["--threshold", "0.3", "--limit", "1"], "probability", 0.3, 1),
         (["--threshold", "-0.5", "--output", "utility"], "utility", -0.5, 7),
-        (["--limit", "3"], "probability", 0, 3),
     ],
 )
 def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit):

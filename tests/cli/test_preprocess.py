@@ -66,16 +66,6 @@ def test_unusable_data_are_refused(tmp_path, data, reason):
     assert not os.path.exists("model")
 
 
-def test_unknown_recipes_and_malformed_catalogues_are_refused(tmp_path, monkeypatch):
-    reason = said(run("preprocess", "data", "model", "--recipe", "s-small"))
-    assert reason == "s-small is not a recipe; there are default, s-SMALL"
-    (tmp_path / "catalogue.yaml").write_text("datasets: [")
-    assert "catalogue.yaml" in said(run("preprocess", "data", "model"))
-    monkeypatch.setenv("XMLGP_CATALOGUE", "nowhere.yaml")
-    assert said(run("preprocess", "data", "model")).startswith("nowhere.yaml: the catalogue cannot be read")
-    assert not os.path.exists("model")
-
-
 @pytest.mark.parametrize(("command", "data"), [("preprocess", "data"), ("train", "data/train.txt")])
 def test_the_folder_of_the_training_data_is_refused_as_the_model_folder(tmp_path, monkeypatch, command, data):
     before = sorted((tmp_path / "data").iterdir())

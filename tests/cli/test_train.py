@@ -1,6 +1,5 @@
 """`xmlgp train`: where its settings come from, what it reports, and how it fails."""
 
-import os
 import re
 import warnings
 from pathlib import Path
@@ -89,24 +88,6 @@ def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
     assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--recipe", "sampled", "--model", "mlgpf"], "recipe sampled is of the model bmlpl, not of mlgpf"),
-        (["--recipe", "sampled", "-P", "3"], "recipe sampled: factors is a setting of mlgpf, not of bmlpl"),
-        (
-            ["--recipe", "sampled", "--iterations", "4"],
-            "recipe sampled: burn_in is 5, but must be less than iterations, 4",
-        ),
-    ],
-)
-def test_an_option_that_contradicts_a_recipe_is_refused(options, reason):
-    with open("catalogue.yaml", "a") as catalogue:
-        catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
-    assert said(run("train", "data", "model", *options)) == reason
-    assert not os.path.exists("model")
 
 
 def test_options_without_effect_are_reported(workdir):

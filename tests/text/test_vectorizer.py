@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tests.problems import DETERMINISTIC
 from xmlgp.text.analysis import LONGEST, SPACES, Analysis
 from xmlgp.text.documents import Columns
-from xmlgp.text.vectorizer import Vectorizer, counts
+from xmlgp.text.vectorizer import Vectorizer
 
 TEXTS = [
     "The cat sat on the mat; the cat sat.",
@@ -74,20 +74,6 @@ def test_unknown_words_do_not_count():
     np.testing.assert_array_equal(found.toarray(), [[1, 0], [0, 0], [0, 0], [2, 1]])
     assert Vectorizer(Analysis(), ["cat"]).features([]).shape == (0, 1)
     assert Vectorizer(Analysis(), []).features(["cat"]).shape == (1, 0)
-
-
-@pytest.mark.parametrize("columns", [0, 5, 2**31 - 1])
-def test_counts_of_numbers(columns):
-    numbers = np.array([4, 0, 4, -1, -1, 0, 3], np.int32)
-    numbers[numbers >= columns] = -1
-    found = counts(numbers, np.array([3, 0, 2, 2]), columns)
-    assert found.shape == (4, columns)
-    rows = [numbers[:3], [], numbers[3:5], numbers[5:]]
-    for row, expected in enumerate(rows):
-        start, stop = found.indptr[row : row + 2]
-        assert dict(zip(found.indices[start:stop].tolist(), found.data[start:stop].tolist(), strict=True)) == {
-            number: float(list(expected).count(number)) for number in set(map(int, expected)) - {-1}
-        }
 
 
 COLUMNS = Columns(("title", "Überschrift"), "tags", " ", "key")
