@@ -35,12 +35,8 @@ class Positives:
     def __len__(self):
         return len(self.indices)
 
-    def by_point(self, values):
-        """Return values, one for each positive in the order of `indices`, as a csr_array, N×K."""
-        return csr_array((values, self.indices, self.indptr), shape=self.shape)
-
     def by_label(self, values):
-        """Return the transpose of `by_point`, K×N, in CSR format."""
+        """Return values, one for each positive in the order of `indices`, as a csr_array, K×N."""
         order, points, indptr = self._transposed
         return csr_array((values[order], points, indptr), shape=self.shape[::-1])
 
@@ -50,7 +46,8 @@ class Positives:
 
     @functools.cached_property
     def _transposed(self):
-        order = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
+        order = np.arange(len(self), dtype=np.int64)
+        order = csr_array((order, self.indices, self.indptr), shape=self.shape).T.tocsr()
         return order.data, order.indices, order.indptr
 
 

@@ -192,33 +192,40 @@ class Optimum:
         self._covariances.for_blocks(add)
         return [sum(parts) for parts in zip(*sums, strict=True)]
 
-    def moments(self):
-        """Return the `PointMoments` of q(f_i)."""
-        moments, matrix = self._empty_moments(), self._gradient_matrix()
+    def moments(self, visit=None):
+        """Return the `PointMoments` of q(f_i).
+
+        `visit(number, rows, tape, K_BZ_H)` is called for each block of points, with the tape of the kernel. H, M×M, is
+        ½ (K_Z⁻¹ − B⁻¹ − a aᵀ): ∂F/∂K_XZ = 2 Λ K_XZ H + c aᵀ, and E f_i² = k(x_i, x_i) − 2 k_iᵀ H k_i.
+        """
+        inner = -self._precision.inverse - np.outer(self._mean, self._mean)
+        inner[np.diag_indices_from(inner)] += 1
+        matrix = self._covariances.unwhiten(0.5 * inner)
+        moments = PointMoments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
 
         def fill(number, rows, core):
-            K_BZ, K_diag, _ = self._covariances.block(number)
-            self._fill_moments(moments, rows, K_BZ, K_diag, K_BZ @ matrix)
+            K_BZ, K_diag, tape = self._covariances.block(number)
+            K_BZ_H = K_BZ @ matrix
+            moments.mean[rows] = K_BZ @ self._weights
+            moments.second_moment[rows] = K_diag - 2 * np.einsum("bm,bm->b", K_BZ, K_BZ_H)
+            if visit:
+                visit(number, rows, tape, K_BZ_H)
 
         self._covariances.for_blocks(fill)
         return moments
 
     def gradients(self):
         """Return the gradients of F with respect to θ, by parameter name, and the `PointMoments` of q(f_i)."""
-        moments, matrix = self._empty_moments(), self._gradient_matrix()
         block_gradients = [None] * len(self._covariances.blocks)
 
-        def fill(number, rows, core):
-            K_BZ, K_diag, tape = self._covariances.block(number)
-            d_K_BZ = K_BZ @ matrix
-            self._fill_moments(moments, rows, K_BZ, K_diag, d_K_BZ)
+        def visit(number, rows, tape, K_BZ_H):
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
-            d_K_BZ *= 2 * curvature[:, None]
-            d_K_BZ += linear[:, None] * self._weights
-            d_covariances = Covariances(d_K_BZ, None, -0.5 * curvature)
+            K_BZ_H *= 2 * curvature[:, None]
+            K_BZ_H += linear[:, None] * self._weights
+            d_covariances = Covariances(K_BZ_H, None, -0.5 * curvature)
             block_gradients[number] = KERNEL.backward(tape, d_covariances, inducing_needed=False)
 
-        self._covariances.for_blocks(fill)
+        moments = self.moments(visit)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
         inner = -self._explained - self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
@@ -250,19 +257,3 @@ class Optimum:
         factor = (root * np.sign(np.diagonal(root))[:, None]).T
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
         return {"posterior.mean": (lower @ self._mean)[:, None], "posterior.factor": np.tril(factor)[None]}
-
-    def _gradient_matrix(self):
-        """Return H, M×M, with ∂F/∂K_XZ = 2 Λ K_XZ H + c aᵀ, and E f_i² = k(x_i, x_i) − 2 k_iᵀ H k_i.
-
-        H = ½ (K_Z⁻¹ − B⁻¹ − a aᵀ).
-        """
-        inner = -self._precision.inverse - np.outer(self._mean, self._mean)
-        inner[np.diag_indices_from(inner)] += 1
-        return self._covariances.unwhiten(0.5 * inner)
-
-    def _empty_moments(self):
-        return PointMoments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
-
-    def _fill_moments(self, moments, rows, K_BZ, K_diag, K_BZ_H):
-        moments.mean[rows] = K_BZ @ self._weights
-        moments.second_moment[rows] = K_diag - 2 * np.einsum("bm,bm->b", K_BZ, K_BZ_H)
