@@ -126,21 +126,6 @@ def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_nee
         np.testing.assert_allclose(gradients[name], numeric, rtol=1e-7, atol=atol, err_msg=name)
 
 
-@each_value(terms=list(EVERY_TERMS), seed=[0])
-def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
-    kernel, parameters, points, d = with_random_gradients(terms, False, seed)
-    _, tape = covariances_of(kernel, parameters, points)
-    whole = kernel.backward(tape, d)
-    parts = [
-        kernel.backward(tape, part, inducing_needed=False)
-        for part in (Covariances(d.K_BZ, None, d.K_diag), Covariances(None, d.K_Z, None))
-    ]
-    for name in kernel.parameter_names():
-        assert any(part[name] for part in parts)
-        np.testing.assert_allclose(sum(part[name] for part in parts), whole[name], rtol=1e-12)
-    assert all("inducing" not in part for part in parts)
-
-
 @pytest.mark.parametrize("log_variance", [-LIMIT - 1, LIMIT + 1])
 def test_noise_variance_beyond_the_limits_has_no_gradient(log_variance):
     kernel, parameters, points, d_covariances = with_random_gradients(("se", "noise"), False, 0)

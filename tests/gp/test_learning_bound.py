@@ -77,12 +77,3 @@ def test_directions_of_steps_are_ascent_directions(posterior, negatives):
         assert np.vdot(gradient, directions[name]) > 0, name
     moved = parameters | {name: parameters[name] + 1e-4 * direction for name, direction in directions.items()}
     assert bound.value_and_gradients(moved, batch)[0] > value
-
-
-@pytest.mark.parametrize("posterior", POSTERIORS)
-def test_the_divergence_of_the_earlier_posterior_from_itself_is_zero(posterior):
-    bound, _, _, earlier, batch = problem(("se",), True, posterior)
-    value, gradients = bound.value_and_gradients(earlier, batch._replace(scale=0.0))
-    assert value == pytest.approx(0, abs=1e-6)
-    for name, gradient in gradients.items():
-        np.testing.assert_allclose(gradient, 0, atol=1e-6, err_msg=name)

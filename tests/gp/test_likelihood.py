@@ -8,7 +8,7 @@ from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from tests.grids import each_value
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import Moments, full_log_likelihood, sampled_log_likelihood
 
 B, K, P = 5, 6, 3
 EXACT = Quadrature(40)
@@ -66,25 +66,6 @@ def test_sampled_log_likelihood_agrees_with_a_weighted_double_loop(shared):
     weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
     result = dense_sampled(moments, loadings, bias, pairs, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
-
-
-@EITHER_VARIANCE
-def test_labels_outside_the_pairs_have_no_gradient(shared):
-    moments, loadings, bias, _ = problem(shared)
-    # One positive of the first point and one negative of the third; the other points have no pairs.
-    pairs = SampledPairs(
-        np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0])
-    )
-    value, d_moments, gradients = dense_sampled(moments, loadings, bias, pairs, EXACT)
-    absent = [0, 2, 3, 5]
-    assert not gradients["loadings"][absent].any()
-    assert not gradients["bias"][absent].any()
-    assert not d_moments.mean[[1, 3, 4]].any()
-    assert not d_moments.variance[[1, 3, 4]].any()
-    weights = np.zeros((B, K))
-    weights[0, 4], weights[2, 1] = 1, K - 1
-    positives = weights == 1
-    assert value == pytest.approx(log_likelihood(*moments, loadings, bias, positives, weights), rel=1e-9)
 
 
 @each_value(shared=[True, False], dtype=[np.float32, np.float64])

@@ -119,15 +119,6 @@ def test_points_that_are_left_out_have_no_pairs(problem):
     np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), len(kept))
 
 
-def test_draws_depend_on_the_seed_and_the_block_alone(problem):
-    labels = problem[-1]
-    listed = random_shortlists(labels)
-    first, again, other = (pairs_of(labels, listed, 2, 6, seed=seed) for seed in (0, 0, 1))
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert len(first[1]) != len(other[1]) or (first[1] != other[1]).any()
-
-
 def test_offsets_are_the_utilities_of_latent_functions(problem):
     latent, _, loadings, bias, _, labels = problem
     pairs = pairs_of(labels, random_shortlists(labels), 3, 9)

@@ -94,35 +94,11 @@ def test_taken_weights_are_those_of_the_labels_and_zeros_for_new_features(dtype)
 
 
 @BOTH
-def test_weights_that_are_updated_in_place_change_neither_the_prior_nor_the_model(dtype):
-    weights, labels, wanted, scales = problem(dtype)
-    for array in weights:
-        array.flags.writeable = False
-    part, prior = weights.take(labels, pattern_of(wanted), scales)
-    center, precision = prior.mean.copy(), prior.precision.copy()
-    part.mean[:] += 1
-    part.log_variance[:] += 1
-    np.testing.assert_array_equal(prior.mean, center)
-    np.testing.assert_array_equal(prior.precision, precision)
-
-
-@BOTH
 @pytest.mark.parametrize("labels", [[0, 2, 3, 5], [2], [], list(range(K))], ids=str)
-def test_weights_that_are_put_back_unchanged_give_the_same_model(dtype, labels):
+def test_weights_are_replaced_for_these_labels_only(dtype, labels):
     weights, labels = problem(dtype)[0], np.array(labels, np.int64)
-    nothing = pattern_of(np.zeros((len(labels), D), bool))
-    part, _ = weights.take(labels, nothing, np.ones(len(labels), dtype))
-    found = weights.put(labels, part)
-    for name, array in weights._asdict().items():
-        # A logarithm was a variance in between.
-        tolerance = 1e-5 if name == "log_variance" else 0
-        np.testing.assert_allclose(getattr(found, name), array, rtol=tolerance, atol=tolerance, strict=True)
-
-
-@BOTH
-def test_weights_are_replaced_for_these_labels_only(dtype):
-    weights, labels, wanted, scales = problem(dtype)
-    part, _ = weights.take(labels, pattern_of(wanted), scales)
+    wanted = np.random.default_rng(2).random((len(labels), D)) < 0.4
+    part, _ = weights.take(labels, pattern_of(wanted), np.ones(len(labels), dtype))
     moments = np.random.default_rng(1).normal(size=(2, len(part.mean))).astype(dtype)
     part = part._replace(mean=moments[0], log_variance=moments[1])
     found = weights.put(labels, part)

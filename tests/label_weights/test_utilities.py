@@ -11,7 +11,6 @@ from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import UtilityMoments
 
 B, D, K, P = 9, 11, 40, 3
-EVERYTHING = slice(0, K)
 
 
 @pytest.fixture(params=["shared", "separate"])
@@ -52,15 +51,6 @@ def test_moments_agree_with_dense_products(problem, monkeypatch, share, most, wi
                 np.testing.assert_allclose(found, dense[:, block], rtol=1e-10)
 
 
-def test_means_do_not_need_variances(problem):
-    latent, features, loadings, bias, weights, _, (expected, _) = problem
-    utilities = UtilityMoments(loadings, bias, weights)
-    batch = utilities.batch(Moments(latent.mean, None), features)
-    mean, variance = utilities.moments(batch, EVERYTHING, with_variance=False)
-    np.testing.assert_allclose(mean, expected, rtol=1e-10)
-    assert variance is None
-
-
 def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
     latent, features, loadings, bias, weights, without, expected = problem
     pairs = np.random.default_rng(1).integers(0, K, (B, 4)).astype(np.int32)
@@ -70,16 +60,6 @@ def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
         found = utilities.pair_moments(utilities.batch(latent, features), pairs)
         for values, dense in zip(found, moments, strict=True):
             np.testing.assert_allclose(values.reshape(pairs.shape), np.take_along_axis(dense, pairs, 1), rtol=1e-10)
-
-
-def test_no_points_and_points_without_features(problem):
-    latent, features, loadings, bias, weights, (mean, variance), _ = problem
-    utilities = UtilityMoments(loadings, bias, weights)
-    nothing = utilities.batch(Moments(latent.mean[:0], latent.variance[:0]), features[:0])
-    assert [values.shape for values in utilities.moments(nothing, EVERYTHING)] == [(0, K), (0, K)]
-    empty = utilities.batch(latent, sp.csr_array((B, D)))
-    for found, expected in zip(utilities.moments(empty, EVERYTHING), (mean, variance), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_contributions_agree_with_dense_products(problem):

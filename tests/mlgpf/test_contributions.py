@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.grids import each_value
-from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_space_model, weighted, write
+from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_space_model, weighted
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
@@ -71,20 +71,6 @@ def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, 
             assert_sums_are_utilities(predictor, scores, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
-def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, posterior, kind, own):
-    predictor = open_predictor(made(tmp_path, posterior, kind, own, weighting="none"))
-    utilities, _ = predictor.score(NEW, "utility")
-    contributions = dense(predictor.explain(NEW, ALL))
-    for d in range(0, D, 4):
-        without = NEW.copy()
-        without.data[without.indices == d] = 0
-        changes = utilities - predictor.score(without, "utility")[0]
-        np.testing.assert_allclose(contributions[:, :, d], changes, rtol=1e-9, atol=1e-9)
-    seen = np.unique(NEW.indices)
-    assert (np.abs(contributions).max(axis=(0, 1))[seen] > 1e-3).all()
-
-
 @pytest.mark.parametrize(("posterior", "kind"), CASES)
 def test_contributions_are_weighted_features_times_the_utilities_of_single_features(tmp_path, posterior, kind):
     folder = made(tmp_path, posterior, kind, True)
@@ -112,14 +98,3 @@ def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, monkey
     np.testing.assert_allclose(found.values, linear.values / 2, rtol=1e-9, atol=1e-12)
     expected = (folder.array("parameters.bias") + regression_log_odds(folder)) / 2
     np.testing.assert_allclose(found.rest.reshape(N, K), expected, rtol=1e-4, atol=1e-3)
-
-
-def test_calibration_does_not_change_contributions(tmp_path):
-    folder = model(tmp_path)
-    before = open_predictor(folder).explain(NEW, ALL)
-    changed = write(folder, {"calibration": np.array([0.6, 1.2, -0.4, -0.3])})
-    predictor = open_predictor(changed)
-    assert predictor.calibration is not None
-    after = predictor.explain(NEW, ALL)
-    for name in ("indptr", "features", "values", "rest"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))

@@ -219,34 +219,6 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
 
 
 @pytest.mark.usefixtures("many_held_out")
-def test_the_choice_leaves_the_parameters_of_training():
-    arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    parts = calibration_points(arguments[3], DATASET.labels)
-    parameters = epochs_of(arguments)[-2]
-    before = {name: value.copy() for name, value in parameters.items()}
-    choices = HeldOutChoices(problem_of(arguments), *parts, lambda: parameters)
-    choices.step(0, 0)
-    assert choices.parameters(1)["calibration"].any()
-    assert parameters.keys() == before.keys()
-    for name, value in before.items():
-        np.testing.assert_array_equal(parameters[name], value)
-
-
-@pytest.mark.usefixtures("many_held_out")
-@BOTH
-def test_without_calibration_there_is_no_map(chosen):
-    arguments = prepared(DATASET, **chosen | {"calibration": False})
-    found = train(*arguments)
-    assert "calibration" not in found.parameters
-    coordinates = problem_of(arguments).coordinates
-    expected, history = run_inference(coordinates, DATASET.labels, arguments[2].inducing, arguments[3])
-    assert len(history) == len(found.history) == 3 + (SWEEPS if (arguments[3].inducing == "features") else 0)
-    assert_same_parameters(found.parameters, expected)
-    assert bool(regression_parameters(found.parameters)) == (arguments[3].inducing == "features")
-    assert "calibration" in train(*arguments[:3], dataclasses.replace(arguments[3], calibration=True)).parameters
-
-
-@pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize(
     ("shared", "chosen"), [(9, INDUCING), (10, INDUCING), (9, IN_WEIGHT_SPACE), (10, IN_WEIGHT_SPACE)], ids=str
 )

@@ -60,11 +60,6 @@ def test_factors_beyond_the_newton_directions_stay_random():
     np.testing.assert_array_equal(newton["posterior.mean"][:, same], random["posterior.mean"][:, same])
 
 
-def test_start_is_random_if_inducing_inputs_have_no_features():
-    found, expected = (started(start=start, inducing_inputs=np.zeros((6, 25)))[0] for start in ("newton", "random"))
-    np.testing.assert_array_equal(found["loadings"], expected["loadings"])
-
-
 @pytest.fixture
 def no_jitter(monkeypatch):
     monkeypatch.setattr(initial, "JITTER", 0)

@@ -8,8 +8,6 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
-from xmlgp.label_weights import pairs
-from xmlgp.mlgpf import weight_space
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
@@ -51,15 +49,6 @@ def test_it_is_most_of_the_peak_and_never_more(options):
         finally:
             tracemalloc.stop()
     assert 0.4 * peak < total(settings, dataset) <= peak
-
-
-def test_a_single_sweep_does_not_need_weights_by_feature(monkeypatch):
-    # With few points the shortlists would need more than these, with many latent functions the stochastic steps.
-    monkeypatch.setattr(pairs, "LEAST_PAIRS", 0)
-    settings, dataset = MLGPFSettings(**SAMPLED | {"factors": 5, "calibration": False}), wide_dataset()
-    before = total(settings, dataset)
-    monkeypatch.setattr(weight_space, "SECOND_SWEEP_LIMIT", 0)
-    assert total(settings, dataset) < before
 
 
 def test_covariances_of_the_regression_count_if_they_need_most():

@@ -187,19 +187,6 @@ def test_the_default_output_is_what_the_settings_rank_by(tmp_path, ranking):
     np.testing.assert_array_equal(next(predictor.top(NEW, 3)).scores, next(predictor.top(NEW, 3, ranking)).scores)
 
 
-@each_value(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
-def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, memory):
-    predictor = open_predictor(model(tmp_path, posterior="cholesky", inducing="subspace"))
-    (whole,) = predictor.top(NEW, 3, with_std=True)
-    monkeypatch.setattr(module, "ROWS", rows)
-    monkeypatch.setattr(module, "LABELS", labels)
-    pieces = list(predictor.top(NEW, 3, with_std=True, memory=memory))
-    assert len(pieces) == (1 if memory else N)
-    for name in ("labels", "scores", "std"):
-        joined = np.concatenate([getattr(piece, name) for piece in pieces])
-        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9, atol=1e-9)
-
-
 @each_value(
     inducing=["free", "subspace", "features"], kernel=["linear", "se"], posterior=["shared-diagonal", "cholesky"]
 )

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.metrics import ndcg_score
 
-from tests.grids import each_value
 from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import assert_same_result, train_with_interruptions, untimed
 from xmlgp.data.dataset import Dataset
@@ -116,17 +115,6 @@ def test_nothing_is_calibrated_if_one_part_has_no_labels(inducing, side):
     assert "calibration" not in found.parameters
     assert bool(regression_parameters(found.parameters)) == (inducing == "features")
     assert all(np.isfinite(value).all() for value in found.parameters.values())
-
-
-@each_value(count=[1, 2, 3], inducing=["free", "features"])
-def test_few_points(count, inducing):
-    rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
-    dataset = DATASET.rows(rows)
-    found = train(*prepared(dataset, inducing=inducing, epochs=3))
-    assert "calibration" not in found.parameters
-    assert all(np.isfinite(value).all() for value in found.parameters.values())
-    if inducing == "features":
-        assert found.parameters["regression.weights"].shape == (count, min(count, 12))
 
 
 @pytest.mark.parametrize(

@@ -109,15 +109,6 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
 
 
 @pytest.mark.usefixtures("both_methods")
-def test_by_default_predictions_are_exact_within_the_tolerance(monkeypatch):
-    features, labels = problem(400, 70)
-    exact = prediction(fitted(features, labels), features)
-    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 0.05)
-    found = prediction(fitted(features, labels), features)
-    assert 1e-5 < np.linalg.norm(found - exact) < 0.05 * np.linalg.norm(centred(labels))
-
-
-@pytest.mark.usefixtures("both_methods")
 def test_loadings_are_singular_vectors(monkeypatch):
     monkeypatch.setattr(fitting, "RANK", 5)
     features, labels = problem(N, 90)
@@ -129,17 +120,6 @@ def test_loadings_are_singular_vectors(monkeypatch):
     np.testing.assert_allclose(mean, labels.toarray().mean(axis=0), rtol=1e-6)
     assert [array.shape for array in (weights, loadings, mean)] == [(N, 5), (90, 5), (90,)]
     assert [array.dtype for array in (weights, loadings, mean)] == [np.float32] * 3
-
-
-def test_randomised_method_captures_as_much_variance_as_the_exact_one(monkeypatch):
-    monkeypatch.setattr(fitting, "GRAM_LIMIT", 0)
-    monkeypatch.setattr(fitting, "RANK", 40)
-    features, labels = problem(300, 250)
-    loadings = fitted(features, labels).loadings
-    assert 40 + fitting.OVERSAMPLING < 250
-    captured = np.square(centred(labels) @ loadings).sum()
-    best = np.square(np.linalg.svd(centred(labels), compute_uv=False)[:40]).sum()
-    assert captured == pytest.approx(best, rel=1e-4)
 
 
 @each_value(rows=[1, 7, 64], cores=[1, 3])
