@@ -536,8 +536,8 @@ MUTANTS = [
         "sign",
         "Learning on adds the earlier log odds of known labels instead of subtracting them.",
         "xmlgp/mlgpf/learning.py",
-        "change[: earlier.K] -= _log_odds(",
-        "change[: earlier.K] += _log_odds(",
+        "change[: earlier.K] -= log_odds(",
+        "change[: earlier.K] += log_odds(",
         ("tests/mlgpf/test_learning.py",),
     ),
     Mutant(

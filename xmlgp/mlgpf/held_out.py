@@ -50,12 +50,12 @@ def _can_judge(labels, held):
 
 def without_labels_of(labels, points):
     """Return Y with no labels for some points, N×K."""
-    lengths = np.diff(labels.indptr)
-    kept = np.ones(len(lengths), bool)
+    kept = np.ones(labels.shape[0], bool)
     kept[points] = False
-    stored = np.repeat(kept, lengths)
-    indptr = np.concatenate([[0], np.cumsum(lengths * kept)]).astype(labels.indptr.dtype)
-    return sp.csr_array((labels.data[stored], labels.indices[stored], indptr), shape=labels.shape)
+    found = labels.copy()
+    found.data &= np.repeat(kept, np.diff(labels.indptr))
+    found.eliminate_zeros()
+    return found
 
 
 class HeldOutChoices(Inference):

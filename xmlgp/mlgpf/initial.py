@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from xmlgp.linear_algebra import dense, sparse
 
-__all__ = ["DAMPING", "initial_bias", "newton_start", "random_rows"]
+__all__ = ["DAMPING", "initial_bias", "log_odds", "newton_start", "random_rows"]
 
 #: Number of rows that are drawn at a time, in double precision.
 ROW_BLOCK = 1 << 14
@@ -36,13 +36,14 @@ def random_rows(count, width, random, dtype):
 
 
 def initial_bias(labels, dtype):
-    """Return the log odds of each label's frequency, K, given Y.
+    """Return the log odds of each label's frequency, K, given Y."""
+    N, K = labels.shape
+    return log_odds(np.bincount(labels.indices, minlength=K), N).astype(dtype)
 
-    Half a count added on either side keeps them finite for labels that never or always occur.
-    """
-    point_count, label_count = labels.shape
-    counts = np.bincount(labels.indices, minlength=label_count) + 0.5
-    return np.log(counts / (point_count + 1 - counts)).astype(dtype)
+
+def log_odds(counts, N):
+    """Return the log odds of frequencies, with half a count on either side, so that 0 and N have finite ones."""
+    return np.log((counts + 0.5) / (N + 0.5 - counts))
 
 
 def newton_start(cross, prior, labels, bias, size, scale=1.0):

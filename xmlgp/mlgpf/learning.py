@@ -8,6 +8,7 @@ from xmlgp.gp.weight_space import POSTERIOR, PRIOR
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
+from xmlgp.mlgpf.initial import log_odds
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
 from xmlgp.preprocess.pipeline import with_columns
@@ -105,10 +106,8 @@ def _grown(earlier, batch, count):
     if weights:
         grown |= weights.grown(K, D).parameters()
     grown |= add_statistics(old, batch)
-    before = np.zeros(K, np.int64)
-    before[: earlier.K] = old["statistics.labels"]
-    change = _log_odds(grown["statistics.labels"], earlier.N + count)
-    change[: earlier.K] -= _log_odds(before[: earlier.K], earlier.N)
+    change = log_odds(grown["statistics.labels"], earlier.N + count)
+    change[: earlier.K] -= log_odds(old["statistics.labels"], earlier.N)
     grown["bias"] = (grown["bias"] + change).astype(old["bias"].dtype)
     return grown
 
@@ -117,11 +116,6 @@ def _with_rows(array, count, fill):
     if len(array) == count:
         return array
     return np.concatenate([array, np.full((count - len(array), *array.shape[1:]), fill, array.dtype)])
-
-
-def _log_odds(counts, N):
-    """Return the log odds of label frequencies, with half a count on either side, as before training."""
-    return np.log((counts + 0.5) / (N + 0.5 - counts))
 
 
 class LearningOn(Stages):

@@ -116,11 +116,11 @@ def _train_twice(method, problem, progress, checkpoints):
         rate *= RETRY_RATE
 
 
-def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
+def run_inference(coordinates, labels, inducing, settings, after_epoch=None):
     """Maximise the bound over all points, without held-out points, regression or a second attempt; see `Loop.run`.
 
     `coordinates` are the `Inputs` of the N points, `labels` Y, N×K, and `inducing` the initial A or Z.
     """
     settings = dataclasses.replace(settings, calibration=False, regression_points=0)
-    problem = Problem(settings, coordinates, labels, inducing, progress=progress)
-    return Loop(Training, settings.load_method(), problem).run(progress, after_epoch, checkpoints)
+    problem = Problem(settings, coordinates, labels, inducing)
+    return Loop(Training, settings.load_method(), problem).run(after_epoch=after_epoch)
