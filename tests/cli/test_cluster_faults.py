@@ -102,9 +102,9 @@ def test_without_workers_the_run_can_be_resumed_on_one_machine(processes, here, 
     assert IN_SWEEP <= readable_run("model").step <= IN_SWEEP + 2 * cluster_module.AHEAD
     assert run("train", "many", "model", "--resume", "-q").exit_code == 0
     assert_same("model", here)
-    assert last_line(run("train", "many", "other", *OPTIONS, "--scheduler", processes.address)) == (
-        "Error: the Dask cluster has no worker"
-    )
+    for command in ["train", "many", "other", *OPTIONS], ["preprocess", "many", "other"]:
+        line = last_line(run(*command, "--scheduler", processes.address))
+        assert line == "Error: the Dask cluster has no worker"
 
 
 def test_without_the_scheduler_the_run_can_be_resumed_on_one_machine(here, monkeypatch, tmp_path):

@@ -45,13 +45,6 @@ def names_of(axis):
     return [line.get_label() for line in axis.get_lines()]
 
 
-def test_untrained_models_are_refused(tmp_path):
-    write_dataset(tmp_path / "train.txt", small_dataset())
-    assert run("preprocess", "train.txt", "model", "-q", "--no-cache").exit_code == 0
-    assert said(run("plot", "bound", "model")) == "model: the model is preprocessed, but not trained yet"
-    assert said(run("plot", "bound", "nowhere")) == "nowhere: there is no model here (no model.json)"
-
-
 def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
     result = run("plot", "reliability", "all.scores", "test.txt")
     assert (result.exit_code, result.stdout) == (0, "reliability.png\n")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
-from tests.cli.texts import LABELS, TEST, as_json, documents
+from tests.cli.learning_on import arrays
+from tests.cli.texts import LABELS, TEST, documents
 from xmlgp.model_folder.folder import ModelFolder
 
 
@@ -127,14 +128,6 @@ def test_wrong_sets_of_labels(workdir, content, option, reason):
     assert said(run("predict", "model", "new.jsonl", option, "some")) == reason
 
 
-def test_a_broken_corpus_leaves_no_answers(workdir):
-    (workdir / "out").write_text("as it was")
-    (workdir / "bad.jsonl").write_text(as_json(TEST) + "[]\n")
-    result = run("predict", "-q", "model", "bad.jsonl", "--format", "jsonl", "-o", "out")
-    assert said(result) == "bad.jsonl:10: this line is [], not a JSON object"
-    assert (workdir / "out").read_text() == "as it was"
-
-
 def test_an_interrupted_training_on_a_corpus_resumes(workdir, interrupt):
     rows = "".join(f"{document['text']},{'|'.join(document['labels'])}\n" for document in documents(60, 0))
     (workdir / "a table").write_text("title,tags\n" + rows)
@@ -143,10 +136,8 @@ def test_an_interrupted_training_on_a_corpus_resumes(workdir, interrupt):
     advice = "xmlgp train 'a table' 'model 2' --text-column title --label-column tags --label-separator '|' --resume"
     assert interrupt(5, "a table", "model 2", *options, *SMALL).endswith(f"; resume with `{advice}`")
     assert run("train", "-q", "a table", "model 2", *options, "--resume").exit_code == 0
-    whole, resumed = ModelFolder("whole"), ModelFolder("model 2")
-    assert resumed.description["vectorizer"] == whole.description["vectorizer"]
-    for name, array in whole.arrays("").items():
-        assert array.tobytes() == resumed.array(name).tobytes(), name
+    assert ModelFolder("model 2").description["vectorizer"] == ModelFolder("whole").description["vectorizer"]
+    assert arrays("model 2") == arrays("whole")
 
 
 def test_a_broken_corpus_trains_nothing(workdir):

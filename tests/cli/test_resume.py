@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, said
+from tests.cli.learning_on import arrays
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -32,10 +33,6 @@ def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir):
     assert all(outcome["status"] == -signal.SIGKILL for outcome in outcomes)
     stages = {outcome["stage"] for outcome in outcomes}
     assert stages == {"not begun", "preprocessing", "preprocessed", "trained", "calibrated", "saved"}
-
-
-def arrays(model):
-    return {name: array.tobytes() for name, array in ModelFolder(model).arrays("").items()}
 
 
 def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
