@@ -173,6 +173,7 @@ def test_names_cannot_leave_the_data_folder(load, name):
         ("", "my.yaml must be a mapping, not None"),
         ("datasets: [", r"invalid YAML: .*line 1, column \d+"),
         ("datasets: {}\n3: x", "must be a mapping"),
+        ("datasets: {}\nrecipes: {a: {}, a: {}}", r"invalid YAML: a occurs twice .*line 2, column 10"),
         ("datasets: !!timestamp x", "invalid YAML"),
         ("datasets: {}\n!!map x: {}", "invalid YAML: .*found unhashable key"),
         ("datasets: 2001-99-99", "invalid YAML: month must be in 1..12"),

@@ -15,11 +15,23 @@ __all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "loa
 MAX_NUMBER = 1e9
 
 
+class _Loader(yaml.SafeLoader):
+    """A loader that refuses a key twice in a mapping: a copied entry would replace the original without a word."""
+
+    def compose_mapping_node(self, anchor):
+        node = super().compose_mapping_node(anchor)
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.MarkedYAMLError(problem=f"{show_name(key)} occurs twice", problem_mark=node.start_mark)
+        return node
+
+
 def load_yaml(path):
     """Return the content of a YAML file, as SafeLoader creates it; CatalogueError if it cannot be read."""
     try:
         with open(path, "rb") as stream:
-            return yaml.safe_load(stream)
+            return yaml.load(stream, _Loader)  # noqa: S506 (a SafeLoader)
     except OSError as error:
         raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
