@@ -122,19 +122,17 @@ def reliability(scores, data, by, k, train, out, cache, progress, note):
         covered = describe_coverage(read) if all_listed else f"the best {k} labels of each point"
         note(f"The curve of {path} is over {covered}")
         curves[name] = curve
-    if by == "probability":
-        _write(plot_reliability, curves, out)
-    else:
-        xlabel = "rank of the label for its point" if by == "rank" else "training points of the label"
-        _write(functools.partial(plot_reliability_by_group, xlabel=xlabel), curves, out)
+    xlabel = {"rank": "rank of the label for its point", "frequency": "training points of the label"}.get(by)
+    _write(functools.partial(plot_reliability_by_group, xlabel=xlabel) if xlabel else plot_reliability, curves, out)
 
 
 def _curve(path, probabilities, labels, by, counts):
     """Return the name of a file's curve in the legend, and the `ReliabilityCurve`."""
+    K = labels.shape[1]
     if by == "rank":
-        return path, reliability_by_rank(probabilities, labels, labels.shape[1])
+        return path, reliability_by_rank(probabilities, labels, K)
     if by == "frequency":
-        return path, reliability_by_frequency(probabilities, labels, labels.shape[1], counts)
+        return path, reliability_by_frequency(probabilities, labels, K, counts)
     curve, loss = reliability_curve(probabilities, labels), log_loss(probabilities, labels)
     return f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}", curve
 

@@ -70,19 +70,10 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     ----------
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
-    parameters_ : dict of str to ndarray
-        As described in docs/model-folder.md.
-    history_ : list of dict
-        For each epoch `epoch`, the model's objective and `seconds`.
+    parameters_, history_, tuned_, names_, learned_
+        `parameters`, `history`, `tuned`, `names` and `learned` of `model_`.
     n_features_in_ : int
         Number of features, D.
-    tuned_ : Tuned or None
-        What `tune` or `xmlgp tune` chose, and for which scores.
-    names_ : Names
-        What the model folder calls labels and features, and what maps text to these; None each after `fit`.
-    learned_ : list of dict
-        What each `partial_fit` or `xmlgp learn` added after training: `N` points, `D` features and `K` labels, their
-        `fingerprint` and `history`, with entries as in `history_`.
     """
 
     #: The estimator of each model, by the model's name.
@@ -255,10 +246,8 @@ class Classifier(Estimator):
 
     def _assigned(self, features, **rule):
         """Return the `Predictions` of labels that a rule assigns, by default that of `predict`."""
-        output = "probability"
-        if not rule and self.tuned_:
-            output = self.tuned_.output
-        elif not rule:
+        output = self.tuned_.output if self.tuned_ and not rule else "probability"
+        if not rule and not self.tuned_:
             rule = {"threshold": ABOVE_HALF.threshold}
         return _predicted(self.model_, features, output=output, **rule)
 

@@ -92,8 +92,8 @@ class TextTagger(BaseEstimator):
 
         Raises
         ------
-        SettingsError
-            If X are not documents, y has no such lists, or there are no words or no labels; and as for `xmlgp.train`.
+        SettingsError, NumericalError
+            As for `xmlgp.train`, and if there are no words or no labels.
         """
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
@@ -146,11 +146,6 @@ class TextTagger(BaseEstimator):
         -------
         list of list of (str, float)
             For each document names and probabilities, the highest first.
-
-        Raises
-        ------
-        SettingsError
-            If X are not documents, or k or the threshold is not such a number.
         """
         check_is_fitted(self)
         _check_limits(k, threshold)
@@ -187,10 +182,9 @@ class TextTagger(BaseEstimator):
         return self._set_fitted(classifier, self._transformer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands.
+        """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
 
-        See `MLGPFClassifier.save`. A SettingsError is raised if the vectorizer is not the default one or an `Analysis`,
-        because a model folder holds no code.
+        A folder holds no code, so SettingsError for another vectorizer than the default one or an `Analysis`.
         """
         check_is_fitted(self)
         if self._transformer is not None:

@@ -32,10 +32,9 @@ WORTH_KEEPING = 60
 
 
 def describe_run(data, settings, preprocess):
-    """Return the facts about a run that a checkpoint stores, in JSON types.
+    """Return what a checkpoint stores about a run, in JSON types.
 
-    These are the facts of the training data, the settings, and the entries of the arrays of preprocessing in the model
-    folder, which are empty before it is done.
+    `preprocess` are the entries of the arrays of preprocessing in the model folder, none before it is done.
     """
     return {
         "format": "xmlgp checkpoint",
@@ -52,8 +51,7 @@ def describe_run(data, settings, preprocess):
 class InterruptedRun:
     """An interrupted run, from its `Checkpoint`; ModelFolderError for one that is damaged or of another version.
 
-    It has `settings`, and as `describe_run` wrote them `data`, `cores` and `preprocess`; of `steps` steps of training
-    `step` are done, which took `seconds`. All are 0 if training has not started.
+    Of `steps` steps of training `step` are done, which took `seconds`; all are 0 if training has not started.
     """
 
     def __init__(self, checkpoint):
@@ -127,11 +125,10 @@ def protected_arrays(path):
 
 
 def resume_or_discard(path, run, data, settings, resume, note):
-    """Return the interrupted run in a folder if it is to be resumed, or None, and the one that is discarded, or None.
+    """Return the interrupted run in a folder that is resumed, or None, and the one that is discarded, or None.
 
-    `run` is the one in the folder, or None if it is to be discarded; `data` are the facts of the data of the new run.
-    The same run is resumed; another one is discarded if it took less than a minute and `resume` is None, otherwise it
-    is in the way (ModelFolderError).
+    `run` is the one in the folder, or None to discard it; `data` are the facts of the new data. The same run is
+    resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError.
     """
     discarded = run or readable_run(path)
     if run:

@@ -65,15 +65,8 @@ def learn(
     checkpoint_seconds, corpus, cache, progress, note
         As for `train`.
 
-    Returns
-    -------
-    TrainedModel
-        The model that has learned.
-
     Raises
     ------
-    UsageError
-        If there is nothing to learn.
     SettingsError
         If the model cannot learn on, or the points have fewer features or labels than the model.
     ModelFolderError, DataFormatError, NumericalError
@@ -82,7 +75,12 @@ def learn(
     if data is None and add_labels is None:
         raise UsageError("Nothing to learn: give data, or labels to add.")
     with held(model) as known:
-        _check_learns(known.settings)
+        kind = known.settings.model
+        if MODELS[kind].learn is None:
+            able = " and ".join(name for name, other in MODELS.items() if other.learn)
+            raise SettingsError(
+                f"a model of {kind} cannot learn on, only {able} can; train again on all points together"
+            )
         D, K, names = known.data["D"], known.data["K"], known.names
         if add_labels is not None:
             names, K = more_labels(names, K, add_labels)
@@ -99,21 +97,10 @@ def learn(
     return load(path)
 
 
-def _check_learns(settings):
-    """Raise SettingsError if the model of the settings cannot learn on."""
-    if MODELS[settings.model].learn is None:
-        able = " and ".join(name for name, other in MODELS.items() if other.learn)
-        raise SettingsError(
-            f"a model of {settings.model} cannot learn on, only {able} can; train again on all points together"
-        )
-
-
 def learn_points(model, dataset, progress=silent, checkpoints=None):
     """Return a `TrainedModel` in memory after more points (`Dataset`), of which there may be none.
 
-    Its `data` are facts of all points so far, and in `first` the fingerprint of those that the model was trained on. A
-    SettingsError is raised if the points have fewer features or labels, or too large features; a NumericalError if the
-    bound or a parameter becomes non-finite.
+    Its `data` are facts of all points so far, and in `first` the fingerprint of those that the model was trained on.
     """
     settings, data = model.settings, model.data
     check_sizes(dataset, data["D"], data["K"])
@@ -123,14 +110,10 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     earlier = Earlier(settings, model.preprocessed, model.parameters, *(data[name] for name in "NDK"))
     learn = MODELS[settings.model].learn
     trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
-    batch = {
-        "N": dataset.N,
-        "D": dataset.D - data["D"],
-        "K": dataset.K - data["K"],
-        "fingerprint": dataset.fingerprint,
-        "history": trained.history,
-    }
-    facts = dict(data) | {"N": data["N"] + dataset.N, "D": dataset.D, "K": dataset.K}
+    N, D, K = dataset.shape
+    batch = {"N": N, "D": D - data["D"], "K": K - data["K"]}
+    batch |= {"fingerprint": dataset.fingerprint, "history": trained.history}
+    facts = dict(data) | {"N": data["N"] + N, "D": D, "K": K}
     if dataset.N:
         chain = hashlib.sha256(f"{data['fingerprint']} {dataset.fingerprint}".encode()).hexdigest()
         facts = {"first": data["fingerprint"]} | facts | {"fingerprint": chain}
@@ -170,18 +153,16 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     with what_is_left(path, note_here):
         try:
             grown = replace(learn_points(model, dataset, progress, checkpoints), names=names)
-            unchanged = {
-                f"parameters.{name}" for name, value in grown.parameters.items() if value is model.parameters.get(name)
-            }
             entries = model.folder.entries("parameters.")
-            write_model(grown, path, {name: entries[name] for name in unchanged})
+            unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
+            write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
             if checkpoints and not checkpoints.has_state:
                 remove([checkpoint_file], ())
             raise
     remove([checkpoint_file], ())
-    record, batch = MODELS[model.settings.model], grown.learned[-1]
-    note_here(f"learned {record.describe_batch(batch)}, in {time.perf_counter() - began:.1f} s")
+    batch = MODELS[model.settings.model].describe_batch(grown.learned[-1])
+    note_here(f"learned {batch}, in {time.perf_counter() - began:.1f} s")
     sizes = [counted(grown.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
     note_here(f"knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
     if model.tuned:

@@ -94,8 +94,6 @@ def predict(
     ------
     UsageError
         For arguments that contradict each other.
-    ModelFolderError
-        As for `load`.
     SettingsError
         If the model cannot explain, or no label is allowed.
     """
@@ -122,8 +120,13 @@ def predict(
     else:
         rule = AssignmentRule(threshold, limit, assign)
     allowed = _allowed_labels(only, without, predictor.label_count, model.names.labels)
-    how = rule, output, with_std, memory, calibrated, allowed
-    scoring = Scoring(predictor, _folder_for(model, work), *how)
+    folder = model.folder
+    if not folder and work.is_cluster:
+        # Workers open the model from there.
+        path = work.new_folder()
+        model.save(path)
+        folder = ModelFolder(path)
+    scoring = Scoring(predictor, folder, rule, output, with_std, memory, calibrated, allowed)
     return Predictions(model, data, scoring, explain, corpus, progress, note, work)
 
 
@@ -141,10 +144,7 @@ def _default_rule(model, output, uncalibrated, note):
 
 
 def _allowed_labels(only, without, K, names):
-    """Return which of the K labels are allowed, bool, or None if all are; see `predict`.
-
-    Without names of labels, a file has their numbers. A DataFormatError names the line of a file that is no label.
-    """
+    """Return which of the K labels are allowed, bool, or None if all are; see `predict`."""
     if only is None and without is None:
         return None
     known = {}
@@ -154,44 +154,31 @@ def _allowed_labels(only, without, K, names):
     allowed = np.full(K, only is None)
     for labels, value in (only, True), (without, False):
         if labels is not None:
-            found = _of_file(labels, known, names, K) if is_path(labels) else _of_sequence(labels, known, K)
-            allowed[found] = value
+            find = _in_file if is_path(labels) else _in_sequence
+            allowed[[label for same in find(labels, known, K, names) for label in same]] = value
     if not allowed.any():
         raise SettingsError("`only` and `without` allow no label")
     return allowed
 
 
-def _of_file(path, known, names, K):
-    labels = []
+def _in_file(path, known, K, names):
+    """Yield the labels (list) of each line of a file, which has names, or numbers if the model has no names."""
     with open_input(os.fspath(path)) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             name = line.strip()
-            if not name:
-                continue
-            if name not in known:
+            if name in known:
+                yield known[name]
+            elif name:
                 expected = "" if names else f": a number below {K}"
                 raise DataFormatError(path, number, f"{excerpt(name)} is not a label of the model{expected}")
-            labels += known[name]
-    return labels
 
 
-def _of_sequence(entries, known, K):
-    labels = []
+def _in_sequence(entries, known, K, names):
     for entry in entries:
         found = known.get(entry, []) if isinstance(entry, str) else [entry] if entry in range(K) else []
         if not found:
             raise SettingsError(f"{excerpt(entry)} is not a label of the model")
-        labels += found
-    return labels
-
-
-def _folder_for(model, work):
-    """Return the folder from which the workers of a cluster open a model; None on this machine."""
-    if model.folder or not work.is_cluster:
-        return model.folder
-    path = work.new_folder()
-    model.save(path)
-    return ModelFolder(path)
+        yield found
 
 
 @dataclass(frozen=True)
@@ -226,20 +213,14 @@ class Predictions:
         return Scores.stack([scores for *_, scores in self.blocks()], self._model.data["K"]).matrix
 
     def write(self, out: FilePath = "-", format: str | None = None) -> None:
-        """Write a file, or standard output.
+        """Write a file, or standard output (`-`); a name that ends in `.gz` is compressed.
 
         Parameters
         ----------
         out : path
-            `-` for standard output; a name that ends in `.gz` is compressed.
         format : str, optional
             "scores", a scores file; "jsonl", as iterating yields; "tsv" or "csv", a table with a row for each label.
             Default: told by the ending of the name, otherwise jsonl for text and scores for numbers.
-
-        Raises
-        ------
-        UsageError
-            For an explanation in a scores file.
         """
         out = os.fspath(out)
         format = format or format_of(out)

@@ -136,8 +136,11 @@ def _propensities(training, counts, note):
 
 
 def _facts(model, name, training):
-    facts = [("Model", f"{model} ({model.settings.model})"), ("Test data", "standard input" if name == "-" else name)]
-    facts.append(("Training documents", f"{model.data['N']:,}"))
+    facts = [
+        ("Model", f"{model} ({model.settings.model})"),
+        ("Test data", "standard input" if name == "-" else name),
+        ("Training documents", f"{model.data['N']:,}"),
+    ]
     if training is not None:
         unseen = training.K - len(np.unique(training.labels.indices))
         facts.append(("Labels that no training document has", f"{unseen:,}"))

@@ -31,9 +31,8 @@ class Scoring:
     """How points are scored and labels are chosen: what all shards share.
 
     Workers of a cluster open the `predictor` from its `folder` (`ModelFolder`), which all see under the same path; on
-    this machine it may be None. The `rule` is an `AssignmentRule`; `output` and `with_std` are those of
-    `Predictor.top`; `memory` is in megabytes, on each thread of a cluster, besides the model; `allowed`, K of bool, are
-    the labels that are considered, all by default.
+    this machine it may be None. The `rule` is an `AssignmentRule`; `memory` is in megabytes, on each thread of a
+    cluster, besides the model; `allowed`, K of bool, are the labels that are considered, all by default.
     """
 
     def __init__(
@@ -76,9 +75,7 @@ def _opened(path, identity):
 def score_blocks(scoring, blocks, work=THIS_MACHINE):
     """Yield the identifiers, the features and the `Scores` of points, a chunk of points at a time, in their order.
 
-    Blocks are the identifiers of consecutive points (sequence) and their features as read (csr_array). A few shards are
-    in memory, however many points there are. A SettingsError is raised for points of other features than the model's, a
-    NumericalError for a score that is not finite, a ClusterError if a worker cannot read the model.
+    Blocks are the identifiers of consecutive points and their features as read (csr_array). A few shards are in memory.
     """
     waiting = deque()
 

@@ -84,23 +84,10 @@ class TrainedModel:
         return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
 
     def save(self, path: FilePath) -> None:
-        """Write the model into a folder, for `load` and all commands.
+        """Write the model into a folder, which is created if missing, for `load` and all commands.
 
-        A model in it is replaced as a whole; an interrupted run stays.
-
-        Parameters
-        ----------
-        path : path
-            Created if missing.
-
-        Raises
-        ------
-        SettingsError
-            If the folder cannot hold the names of two classes.
-        ModelFolderError
-            If the path is one of a file, or another process is writing the folder.
-        OSError
-            If the folder cannot be written; its earlier content stays.
+        A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
+        the folder; SettingsError if it cannot hold the names of two classes.
         """
         with lock_model_folder(path):
             write_model(self, path)
@@ -134,18 +121,9 @@ def write_model(model, path, keep=None, **facts):
 
 
 def load(path: FilePath) -> TrainedModel:
-    """Return the model in a folder.
+    """Return the model in a folder, which is not trusted: it holds no code, and its content is checked.
 
-    The folder is not trusted: it holds no code, and its content is checked.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    ModelFolderError
-        If there is no model, or it is not trained yet, damaged or of another version.
+    ModelFolderError if there is no model, or it is not trained yet, damaged or of another version.
     """
     try:
         return ModelFolder.read(path, open_model)

@@ -77,8 +77,7 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
 def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
     """Yield the documents of a corpus, from a `LineReader` at the first line; DataFormatError names a malformed line.
 
-    The usual columns (`Columns`) are those of a table or of objects if none are given. Unless `labelled`, documents
-    need no labels, none are read, and a line may be a text alone.
+    Unless `labelled`, documents need no labels, none are read, and a line may be a text alone.
     """
     first = reader.peek_line()
     if not first:
@@ -105,16 +104,18 @@ def read_plain(lines, path, columns, labelled):
 
 def read_annif(lines, path, columns, labelled):
     """Yield documents `text<TAB>label label ...`; a label may be in angle brackets."""
-    for number, line in lines:
-        text, tab, labels = line.partition("\t")
-        if not tab and not line.strip():
-            continue
+    for number, text, tab, labels in _tabbed(lines):
         if labelled and not tab:
             raise DataFormatError(path, number, "there is no tab between a text and its labels")
         names = labels.split() if labelled else []
         if "<" in labels:
             names = [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]
         yield Document(number, None, text, names)
+
+
+def _tabbed(lines):
+    """Yield the numbers of lines that are not blank, and what is before the first tab, the tab, and what follows."""
+    return ((number, *line.partition("\t")) for number, line in lines if "\t" in line or line.strip())
 
 
 def read_fasttext(lines, path, columns, labelled):
@@ -129,10 +130,7 @@ def read_fasttext(lines, path, columns, labelled):
 
 def read_pecos(lines, path, columns, labelled):
     """Yield documents `label,label,...<TAB>text`, whose labels are numbers."""
-    for number, line in lines:
-        labels, tab, text = line.partition("\t")
-        if not tab and not line.strip():
-            continue
+    for number, labels, tab, text in _tabbed(lines):
         if not tab:
             raise DataFormatError(path, number, "there is no tab between the numbers of labels and the text")
         if labels and not PECOS_LABELS.fullmatch(labels):

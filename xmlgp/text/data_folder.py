@@ -32,8 +32,7 @@ TEST = re.compile(r"test(-\d+)?\.txt")
 def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore, **limits):
     """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (list of Path).
 
-    The limits are `min_count` and `max_features` of `vectorize`; `note` receives what each corpus has. UsageError if a
-    file of the data set would replace a corpus.
+    The limits are `min_count` and `max_features` of `vectorize`.
     """
     paths = [path, *tests]
     names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
@@ -58,8 +57,7 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
 def write_folder(folder, files, progress=silent):
     """Write `Vectorized` corpora of the same words and labels, by the names of their files; return all files (Path).
 
-    The folder is created if missing. If anything fails, the earlier files stay. A data set of text in the folder is
-    replaced, with its test points.
+    If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
     """
     folder = Path(folder)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))

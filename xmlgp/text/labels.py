@@ -67,10 +67,10 @@ def _as_number(name):
 
 
 def label_matrix(y, known=(), extend=True):
-    """Return the names of labels, the known ones first and then new ones in order, and the labels of documents.
+    """Return the names of labels, the known ones first and then new ones in order, and the labels of documents, N×K.
 
-    y has the names of the labels of each document, the matrix (csr_array of bool) is N×K. An empty name is no label.
-    Unless `extend`, new names are left out. SettingsError if y has no such lists, or a name that a label cannot have.
+    y has the names of the labels of each document. Unless `extend`, new names are left out. SettingsError if y has no
+    such lists, or a name that a label cannot have.
     """
     found = LabelNumbers(known)
     numbers, lengths = _numbered(y, found)

@@ -35,28 +35,22 @@ def read_names(folder, D, K):
     DataFormatError if the names are malformed or of another number; XmlgpError if vectorizer.json is malformed.
     """
     folder = Path(folder)
-    labels, features, vectorizer = None, None, None
-    if os.path.isfile(folder / LABELS):
-        labels = read_label_names(folder / LABELS, K)
-    if os.path.isfile(folder / FEATURES):
-        features = read_feature_names(folder / FEATURES, D)
-    if os.path.isfile(folder / VECTORIZER):
-        if features is None or labels is None:
-            raise XmlgpError(f"{folder}: {VECTORIZER} needs {FEATURES} and {LABELS} beside it")
-        vectorizer = _read_vectorizer(folder / VECTORIZER, features)
-    return Names(labels, features, vectorizer)
-
-
-def _read_vectorizer(path, words):
+    path = folder / VECTORIZER
+    labels = read_label_names(folder / LABELS, K) if os.path.isfile(folder / LABELS) else None
+    features = read_feature_names(folder / FEATURES, D) if os.path.isfile(folder / FEATURES) else None
+    if not os.path.isfile(path):
+        return Names(labels, features)
+    if features is None or labels is None:
+        raise XmlgpError(f"{folder}: {VECTORIZER} needs {FEATURES} and {LABELS} beside it")
     try:
         with open(path, "rb") as stream:
             mapping = json.loads(stream.read(LARGEST))
     except (ValueError, RecursionError):
         mapping = None
-    found = Vectorizer.from_mapping(mapping, words) if isinstance(mapping, dict) else None
-    if found is None:
+    vectorizer = Vectorizer.from_mapping(mapping, features) if isinstance(mapping, dict) else None
+    if vectorizer is None:
         raise XmlgpError(f"{path}: this is not the description of a vectorizer")
-    return found
+    return Names(labels, features, vectorizer)
 
 
 def add_label_names(path, names, K):

@@ -47,11 +47,10 @@ class _Numbered(NamedTuple):
 
 
 class Vectorized:
-    """A corpus whose words and labels are numbers.
+    """A corpus of N documents whose words and labels are numbers: those of the `vectorizer`, and of the names `labels`.
 
-    It has a `vectorizer`, the names of its K `labels`, its number N of documents, the numbers of words and labels that
-    are `new`, and how often documents have `unknown_labels`. Its `without_labels` and `without_words` count documents
-    that have none of them; they are complete once `blocks` has ended.
+    `new` are the numbers of new words and labels, `unknown_labels` counts labels that are left out, `without_labels`
+    and `without_words` documents that have none of them. The last two are complete once `blocks` has ended.
     """
 
     def __init__(self, vectorizer):
@@ -87,10 +86,7 @@ class Vectorized:
         return stack([no_points(len(self.vectorizer.words), len(self.labels)), *self.blocks()])
 
     def summary(self, more=False):
-        """Return what the corpus has, with `more` also how much is new, and what some documents lack, in words.
-
-        It is known once `blocks` has ended.
-        """
+        """Return what the corpus has, with `more` also how much is new, and what some documents lack, in words."""
         sizes = (self.N, "document"), (len(self.vectorizer.words), "feature"), (len(self.labels), "label")
         counted = [f"{number} {name}{'s' * (number != 1)}" for number, name in sizes]
         if more:
@@ -107,13 +103,10 @@ class Vectorized:
 def vectorize(reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent, **limits):
     """Vectorize a corpus (`Vectorized`) from a `LineReader` at the first line to its end.
 
-    The vectorizer has the known words, which may be none, and the usual columns; `labels` are the names of known
-    labels. With `extend`, other words and labels are appended to them, each kind in order: within the limits, at most
-    the `max_features` most frequent words, which occur at least `min_count` times. Otherwise they are left out. Unless
-    `labelled`, no labels are read.
-
-    DataFormatError names the line of a malformed corpus; XmlgpError if there are no documents, words or labels to
-    extend by.
+    The vectorizer has the known words and the usual columns; `labels` are the names of known labels. With `extend`,
+    other words and labels are appended to them, each kind in order: within the limits, at most the `max_features` most
+    frequent words, which occur at least `min_count` times. Otherwise they are left out. Unless `labelled`, no labels
+    are read. XmlgpError if there are no documents, words or labels to extend by.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
     found = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, **limits)
@@ -157,10 +150,7 @@ def vectorize_texts(texts, vectorizer):
 
 
 def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled=True):
-    """Yield documents, a list at a time, and their points (`Dataset`); other words and labels are left out.
-
-    The arguments are those of `vectorize`.
-    """
+    """Yield documents, a list at a time, and their points (`Dataset`); other words and labels are left out."""
     documents = read_documents(reader, options, vectorizer.columns, labelled)
     D, K = len(vectorizer.words), len(labels)
     for read, block in _numbered(documents, reader.path, vectorizer.analysis, vectorizer.numbers, LabelNumbers(labels)):
