@@ -33,8 +33,8 @@ from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
 from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
 from xmlgp.mlgpf.train import run_inference  # noqa: E402
 from xmlgp.mlgpf.train import train as train_model  # noqa: E402
+from xmlgp.models import resolve  # noqa: E402
 from xmlgp.preprocess.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
-from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings.fields import Settings  # noqa: E402
 
 BENCHMARKS = Path(__file__).parent

@@ -19,7 +19,7 @@ import click
 import harness
 
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.recipes import resolve
+from xmlgp.models import resolve
 
 #: Settings without a recipe.
 SETTINGS = {"inducing": "free", "inducing_count": 200, "inducing_start": "rows", "factors": 50}

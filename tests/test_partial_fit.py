@@ -17,9 +17,8 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import Vectorizer
 
 #: Settings for each way of learning on, by a name.
 KINDS = {

@@ -8,7 +8,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.recipes import DEFAULT_RECIPE, resolve
+from xmlgp.models import DEFAULT_RECIPE, resolve
 
 CATALOGUE = """
 datasets:

@@ -1,4 +1,4 @@
-"""The table of models, and their settings by name."""
+"""The table of models, their settings by name, and recipes: named settings of the catalogue."""
 
 import contextlib
 import dataclasses
@@ -11,12 +11,15 @@ from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.settings.fields import check, from_text
 
-__all__ = ["DEFAULT_MODEL", "MODELS", "check_names", "default_model", "fields_of", "read_settings", "settings_from"]
+__all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "check_names", "default_model", "fields_of", "read_settings"]
+__all__ += ["resolve", "resolve_for", "settings_from"]
 
 #: The record of each model, by its name.
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
 
 DEFAULT_MODEL = "mlgpf"
+
+DEFAULT_RECIPE = "default"
 
 
 def default_model(data_format):
@@ -87,3 +90,50 @@ def _reason(name, models):
     similar = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else ()
     advice = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
     return f"{show_name(name)} is not a setting; {advice}"
+
+
+def resolve(catalogue, name, shape, chosen):
+    """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` of the data set or None.
+
+    Each of these overrides those before it: the defaults of the model; the recipe; the settings of its paper for the
+    data set; the settings of this recipe for this data set; what the user chose, perhaps the `model` too. With
+    `DEFAULT_RECIPE` or None and another model than the recipe's, the settings are the defaults of that model.
+    """
+    entry = catalogue.find_by_shape(*shape)
+    return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry
+
+
+def resolve_for(catalogue, name, entry, chosen):
+    """Return the settings of a recipe for an entry of the catalogue, or for none, as `resolve` does.
+
+    A SettingsError is raised for an unknown recipe, one of another model than the user chose, or for a setting.
+    """
+    merged = _merged(catalogue, name or DEFAULT_RECIPE, entry)
+    model = merged.get("model", DEFAULT_MODEL)
+    if chosen.get("model", model) == model:
+        return settings_from(merged | chosen, f"recipe {name or DEFAULT_RECIPE}")
+    if name in (None, DEFAULT_RECIPE):
+        return settings_from(chosen, f"model {chosen['model']}")
+    # The catalogue may have anything in place of a name.
+    shown = model if model in list(MODELS) else excerpt(model)
+    raise SettingsError(f"recipe {name} is of the model {shown}, not of {chosen['model']}")
+
+
+def _merged(catalogue, name, entry):
+    """Return the catalogue's settings of a recipe for a data set."""
+    # A catalogue without recipes still has the default one.
+    recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
+    if name not in recipes:
+        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}")
+    recipe = recipes[name]
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
+        raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")
+    specific = entry.recipes if entry else {}
+    # YAML may hold anything in place of a paper's letter.
+    paper = str(recipe.get("paper"))
+    merged = {}
+    for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {})):
+        if not isinstance(layer, dict):
+            raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
+        merged |= layer
+    return merged

@@ -19,7 +19,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of
 from xmlgp.runs import train as train_module
-from xmlgp.runs.plan import plan_run
+from xmlgp.runs.interrupted import plan_run
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

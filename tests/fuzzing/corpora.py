@@ -19,11 +19,10 @@ from tests.fuzzing.text_files import TextFiles, ends_well, maybe_compressed
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.vectorize import vectorize
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["Corpora"]
 

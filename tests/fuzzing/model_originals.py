@@ -12,8 +12,7 @@ from tests.fuzzing.npy_files import packed, unpacked
 from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.text.analysis import Analysis
-from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.text.analysis import Analysis, Vectorizer
 
 __all__ = ["DESCRIPTION", "NAMED", "TUNED", "make_originals"]
 

@@ -10,13 +10,12 @@ from tests.fuzzing.text_files import attempted
 from xmlgp.data.lines import LineReader
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.data_folder import TRAIN, write_folder
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 from xmlgp.text.points import read_training_data
 from xmlgp.text.vectorize import vectorize
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["VectorizerFiles"]
 

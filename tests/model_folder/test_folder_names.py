@@ -8,10 +8,9 @@ import pytest
 from tests.model_folder.test_folder import ARRAYS, DATA, write
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import Vectorizer
 
 LABELS = ["機械 学習", ""]
 WORDS = ["\ufeff", " a", "b ", "é"]

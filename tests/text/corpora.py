@@ -7,11 +7,10 @@ from tests.fuzzing.data_files import standard_input
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.vectorize import vectorize
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["documents_of", "in_every_way", "vectorized"]
 

@@ -8,12 +8,11 @@ from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, add_label_names, read_names
 from xmlgp.text.points import read_training_data
-from xmlgp.text.vectorizer import Vectorizer
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
 from xmlgp.text.points import read_more_data, read_training_data
-from xmlgp.text.vectorizer import Vectorizer
 
 
 def same(one, other):

@@ -20,9 +20,8 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import XmlgpError
 from xmlgp.text import vectorize
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.vectorizer import Vectorizer
 
 
 def corpus(N=300, seed=0):

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.text.analysis import LONGEST, SPACES, Analysis
+from xmlgp.text.analysis import LONGEST, SPACES, Analysis, Vectorizer
 from xmlgp.text.documents import Columns
-from xmlgp.text.vectorizer import Vectorizer
 
 TEXTS = [
     "The cat sat on the mat; the cat sat.",

@@ -6,7 +6,6 @@ import click
 import numpy as np
 
 from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, quiet_option
-from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import top_entries
@@ -139,9 +138,6 @@ def _curve(path, probabilities, labels, by, counts):
 
 def _write(plot, content, out):
     """Plot into a file and print its name, or to standard output."""
-    if out == "-":
-        with open_output(out) as stream:
-            plot(content, stream)
-    else:
-        plot(content, out)
+    plot(content, out)
+    if out != "-":
         click.echo(out)

@@ -20,9 +20,8 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import Vectorizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

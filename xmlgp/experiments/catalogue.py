@@ -13,8 +13,8 @@ from xmlgp.experiments.bmlpl import BMLPLCell
 from xmlgp.experiments.cells import read_result
 from xmlgp.experiments.gpc import GPCCell
 from xmlgp.experiments.mlgpf import MLGPFCell
+from xmlgp.models import resolve_for
 from xmlgp.plots import axis_label
-from xmlgp.recipes import resolve_for
 
 __all__ = ["KINDS", "Experiment", "Kind", "load_experiment"]
 

@@ -16,8 +16,8 @@ from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_des
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import Vectorizer
 from xmlgp.version import __version__
 
 __all__ = ["ModelFolder"]

@@ -104,14 +104,9 @@ def make_content(
 ):
     """Return everything that a report shows as attributes, of `Evidence` and what else is known.
 
-    `title` is such as the name of the model, and `facts` are pairs of a term and its value, shown at the top. `counts`,
-    K, are the numbers of training points of the labels; without them, labels are grouped by their test points.
-    `propensities`, K, are those of PSP@k. `names` and `feature_names` are sequences of K and D names. `explain` returns
-    the `Contributions` to the utilities of labels, given the features and the `Scores` of points. `rule` says how
-    labels are assigned, as the end of a sentence that starts with "A label counts as given if it is among".
-
-    SettingsError is raised if no point has a true label, or names, counts or propensities are of another number of
-    labels.
+    `facts` are pairs of a term and its value. `counts`, K, are the numbers of training points of the labels; without
+    them, labels are grouped by their test points. `explain` returns the `Contributions` to the utilities of labels,
+    given the features and the `Scores` of points. `rule` ends the sentence "A label counts as given if it is among".
     """
     K = evidence.label_count
     for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
@@ -257,8 +252,7 @@ def most_frequent_confusions(assigned, labels, most=20):
 
     Return the `most` most frequent ones, an ndarray of int, 4×n: the missed label, the wrong one, the points that lack
     the first and got the second, and all points that lack the first. Of equally frequent pairs those of the lowest
-    labels come first. The counts are exact; pairs are counted for a few missed labels at a time, so that memory does
-    not depend on their number.
+    labels come first. Memory does not depend on the number of labels.
     """
     missed, wrong = csr_array(_others(labels, assigned).T), _others(assigned, labels)
     pairs_until = np.concatenate([[0], np.cumsum(missed @ np.diff(wrong.indptr))])

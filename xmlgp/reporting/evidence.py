@@ -82,8 +82,7 @@ class Evidence:
     def add(self, scores, labels, features=None, texts=None, ids=None):
         """Add a block of points: `Scores` of their best labels, and the true labels, a csr_array of bool, B×K.
 
-        Of features, B×D, texts and identifiers only those of the sample are kept. SettingsError is raised if the shapes
-        disagree or a score is not in [0, 1].
+        Of features, B×D, texts and identifiers only those of the sample are kept.
         """
         if labels.shape != (scores.N, self.label_count) or self.label_count != scores.K:
             raise SettingsError(

@@ -23,15 +23,11 @@ def check_available():
 
 
 def make_report(predictor, blocks, *, tuned=None, seed=0, progress=silent, note=ignore, **about):
-    """Return an HTML page that evaluates a model of two labels or more.
+    """Return an HTML page that evaluates a model of two labels or more; see `make_content` for the other arguments.
 
     `blocks` has the test points: a `Dataset`, and its texts and identifiers or None. Labels are given by the threshold
     and the limit of `tuned` if these are for probabilities; otherwise they are those of the highest expected F1 by the
-    probabilities of the 50 best labels. `seed` is that of the sample of documents, `note` receives messages about what
-    the report lacks, and the other arguments are those of `make_content`.
-
-    SettingsError is raised if no point has a true label, or points, names, counts or propensities are of another number
-    of labels or features; NumericalError if a score is not finite.
+    probabilities of the 50 best labels.
     """
     rule = None
     if tuned is not None and tuned.output != "probability":

@@ -98,12 +98,8 @@ def evaluate(
 
     Raises
     ------
-    DataFormatError
-        If a file is malformed; it names the line.
     SettingsError
         If the shapes disagree, or a measure is undefined.
-    UsageError
-        If a propensity model is given without training points.
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
@@ -112,8 +108,8 @@ def evaluate(
         check_probabilities(listed, name)
     true = _true_labels(labels, cache, progress)
     if true.shape != (listed.N, listed.K):
-        counts = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
-        raise SettingsError(f"{name} has {counts[0]}, but {label_of(labels, 'the data')} has {counts[1]}")
+        sizes = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
+        raise SettingsError(f"{name} has {sizes[0]}, but {label_of(labels, 'the data')} has {sizes[1]}")
     unused = {"training data": train is not None, "reliability": reliability, "k": tuple(ks) != (1, 3, 5)}
     if assigned:
         _note_unused(unused | {"auc": auc, "calibration": calibration}, "on assigned labels", note)

@@ -14,12 +14,12 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.text.analysis import Analysis
+from xmlgp.model import counted
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.points import Rows, TrainingData, open_points, read_known_data, read_more_data, read_training_data
 from xmlgp.text.vectorize import as_texts, vectorize_texts
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = [
     "FilePath",
@@ -185,7 +185,10 @@ def known_points(data, labels, part, names, corpus, cache, progress):
 
 @contextlib.contextmanager
 def open_given(data, labels, model, corpus, labelled, note):
-    """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features."""
+    """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features.
+
+    It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
+    """
     if is_path(data):
         opened = open_points(data, model.names, model.data["D"], corpus, labelled, note)
     else:
@@ -197,4 +200,10 @@ def open_given(data, labels, model, corpus, labelled, note):
             model.predictor.check(points.D)
         except SettingsError as error:
             raise SettingsError(f"{label_of(data)}: {error}") from None
+        K = model.data["K"]
+        if points.K != K and (labelled or points.K):
+            text = f"{label_of(data)} has {counted(points.K, 'label')}, but the model was trained on {K}"
+            if labelled:
+                raise SettingsError(text)
+            note(text)
         yield points

@@ -52,18 +52,14 @@ def learn(
     ----------
     model : path or TrainedModel
         A model in a folder is replaced when all is learned; one in memory stays as it is.
-    data : path, matrix n×D, list of str or Dataset, optional
-        New points only; they may have more features and labels. Points that a folder has learned already are not
-        learned twice.
-    labels : matrix n×K or list of list of str, optional
-        Of points that are a matrix or texts.
+    data, labels, checkpoint_seconds, corpus, cache, progress, note
+        As for `train`, of new points only; they may have more features and labels. Points that a folder has learned
+        already are not learned twice.
     add_labels : path or list of str, optional
         Names of labels to add: a file with a name a line, or the names.
     resume : bool, optional
         False: discard an interrupted run. Otherwise resume it if it was on the same points; another one is discarded if
         it took less than a minute and `resume` is None.
-    checkpoint_seconds, corpus, cache, progress, note
-        As for `train`.
 
     Raises
     ------

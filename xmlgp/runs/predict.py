@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,6 @@ from scipy.sparse import csr_array
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError
-from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
@@ -63,8 +61,8 @@ def predict(
     Parameters
     ----------
     model : path or TrainedModel
-    data : path, matrix N×D, list of str or Dataset
-        A path as for `xmlgp predict`. It is read when the labels are asked for.
+    data, corpus, progress, note, work
+        As for `train`. A path is read when the labels are asked for.
     k : int or "all", optional
     threshold : float, optional
     limit : int, optional
@@ -82,8 +80,6 @@ def predict(
         Whether scores have standard deviations.
     memory : int
         Megabytes that scoring may take besides the model.
-    corpus, progress, note, work
-        As for `train`.
 
     Returns
     -------
@@ -120,13 +116,7 @@ def predict(
     else:
         rule = AssignmentRule(threshold, limit, assign)
     allowed = _allowed_labels(only, without, predictor.label_count, model.names.labels)
-    folder = model.folder
-    if not folder and work.is_cluster:
-        # Workers open the model from there.
-        path = work.new_folder()
-        model.save(path)
-        folder = ModelFolder(path)
-    scoring = Scoring(predictor, folder, rule, output, with_std, memory, calibrated, allowed)
+    scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
     return Predictions(model, data, scoring, explain, corpus, progress, note, work)
 
 
@@ -141,6 +131,15 @@ def _default_rule(model, output, uncalibrated, note):
         return AssignmentRule(limit=RANKED)
     note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; k ranks labels instead")
     return tuned.rule
+
+
+def _folder_for(model, work):
+    """Return the folder from which the workers of a cluster open a model; None on this machine."""
+    if model.folder or not work.is_cluster:
+        return model.folder
+    path = work.new_folder()
+    model.save(path)
+    return ModelFolder(path)
 
 
 def _allowed_labels(only, without, K, names):
@@ -237,15 +236,9 @@ class Predictions:
                 else:
                     write_labels(stream, format, scored, *self._form())
 
-    @contextlib.contextmanager
     def _points(self):
         """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
-        model, name = self._model, label_of(self._data)
-        with open_given(self._data, None, model, self._corpus, False, self._note) as points:
-            K = model.data["K"]
-            if not points.is_text and points.K not in (0, K):
-                self._note(f"{name} has {counted(points.K, 'label')}, but the model was trained on {K}")
-            yield points
+        return open_given(self._data, None, self._model, self._corpus, False, self._note)
 
     def _form(self):
         """Return what the functions of `label_files` need besides the scores."""

@@ -13,7 +13,6 @@ from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import open_output
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.model import counted
 from xmlgp.runs.evaluate import check_label_count
 from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points, label_of, open_given
 from xmlgp.runs.trained_model import TrainedModel, opened
@@ -43,12 +42,10 @@ def report(
     Parameters
     ----------
     model : path or TrainedModel
-    data : path, matrix N×D, list of str or Dataset
-        A path as for `xmlgp report`.
+    data, labels, corpus, cache, progress, note
+        As for `train`, of the test points.
     out : path, optional
         Where to write the page; `-` for standard output.
-    labels : matrix N×K or list of list of str, optional
-        Of points that are a matrix or texts.
     train : path or Dataset, optional
         The training points. Default: those beside `data`, if the model was trained on them.
     label_names : path or list of str, optional
@@ -56,15 +53,11 @@ def report(
     title : str, optional
     seed : int
         Of the sample of documents.
-    corpus, cache, progress, note
-        As for `train`.
 
     Raises
     ------
     SettingsError
         If the model has one label, the points do not fit it, or no point has a true label.
-    XmlgpError
-        If Jinja2 is not installed.
     """
     from xmlgp.reporting.report import check_available, make_report
 
@@ -81,9 +74,6 @@ def report(
 
         def blocks():
             with open_given(data, labels, model, corpus, True, note) as points:
-                if points.K != K:
-                    has = f"{label_of(data)} has {counted(points.K, 'label')}"
-                    raise SettingsError(f"{has}, but the model was trained on {K}")
                 for block in points.blocks():
                     yield block.points, block.texts, block.ids
 

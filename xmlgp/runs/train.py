@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import read_array, remove, write_arrays
+from xmlgp.model_folder.arrays import remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.given import FilePath, Labels, Points, training_points
-from xmlgp.runs.interrupted import CHECKPOINT, describe_run, protected_arrays, what_is_left
-from xmlgp.runs.plan import Request, plan_run
+from xmlgp.runs.interrupted import CHECKPOINT, Request, describe_run, plan_run, protected_arrays, what_is_left
 from xmlgp.runs.trained_model import (
     TrainedModel,
     load,
@@ -216,9 +215,9 @@ def _run(path, dataset, plan, names, progress, seconds, work):
             if seconds:
                 # From now on it is known what is to be trained.
                 writer({}).save()
-            folder = plan.preprocessed
-            if folder:
-                preprocessed, entries = stored_preprocessing(folder), folder.entries("preprocess.")
+            if plan.preprocessed:
+                entries = plan.preprocessed.entries("preprocess.")
+                preprocessed = stored_preprocessing(plan.preprocessed)
             else:
                 preprocessed, entries = preprocess_data(dataset, settings, progress, work), written
                 write_arrays(path, named_arrays(preprocessed), written)
@@ -242,11 +241,7 @@ def _run(path, dataset, plan, names, progress, seconds, work):
 def _left_by(path, run):
     """Return the `Preprocessed` that an interrupted run left in a folder."""
     try:
-        arrays = {
-            name.removeprefix("preprocess."): read_array(path, name, entry, CHECKPOINT)
-            for name, entry in run.preprocess.items()
-        }
-        return preprocessed_from(path, run.settings, run.data["D"], arrays)
+        return preprocessed_from(path, run.settings, run.data["D"], run.preprocess, CHECKPOINT)
     except ModelFolderError as error:
         raise ModelFolderError(f"{error}; use --no-resume to start a new run") from error
 

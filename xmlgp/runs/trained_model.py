@@ -6,14 +6,14 @@ import contextlib
 import functools
 import os
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.model_folder.description import plain_classes
+from xmlgp.model_folder.arrays import read_array
+from xmlgp.model_folder.description import DESCRIPTION, plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
@@ -140,7 +140,7 @@ def opened(model: FilePath | TrainedModel) -> TrainedModel:
 
 
 @contextlib.contextmanager
-def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
+def held(model):
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
     if isinstance(model, TrainedModel) and not model.folder:
         yield model
@@ -194,14 +194,18 @@ def open_topics(folder, top=5):
 
 
 def stored_preprocessing(folder):
-    """Return the `Preprocessed` of a folder; ModelFolderError if arrays are damaged or do not fit the settings."""
-    return preprocessed_from(
-        folder.path, folder.settings, folder.description["data"]["D"], folder.arrays("preprocess.")
-    )
+    """Return the `Preprocessed` of a folder."""
+    D, entries = folder.description["data"]["D"], folder.entries("preprocess.")
+    return preprocessed_from(folder.path, folder.settings, D, entries)
 
 
-def preprocessed_from(path, settings, D, arrays):
-    """Return the `Preprocessed` of arrays that the model folder at `path` has, by their names without the prefix."""
+def preprocessed_from(path, settings, D, entries, source=DESCRIPTION):
+    """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
+
+    ModelFolderError if arrays are damaged or do not fit the settings.
+    """
+    found = ((name, read_array(path, name, entry, source)) for name, entry in entries.items())
+    arrays = {name.removeprefix("preprocess."): array for name, array in found}
     try:
         return Preprocessed.from_arrays(arrays, settings, D)
     except ValueError:

@@ -35,23 +35,17 @@ def tune(
     ----------
     model : path or TrainedModel
         Its folder stores what is chosen, if it has one.
-    data : path, matrix N×D, list of str or Dataset
-        Points that the model was not trained on; a path as for `xmlgp tune`.
-    labels : matrix N×K or list of list of str, optional
-        Of points that are a matrix or texts.
+    data, labels, corpus, cache, progress, note
+        As for `train`; points that the model was not trained on.
     metric : str
         "f1-micro", F1 over all pairs of point and label; "f1-macro", the mean over labels; "f1-point", over points.
     output : str, optional
         The scores that the threshold is for, as for `predict`.
-    corpus, cache, progress, note
-        As for `train`.
 
     Raises
     ------
     SettingsError
         If the points do not fit the model, no point has a label, or the model has one label.
-    ModelFolderError
-        As for `load`, or if another process is writing the folder.
     """
     with held(model) as known:
         if known.data["K"] == 1:

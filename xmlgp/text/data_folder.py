@@ -16,10 +16,10 @@ from xmlgp.errors import UsageError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 from xmlgp.text.vectorize import vectorize
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["TRAIN", "vectorize_files", "write_folder"]
 

@@ -7,7 +7,7 @@ from xmlgp.data.dataset import as_csr
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.vectorizer import counts
+from xmlgp.text.analysis import counts
 
 __all__ = ["BadName", "LabelNumbers", "label_matrix", "numbered_in_order"]
 

@@ -10,7 +10,7 @@ from xmlgp.data.names import check_name, read_feature_names, read_label_names
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.text.analysis import Vectorizer
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "read_names"]
 

@@ -21,12 +21,11 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
-from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = [
     "Rows",

@@ -15,10 +15,10 @@ from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
 from xmlgp.text.labels import BadName, LabelNumbers, numbered_in_order
-from xmlgp.text.vectorizer import Vectorizer, counts
 
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
