@@ -30,8 +30,8 @@ __all__ = [
 
 CHECKPOINT = "checkpoint.npz"
 
-#: 5: a run is a list of stages, and says which epoch it is in.
-FORMAT_VERSION = 5
+#: 6: in weight space, whether regression joins is decided in one step.
+FORMAT_VERSION = 6
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60
