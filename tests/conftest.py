@@ -56,6 +56,13 @@ def pytest_make_parametrize_id(config, val, argname):
     return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
 
 
+def pytest_collection_modifyitems(items):
+    """Refuse names with addresses in memory: all processes of a run must agree on the names."""
+    for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: the name of this test is another one in each process")
+
+
 def pytest_terminal_summary(terminalreporter, config):
     """Say how to repeat the order of this run; with -q pytest prints no header, where pytest-randomly says it."""
     if (seed := config.getoption("randomly_seed", None)) is not None:

@@ -77,7 +77,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("names", "kind", "content", "changes", "reason"), DAMAGED, ids=repr)
+@pytest.mark.parametrize(("names", "kind", "content", "changes", "reason"), DAMAGED)
 def test_damaged_names_are_refused(tmp_path, names, kind, content, changes, reason):
     write(tmp_path, names=names)
     folder = damage(tmp_path, kind, content, **changes)
