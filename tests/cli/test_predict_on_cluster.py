@@ -117,7 +117,7 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
         list(score_blocks(scoring, blocks, cluster))
     shutil.copytree(files / "topics", tmp_path / "gone")
-    with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: the model in this folder has changed"):
         list(score_blocks(scoring, blocks, cluster))
     assert not list(cluster._folder.iterdir())
 

@@ -161,7 +161,7 @@ def test_the_table_has_the_time_to_near_best_accuracy(german, catalogue, results
             "learning_rates: I-svi-adadelta 1 must be a positive number",
         ),
         ({"topic_shares": [0.5]}, "unknown key 'topic_shares'"),
-        ({"full_batch": {"other": "s-SE"}}, "s-SE is a recipe of mlgpf; kind accuracy is of gpc"),
+        ({"full_batch": {"other": "s-SE"}}, "s-SE is a recipe of mlgpf; kind accuracy needs one of gpc"),
     ],
 )
 def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, broken, sentence):

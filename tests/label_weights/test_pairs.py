@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from xmlgp.label_weights import pairs as module
 from xmlgp.label_weights.pairs import (
     latent_offsets,
-    listed_by_label,
     positives_by_label,
     shortlist_length,
     shortlist_negatives,
+    shortlisted_by_label,
     stratified_pairs,
 )
 from xmlgp.label_weights.posterior import LabelWeights
@@ -21,7 +21,7 @@ N, D, K, P, S = 40, 8, 12, 3, 4
 
 def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None):
     """Return the pairs of consecutive labels, given Y and shortlists; points are drawn from all by default."""
-    by_label = positives_by_label(sp.csr_array(labels)), listed_by_label(listed, labels.shape[1])
+    by_label = positives_by_label(sp.csr_array(labels)), shortlisted_by_label(listed, labels.shape[1])
     points = np.arange(len(labels)) if points is None else points
     return stratified_pairs(*by_label, first, last, [seed], points.astype(np.int32), sampled)
 
@@ -129,8 +129,8 @@ def test_offsets_are_the_utilities_of_latent_functions(problem):
 
 
 def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
-    assert shortlist_length(10**6, 10**6) == module.SHORTLIST
+    assert shortlist_length(10**6, 10**6) == module.MIN_SHORTLIST
     assert shortlist_length(10**4, 10**6) == 100
-    assert shortlist_length(10, 10**6) == module.LONGEST_SHORTLIST
+    assert shortlist_length(10, 10**6) == module.MAX_SHORTLIST
     assert shortlist_length(10**4, 50) == 50
     assert shortlist_length(0, 50) == 50

@@ -142,7 +142,7 @@ def test_a_query_for_the_holder_does_not_block_others(tmp_path):
     (tmp_path / "lock").write_text("")
     with open(tmp_path / "lock", "rb") as stream:
         locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
-        release = threading.Timer(locks.PAUSE / 5, locks.fcntl.flock, [stream, locks.fcntl.LOCK_UN])
+        release = threading.Timer(locks.RETRY_SECONDS / 5, locks.fcntl.flock, [stream, locks.fcntl.LOCK_UN])
         release.start()
         hold(tmp_path / "lock")
         release.join()

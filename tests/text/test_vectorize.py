@@ -171,7 +171,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
     )
     assert found.new == (3, 3)
-    assert found.summary(more=True) == (
+    assert found.summary(with_new=True) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels; 1 document has no words"
     )
     # What was passed has not changed.

@@ -15,11 +15,11 @@ from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]
 
-#: Points per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
+#: Points in a partial sum, fixed so that results do not depend on the number of cores; fewest elements for a thread.
 ROWS, GRAIN = 128, 1 << 15
 
-#: |ψ| up to which tanh(ψ/2)/ψ is computed by its series, and the coefficients of that in ψ².
-SERIES_LIMIT, TANH = 0.5, (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
+#: Below this |ψ|, tanh(ψ/2)/ψ is computed from its series; the coefficients of the series in ψ², the highest first.
+SERIES_LIMIT, TANH_SERIES = 0.5, (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
 
 #: Exponents are clipped to ± this, so that squares are finite in single precision.
 LARGEST_EXPONENT = 40
@@ -31,7 +31,7 @@ def prior_mean(log_odds, shapes):
 
 
 def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
-    """Fill in the Pólya–Gamma means ω and the residuals κ − ω ψ, both N×T, given m, ψ, N×T, and r.
+    """Write the Pólya–Gamma means ω and the residuals κ − ω ψ to the last two arguments, N×T, given m, ψ, N×T, and r.
 
     ω_nt = (m_nt + r_t)/(2ψ_nt) tanh(ψ_nt/2) is the mean of PG(m_nt + r_t, ψ_nt), and κ = (m − r)/2 ([B] (16), (17)).
     The quadratic function κ ψ′ − ½ ω ψ′² + constant is a lower bound on m ψ′ − (m + r) log(1 + e^ψ′), tight at ψ′ = ψ.
@@ -47,15 +47,15 @@ def _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, s
         count_row, psi_row, omega_row, residual_row = counts[n], log_odds[n], omega[n], residuals[n]
         for t in range(len(count_row)):
             psi, total = psi_row[t], count_row[t] + shapes[t]
-            size, square = abs(psi), psi * psi
-            e = exponential(-size)
-            far = (real(1) - e) / ((real(1) + e) * max(size, real(SERIES_LIMIT)))
-            near = polynomial(square, TANH)
-            slope = near if size < real(SERIES_LIMIT) else far
-            weight = real(0.5) * total * slope
-            omega_row[t] = weight
+            magnitude, square = abs(psi), psi * psi
+            e = exponential(-magnitude)
+            direct = (real(1) - e) / ((real(1) + e) * max(magnitude, real(SERIES_LIMIT)))
+            series = polynomial(square, TANH_SERIES)
+            ratio = series if magnitude < real(SERIES_LIMIT) else direct
+            mean = real(0.5) * total * ratio
+            omega_row[t] = mean
             # κ = m − (m + r)/2
-            residual_row[t] = count_row[t] - real(0.5) * total - weight * psi
+            residual_row[t] = count_row[t] - real(0.5) * total - mean * psi
 
 
 class ActivationSums(NamedTuple):
@@ -67,9 +67,9 @@ class ActivationSums(NamedTuple):
 
 
 def expected_activations(counts, log_odds, shapes, activations):
-    """Fill in the activations u_nt = (r_t + m_nt) σ(ψ_nt), N×T, and return the `ActivationSums`.
+    """Write the activations u_nt = (r_t + m_nt) σ(ψ_nt) to `activations`, N×T, and return the `ActivationSums`.
 
-    They are the means of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)), and the modes of the density of log u.
+    The activations are the means of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)), and the modes of the density of log u.
     """
     N, T = counts.shape
     starts = range(0, N, ROWS)
@@ -82,14 +82,14 @@ def expected_activations(counts, log_odds, shapes, activations):
 
     parallel_for(fill, len(starts), -(-GRAIN // max(1, ROWS * T)))
     softplus_sum, digamma_sum, prior_sum = sums.sum(axis=1)
-    # Σ r (log u − ψ) − u e^(−ψ), where log u − ψ = log(r + m) − log(1 + e^ψ).
+    # Σ r (log u − ψ) − u e^(−ψ) − log Γ(r), where log u − ψ = log(r + m) − log(1 + e^ψ).
     total = prior_sum.sum() - shapes.astype(np.float64) @ softplus_sum - N * gammaln(shapes.astype(np.float64)).sum()
     return ActivationSums(softplus_sum, digamma_sum, float(total))
 
 
 @compiled
 def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digamma_sum, prior_sum):
-    """Fill in the activations, and sum log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) over points."""
+    """Write the activations; add log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) to the sums."""
     real = counts.dtype.type
     tiny = real(1e-37)
     c0, c1 = real(1) / shapes, real(1) / (shapes + real(1))
@@ -98,20 +98,20 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
         count_row, psi_row, activation_row = counts[n], log_odds[n], activations[n]
         for t in range(len(count_row)):
             psi, m, r = psi_row[t], count_row[t], shapes[t]
-            upper = r + m
+            total = r + m
             e = exponential(-abs(psi))
-            above = real(1) / (real(1) + e)
-            below = e * above
-            high, low = (above, below) if psi >= real(0) else (below, above)
-            activation_row[t] = upper * high
+            larger = real(1) / (real(1) + e)
+            smaller = e * larger
+            sigma, complement = (larger, smaller) if psi >= real(0) else (smaller, larger)
+            activation_row[t] = total * sigma
             softplus_sum[t] += softplus(psi)
-            prior_sum[t] += r * logarithm(max(upper, tiny)) - upper * low
+            prior_sum[t] += r * logarithm(max(total, tiny)) - total * complement
             # Ψ(r + m) − Ψ(r) by recurrence, without cancellation for small m: first Σ_{i<4} 1/(r + i) − 1/(r + m + i)
             # = Σ_{i<4} m c_i / (r + m + i). Two terms share a fraction, because divisions dominate the time.
-            x1, x2, x3 = upper + real(1), upper + real(2), upper + real(3)
-            difference = m * ((c0[t] * x1 + c1[t] * upper) / (upper * x1) + (c2[t] * x3 + c3[t] * x2) / (x2 * x3))
-            # Then the asymptotic series Ψ(x) ≈ log x − 1/2x − 1/12x² + 1/120x⁴ at r + 4 and r + m + 4.
-            low, high = r + real(4), upper + real(4)
+            x1, x2, x3 = total + real(1), total + real(2), total + real(3)
+            difference = m * ((c0[t] * x1 + c1[t] * total) / (total * x1) + (c2[t] * x3 + c3[t] * x2) / (x2 * x3))
+            # Then the asymptotic series Ψ(x) ≈ log x − 1/(2x) − 1/(12x²) + 1/(120x⁴) at r + 4 and r + m + 4.
+            low, high = r + real(4), total + real(4)
             squares = low * low + high * high
             common = real(1) / (low * high * (low + high))
             inverse, q = common * (low + high), common * low * high * m

@@ -13,8 +13,8 @@ __all__ = ["evaluate"]
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def _ranks(context, option, value):
-    """Return the distinct numbers of a list such as `1,3,5` in ascending order."""
+def _parse_ks(context, option, value):
+    """Parse a list of ranks such as `1,3,5`; return them without repetitions, in ascending order."""
     try:
         ks = sorted({int(k) for k in value.split(",")})
     except ValueError:
@@ -30,12 +30,12 @@ def _ranks(context, option, value):
 @click.option(
     "--train",
     type=INPUT,
-    help="Training data, for PSP, PSnDCG and --reliability, or a model, which knows the counts of all that it learned.",
+    help="Training data or a model, for the numbers of points per label that PSP, PSnDCG and --reliability use.",
 )
 @click.option(
     "-k",
     "ks",
-    callback=_ranks,
+    callback=_parse_ks,
     default="1,3,5",
     show_default=True,
     metavar="K,K,...",
@@ -45,11 +45,11 @@ def _ranks(context, option, value):
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
-@click.option("--reliability", is_flag=True, help="Also print probabilities and how often they came true, by rank.")
+@click.option("--reliability", is_flag=True, help="Also print mean probability and share of true labels, by rank.")
 @click.option(
     "--assigned",
     is_flag=True,
-    help="Take all labels in SCORES as assigned, as --assign and --threshold write them: print precision, recall, F1.",
+    help="SCORES has only assigned labels, as from predict --assign or --threshold: print precision, recall, F1.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
@@ -60,25 +60,25 @@ def evaluate(scores, data, train, ks, as_json, **options):
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
     number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt, or a model. Every
-    file may be gzipped (.gz), and one may be - for standard input.
+    file may be gzipped (.gz), and one of them may be - for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.
 
     --auc adds the area under the ROC curve: the probability that a true label has a higher score than a label that is
     not true, where ties count one half. It is 1 for a perfect ranking and 0.5 for random scores. AUC_micro is over all
-    pairs of point and label; AUC_macro is the mean over labels; AUC_instance is the mean over points. The means leave
-    out labels that all or no points have, and points that have all or no labels. Labels that SCORES does not list are
-    tied below all listed labels; predict -k all lists every label.
+    pairs of point and label. AUC_macro is the mean over labels, without those that all or no points have. AUC_instance
+    is the mean over points, without those that have all or no labels. Labels that SCORES does not list are tied below
+    all listed labels; predict -k all lists every label.
 
     --calibration needs probabilities. It adds log_loss, in nats per label, and ECE, the expected calibration error with
     15 bins. Both are over the labels listed in SCORES, including those of points without true labels; predict -k all
-    lists every label. ECE@k is that of the k highest probabilities of each point, with 10 bins. It is from 0 to 1, as
-    ECE.
+    lists every label. ECE@k is the same error over the k highest probabilities of each point, with 10 bins. ECE and
+    ECE@k are from 0 to 1.
 
-    --reliability needs probabilities too. It prints how often the labels of the highest rank, the second, and so on are
-    true beside their mean probability; up to the greatest k. With --train it does so also by the number of training
-    points of the label.
+    --reliability needs probabilities too. For each rank up to the greatest k, it prints the mean probability of the
+    labels of that rank and the share of them that is true. With --train it prints the same for groups of labels with
+    similar numbers of training points.
 
     Data with a single label, such as all data in libsvm format, have other measures: accuracy, in percent, log_loss, in
     nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that all lie in [0, 1] are taken as probabilities,
@@ -87,7 +87,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
 
     --assigned is for labels that predict --threshold, --limit or --assign chose. It prints precision, recall and F1,
     from 0 to 1: `micro` over all pairs of point and label, `macro` the mean over labels, `point` the mean over points.
-    They are 0 where the denominator is. The mean over points leaves out points without labels; the mean over labels
+    A measure with denominator 0 is 0. The mean over points leaves out points without labels; the mean over labels
     leaves out labels that no point has and none is assigned.
 
     \b
@@ -99,23 +99,23 @@ def evaluate(scores, data, train, ks, as_json, **options):
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex --assigned
     """
     check_standard_input(scores, data, train)
-    found = api.evaluate(scores, data, train=train, ks=ks, **options)
-    curves = {name: [row._asdict() for row in rows] for name, rows in found.reliability.items()}
+    result = api.evaluate(scores, data, train=train, ks=ks, **options)
+    curves = {name: [row._asdict() for row in rows] for name, rows in result.reliability.items()}
     if as_json:
-        click.echo(json.dumps(found.measures | ({"reliability": curves} if curves else {})))
+        click.echo(json.dumps(result.measures | ({"reliability": curves} if curves else {})))
     else:
-        table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _table}[found.kind]
-        click.echo("\n\n".join([table(found.measures, ks), *starmap(_reliability_table, curves.items())]))
+        table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _ranking_table}[result.kind]
+        click.echo("\n\n".join([table(result.measures, ks), *starmap(_reliability_table, curves.items())]))
 
 
 def _columns(rows):
-    """Format rows of texts, the first column to the left."""
+    """Format rows of cells (str): the first column is aligned to the left, the others to the right."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "\n".join("  ".join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
 
 
 def _reliability_table(title, rows):
-    """Format reliability: a row for each bin, shares in decimals."""
+    """Format a reliability curve, one bin per row."""
     cells = [[row["bin"], str(row["count"]), f"{row['probability']:.4f}", f"{row['true']:.4f}"] for row in rows]
     return _columns([[title, "labels", "probability", "true"], *cells])
 
@@ -133,8 +133,8 @@ def _assignment_table(measures, ks):
     )
 
 
-def _table(measures, ks):
-    """Format the measures, one per row: those with a column for each k in percent, then the others as they are."""
+def _ranking_table(measures, ks):
+    """Format the measures, one per row: those @k in percent, with a column for each k, the others unscaled."""
     rows = [["", *(f"@{k}" for k in ks)]]
     for name in dict.fromkeys(name.partition("@")[0] for name in measures):
         if name in measures:

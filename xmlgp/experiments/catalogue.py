@@ -20,10 +20,10 @@ __all__ = ["KINDS", "Experiment", "Kind", "load_experiment"]
 
 
 class Kind(NamedTuple):
-    """A kind of experiment: the class of its cells, its table, its figure, and whether its cells run alone.
+    """A kind of experiment: the class of its cells, its table, its figure, and whether its cells run alone to be timed.
 
-    `table(rows)` yields the lines of the table. `draw(axis, rows, styles)` draws rows into a panel, whose vertical axis
-    has the label `ylabel`, if `draw` sets none. Rows with the same `title` share a panel.
+    `table(rows)` yields the lines of the table. `draw(axis, rows, styles)` draws rows into a panel. `ylabel` is the
+    label of the vertical axis, unless `draw` sets one. Rows with the same `title` share a panel.
     """
 
     cell: type
@@ -34,25 +34,25 @@ class Kind(NamedTuple):
     timed: bool = False
 
 
-BOUND, RESTARTS = axis_label("bound"), layout.restarts_table
-ACCURACY, SIZES = "accuracy on the test points in %", "{dataset}, n = {n}, d = {d}, m = {m}"
+BOUND_LABEL, RESTARTS_TABLE = axis_label("bound"), layout.restarts_table
+ACCURACY_LABEL, SIZES_TITLE = "accuracy on the test points in %", "{dataset}, n = {n}, d = {d}, m = {m}"
 
-#: By the name in the catalogue.
+#: Kinds by their names in the catalogue.
 KINDS = {
     "precision": Kind(MLGPFCell, layout.precision_table),
     "minutes": Kind(MLGPFCell, layout.minutes_table),
-    "restarts": Kind(MLGPFCell, RESTARTS),
-    "bound": Kind(MLGPFCell, RESTARTS, partial(layout.draw_lines, part="history", value="bound"), BOUND),
-    "curve": Kind(MLGPFCell, RESTARTS, partial(layout.draw_lines, part="curve", value="P@1"), "P@1 in %"),
-    "bars": Kind(MLGPFCell, RESTARTS, layout.draw_bars),
-    "interval": Kind(MLGPFCell, RESTARTS, layout.draw_interval, BOUND, "{dataset}, {method}"),
+    "restarts": Kind(MLGPFCell, RESTARTS_TABLE),
+    "bound": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, part="history", value="bound"), BOUND_LABEL),
+    "curve": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, part="curve", value="P@1"), "P@1 in %"),
+    "bars": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_bars),
+    "interval": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_interval, BOUND_LABEL, "{dataset}, {method}"),
     "auc": Kind(BMLPLCell, layout.auc_table),
     "share": Kind(BMLPLCell, layout.share_table, layout.draw_share, "seconds of training", timed=True),
     "race": Kind(BMLPLCell, layout.auc_table, layout.draw_race, "AUC, mean over points", timed=True),
-    "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY, SIZES, timed=True),
+    "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY_LABEL, SIZES_TITLE, timed=True),
 }
 
-#: The schema of an experiment in datasets.yaml; a kind of cell can have more keys (`Cell.schema`).
+#: The schema of an experiment in datasets.yaml; some classes of cells add keys (`Cell.schema`).
 SCHEMA = {
     "title": text(),
     "paper": text(),
@@ -67,7 +67,7 @@ SCHEMA = {
     "styles": Optional({None: MAPPING}, {}),
 }
 
-#: Share of the points that become test points if a data set has none ([I] section 2).
+#: Share of the points held out as test points if a data set has no test points ([I] section 2).
 HELD_OUT = 0.2
 
 #: Symbols of settings in the papers.
@@ -77,9 +77,9 @@ SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 class Experiment(NamedTuple):
     """A table or a figure.
 
-    Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. The files
-    of the `missing` data sets are not there. `compare` is the key of the paper's numbers in `results` of a data set, or
-    empty. `styles` has the line style of each method, as Matplotlib's keyword arguments.
+    Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart.
+    `missing` names the data sets whose files are missing. `compare` is the key of the paper's numbers in `results` of a
+    data set, or empty. `styles` has the line style of each method, as Matplotlib's keyword arguments.
     """
 
     name: str
@@ -96,31 +96,31 @@ class Experiment(NamedTuple):
         return [cell for *_, cells in self.rows for cell in cells]
 
     def finished_rows(self, results):
-        """Return the rows that have results in a folder, each with the list of these in place of its cells."""
-        found = [
+        """Return the rows with results in a folder; each has a list of its results in place of its cells."""
+        rows = [
             (*row, [result for cell in cells if (result := read_result(cell, results)) is not None])
             for *row, cells in self.rows
         ]
-        return [row for row in found if row[-1]]
+        return [row for row in rows if row[-1]]
 
 
 def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
-    """Return an `Experiment` of the catalogue, whose data sets are in the folder `data`; only those named, if any are.
+    """Return an `Experiment` of the catalogue, with its data sets in the folder `data`: all, or those in `only`.
 
-    All numbers of epochs are multiplied by `epochs_scale`, and so are seconds where these end a training. SettingsError
-    if the experiment is unknown or has none of the data sets, CatalogueError if its entry is malformed.
+    `epochs_scale` multiplies all numbers of epochs, and all time limits of training. SettingsError if the experiment
+    is unknown or has none of the data sets, CatalogueError if its entry is malformed.
     """
     if name not in catalogue.experiments:
         known = ", ".join(map(str, catalogue.experiments))
         raise SettingsError(f"{name} is not an experiment; choose from {known}")
-    where, given = f"{catalogue.path}: experiment {name}", catalogue.experiments[name]
-    kind = KINDS.get(str(given.get("kind"))) if isinstance(given, dict) else None
-    spec = check(given, SCHEMA | (kind.cell.schema if kind else {}), where)
+    where, raw = f"{catalogue.path}: experiment {name}", catalogue.experiments[name]
+    kind = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
+    spec = check(raw, SCHEMA | (kind.cell.schema if kind else {}), where)
     chosen = [dataset for dataset in spec["datasets"] if not only or dataset in only]
     if not chosen:
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
-    # L-BFGS-B over all points is not an inference method of GPC, so it uses the recipe of another method.
-    methods = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
+    # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
+    recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
     rows, missing = [], []
     for dataset in chosen:
         entry, folder = catalogue[dataset], Path(data) / dataset
@@ -128,7 +128,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
             missing.append(dataset)
             continue
         propensity = tuple(entry.propensity) if entry.propensity else None
-        for method, recipe in methods.items():
+        for method, recipe in recipes.items():
             try:
                 options = kind.cell.options(spec, dataset, method, epochs_scale)
             except CatalogueError as error:
@@ -138,13 +138,13 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
                 if settings.model != kind.cell.model.name:
                     raise CatalogueError(
-                        f"{where}: {recipe} is a recipe of {settings.model}; kind {spec['kind']} is of "
-                        f"{kind.cell.model.name}"
+                        f"{where}: {recipe} is a recipe of {settings.model}; kind {spec['kind']} needs one "
+                        f"of {kind.cell.model.name}"
                     )
                 settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
                 settings = kind.cell.scale(settings, entry.shape.N, epochs_scale)
                 seeded = [dataclasses.replace(settings, seed=seed) for seed in range(spec["restarts"])]
                 cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
-                words = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
-                rows.append((dataset, method, words, tuple(cells)))
+                description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
+                rows.append((dataset, method, description, tuple(cells)))
     return Experiment(name, spec["title"], kind, tuple(rows), tuple(missing), spec["compare"], spec["styles"])

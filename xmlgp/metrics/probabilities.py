@@ -1,4 +1,4 @@
-"""Measures of probabilities: log loss, reliability, and the expected calibration error, also of the first labels.
+"""Measures of probabilities: log loss, reliability, and the expected calibration error, also of the top k labels.
 
 Probabilities are a csr_array, N×K, that lists some or all labels of each point; true labels are a csr_array of bool,
 N×K. All functions raise SettingsError if the shapes disagree, if there are no probabilities or if one is not in [0, 1].
@@ -26,7 +26,7 @@ __all__ = [
 #: Number of bins of Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017.
 _BINS = 15
 
-#: Number of bins for the first labels of each point, of which there are fewer.
+#: Number of bins for the top k labels; smaller, because there are fewer entries.
 _TOP_BINS = 10
 
 #: Entries that are processed at a time, so that the whole is never copied: 8 MB of float64.
@@ -34,7 +34,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 class Bin(NamedTuple):
-    """A bin of a `ReliabilityCurve`: its name, its entries, their mean probability and the share that is true."""
+    """A bin of a `ReliabilityCurve`: name, number of entries, their mean probability and the share that is true."""
 
     bin: str
     count: int
@@ -46,22 +46,22 @@ class Bin(NamedTuple):
 class ReliabilityCurve:
     """Probabilities and observed frequencies in bins, of equal width over [0, 1] or by another quantity.
 
-    `names` are those of the bins; a bin of probabilities contains its lower edge, the last also 1. `sums`, 3×bins, has
-    the number of entries in each bin, the sum of their probabilities and the number of true ones. Curves of different
-    entries can be added; if one has more bins, these are its last.
+    `names` are the names of the bins. A bin of probabilities includes its lower edge, the last one also 1. `sums`,
+    3×bins, has the number of entries in each bin, the sum of their probabilities and the number of true entries. Curves
+    of different entries can be added: the bins of the shorter curve are the first bins of the longer one.
     """
 
     names: list[str]
     sums: np.ndarray
 
     @classmethod
-    def of_entries(cls, names, groups, p, y):
-        """Return the curve of n entries: their bins, their probabilities, and whether they are true."""
-        return cls(names, np.array([np.bincount(groups, weights, len(names)) for weights in (None, p, y)]))
+    def of_entries(cls, names, bins, p, y):
+        """Return the curve of n entries, given the bin and the probability of each, and whether it is true."""
+        return cls(names, np.array([np.bincount(bins, weights, len(names)) for weights in (None, p, y)]))
 
     @classmethod
     def empty(cls):
-        """Return the curve of no entries, to which others are added."""
+        """Return a curve without entries, the start of a sum."""
         return cls([], np.zeros((3, 0)))
 
     def __add__(self, other):
@@ -72,25 +72,25 @@ class ReliabilityCurve:
 
     @property
     def count(self):
-        """Entries in each bin, an ndarray of int."""
+        """The number of entries in each bin, an ndarray of int."""
         return self.sums[0].astype(np.int64)
 
     @property
     def confidence(self):
-        """Their mean probability; NaN in an empty bin."""
+        """The mean probability in each bin; NaN if it is empty."""
         return self.sums[1] / np.where(self.count, self.count, np.nan)
 
     @property
     def frequency(self):
-        """The share of them that is true; NaN in an empty bin."""
+        """The share of true entries in each bin; NaN if it is empty."""
         return self.sums[2] / np.where(self.count, self.count, np.nan)
 
     @property
     def error(self):
         """The expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|, from 0 to 1.
 
-        Each entry is a binary event with the probability that it is true, not with the probability of the more likely
-        outcome as for a classifier of exclusive classes.
+        Each entry is a binary event. Confidence is the probability that it is true; in multi-class classification it
+        is the probability of the most likely class.
         """
         gaps = np.abs(self.frequency - self.confidence)
         return float(np.nansum(self.count * gaps) / self.count.sum())
@@ -99,11 +99,11 @@ class ReliabilityCurve:
     def filled(self):
         """The bins that are not empty, a list of `Bin`."""
         columns = (values.tolist() for values in (self.count, self.confidence, self.frequency))
-        return [found for found in map(Bin, self.names, *columns) if found.count]
+        return [row for row in map(Bin, self.names, *columns) if row.count]
 
 
 def log_loss(probabilities, labels):
-    """Compute the mean of −log p(y) over the listed entries, in nats: after a top-k prediction, over the top labels.
+    """Compute the mean of −log p(y) over the listed entries, in nats. A top-k prediction lists only the top k labels.
 
     As in scikit-learn, p is clipped to [ε, 1 − ε] with the machine epsilon of its type.
     """
@@ -125,9 +125,9 @@ def reliability_curve(probabilities, labels, bins=_BINS):
 
 
 def top_calibration_errors(probabilities, labels, ks):
-    """Compute the expected calibration error of the k highest probabilities of each point, with ten bins, by `ECE@k`.
+    """Compute the expected calibration error of the k highest probabilities of each point, as {"ECE@k": error}.
 
-    These are the ones that users see. Over all labels the error is small because most probabilities are near zero.
+    Users see these probabilities. Over all labels the error is small because most probabilities are near zero.
     """
     ranks, _, p, y = _top(probabilities, labels, max(ks))
     bins, names = _bin_of(p, _TOP_BINS), [""] * _TOP_BINS
@@ -138,14 +138,14 @@ def top_calibration_errors(probabilities, labels, ks):
 def reliability_by_rank(probabilities, labels, k):
     """Compare the k highest probabilities of each point with observed frequencies, rank by rank (`ReliabilityCurve`).
 
-    There are as many ranks as the longest point has, at most k.
+    The number of ranks is the largest number of probabilities of a point, at most k.
     """
     ranks, _, p, y = _top(probabilities, labels, k)
     return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
 
 
 def reliability_by_frequency(probabilities, labels, k, counts):
-    """Compare the k highest probabilities of each point with observed frequencies, by the frequency of the label.
+    """Compare the k highest probabilities of each point with observed frequencies, by how frequent the label is.
 
     The bins of the `ReliabilityCurve` are the `frequency_groups` of the number of training points of each label, K.
     """

@@ -10,11 +10,11 @@ from xmlgp.data.dataset import consecutive_rows
 from xmlgp.label_weights.pairs import (
     MeanPoint,
     latent_offsets,
-    listed_by_label,
     positives_by_label,
     sample_size,
     shortlist_length,
     shortlist_negatives,
+    shortlisted_by_label,
     stratified_pairs,
 )
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
@@ -75,8 +75,8 @@ def _negatives(shared, rows):
 class _Labels(NamedTuple):
     """What label weights are updated with: W, and ρ of its prior in training or another prior.
 
-    Pairs are made of the positives and the listed negatives by label, the seed, the points to draw from and how many
-    are drawn, and the `MeanPoint` or None.
+    Pairs are made of the positives and the shortlisted negatives by label, the seed, the points to draw from and how
+    many are drawn, and the `MeanPoint` or None.
     """
 
     factors: _Factors
@@ -84,7 +84,7 @@ class _Labels(NamedTuple):
     scales: np.ndarray
     prior: WeightsPrior | None
     positives: tuple
-    listed: tuple
+    shortlisted: tuple
     seed: list
     drawn_from: np.ndarray
     sample_size: int
@@ -94,7 +94,7 @@ class _Labels(NamedTuple):
 def _updated_weights(given, first, last, rounds):
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
     drawn, (features, latent, loadings, bias) = (given.seed, given.drawn_from, given.sample_size), given.factors
-    pairs = stratified_pairs(given.positives, given.listed, first, last, *drawn)
+    pairs = stratified_pairs(given.positives, given.shortlisted, first, last, *drawn)
     if given.mean_point is not None:
         pairs = given.mean_point.add_to(pairs, first, len(latent) - 1)
     offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
@@ -261,7 +261,7 @@ class Sweep(Inference):
 
     def _shared_by_labels(self):
         data, (N, K) = self._data, self._labels.shape
-        by_label = positives_by_label(self._seen_labels()), listed_by_label(data.shortlist, K)
+        by_label = positives_by_label(self._seen_labels()), shortlisted_by_label(data.shortlist, K)
         points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
         draws = [data.seed, 3, self._number], points.astype(np.int32), sample_size(K)
         return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, data.mean_point)

@@ -40,13 +40,13 @@ def draw_reliability(bins):
     """Return a chart of the share of true labels against the probability (sequence of `Bin`), beside the diagonal."""
     left, top, size = 64, 34, 310
 
-    def place(probability, true):
+    def position(probability, true):
         return f"{left + size * probability:.1f}", f"{top + size * (1 - true):.1f}"
 
     parts = [_legend(("line a", "this model"), ("line ideal", "perfect")), *_vertical_grid(left, size, top, top + size)]
     parts += _horizontal_grid(left, size, top, size, 1)
     parts.append(f'<line class="ideal" x1="{left}" y1="{top + size}" x2="{left + size}" y2="{top}"/>')
-    points = [place(row.probability, row.true) for row in bins]
+    points = [position(row.probability, row.true) for row in bins]
     parts.append(f'<polyline class="a" points="{" ".join(",".join(point) for point in points)}"/>')
     parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
     parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))

@@ -1,4 +1,4 @@
-"""Learn on: go on with a trained model; one in a folder is replaced as a whole or not at all."""
+"""Let a trained model learn more points; a model in a folder is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -46,79 +46,79 @@ def learn(
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
 ) -> TrainedModel:
-    """Go on with a trained model: learn more points, with what the model knows as the prior.
+    """Let a trained model learn more points, with its posterior as the prior.
 
     Parameters
     ----------
     model : path or TrainedModel
-        A model in a folder is replaced when all is learned; one in memory stays as it is.
+        A model in a folder is replaced at the end; a model in memory stays unchanged.
     data, labels, checkpoint_seconds, corpus, cache, progress, note
-        As for `train`, of new points only; they may have more features and labels. Points that a folder has learned
-        already are not learned twice.
+        As for `train`, of new points only, which may have new features and labels. A model in a folder skips points
+        that it has learned already.
     add_labels : path or list of str, optional
-        Names of labels to add: a file with a name a line, or the names.
+        Names of labels to add, or a file with one name per line.
     resume : bool, optional
-        False: discard an interrupted run. Otherwise resume it if it was on the same points; another one is discarded if
-        it took less than a minute and `resume` is None.
+        False discards an interrupted run. True and None resume one on the same points; None also discards a run on
+        other points that took less than a minute.
 
     Raises
     ------
     SettingsError
-        If the model cannot learn on, or the points have fewer features or labels than the model.
+        If the model cannot learn more points, or they have fewer features or labels than the model.
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
     if data is None and add_labels is None:
         raise UsageError("Nothing to learn: give data, or labels to add.")
-    with held(model) as known:
-        kind = known.settings.model
+    with held(model) as trained:
+        kind = trained.settings.model
         if MODELS[kind].learn is None:
             able = " and ".join(name for name, other in MODELS.items() if other.learn)
             raise SettingsError(
                 f"a model of {kind} cannot learn on, only {able} can; train again on all points together"
             )
-        D, K, names = known.data["D"], known.data["K"], known.names
+        D, K, names = trained.data["D"], trained.data["K"], trained.names
         if add_labels is not None:
             names, K = more_labels(names, K, add_labels)
-            if data is None and known.data["K"] == K:
+            if data is None and trained.data["K"] == K:
                 note(f"{model}: the model has these labels already; nothing to do")
-                return known
+                return trained
         points = no_points(D, K)
         if data is not None:
-            points, names = more_points(data, labels, known, names, corpus, cache, progress, note)
-        if known.folder is None:
-            return replace(learn_points(known, points, progress), names=names)
-        path = known.folder.path
-        _learn_into_folder(known, points, names, progress, resume, checkpoint_seconds, note)
+            points, names = more_points(data, labels, trained, names, corpus, cache, progress, note)
+        if trained.folder is None:
+            return replace(learn_points(trained, points, progress), names=names)
+        path = trained.folder.path
+        _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note)
     return load(path)
 
 
 def learn_points(model, dataset, progress=silent, checkpoints=None):
-    """Return a `TrainedModel` in memory after more points (`Dataset`), of which there may be none.
+    """Return the `TrainedModel`, in memory, that has also learned the points of a `Dataset`, which may be empty.
 
-    Its `data` are facts of all points so far, and in `first` the fingerprint of those that the model was trained on.
+    Its `data` describes all points so far; in it, `first` is the fingerprint of the points of `train`.
     """
     settings, data = model.settings, model.data
     check_sizes(dataset, data["D"], data["K"])
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
-    grown = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
-    check_magnitudes([sizes_of(grown.weigh(dataset.features))], "train again with another weighting")
+    preprocessed = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
+    check_magnitudes([sizes_of(preprocessed.weigh(dataset.features))], "train again with another weighting")
     earlier = Earlier(settings, model.preprocessed, model.parameters, *(data[name] for name in "NDK"))
     learn = MODELS[settings.model].learn
-    trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
+    result = learn(earlier, dataset.features, dataset.labels, preprocessed, progress, checkpoints)
     N, D, K = dataset.shape
     batch = {"N": N, "D": D - data["D"], "K": K - data["K"]}
-    batch |= {"fingerprint": dataset.fingerprint, "history": trained.history}
+    batch |= {"fingerprint": dataset.fingerprint, "history": result.history}
     facts = dict(data) | {"N": data["N"] + N, "D": D, "K": K}
     if dataset.N:
-        chain = hashlib.sha256(f"{data['fingerprint']} {dataset.fingerprint}".encode()).hexdigest()
-        facts = {"first": data["fingerprint"]} | facts | {"fingerprint": chain}
-    changed = {"data": facts, "preprocessed": grown, "parameters": trained.parameters | counts}
+        fingerprint = hashlib.sha256(f"{data['fingerprint']} {dataset.fingerprint}".encode()).hexdigest()
+        facts = {"first": data["fingerprint"]} | facts | {"fingerprint": fingerprint}
+    changed = {"data": facts, "preprocessed": preprocessed, "parameters": result.parameters | counts}
     return replace(model, **changed, learned=[*model.learned, batch], folder=None)
 
 
 def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note):
-    """Go on with the model in a locked folder, or do nothing if it has learned the points."""
+    """Update the model in a locked folder; do nothing if it has learned the points already."""
     path, data, began = model.folder.path, model.data, time.perf_counter()
     checkpoint_file = path / CHECKPOINT
 
@@ -129,31 +129,31 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         note_here("the model has learned these points already; nothing to do")
         run = readable_run(path)
         if run and run.learns and run.data.get("fingerprint") == dataset.fingerprint:
-            # It ended between writing the model and removing this.
+            # The run ended after it wrote the model, before it removed the checkpoint.
             remove([checkpoint_file], ())
-        more = len(names.labels or ())
-        if more <= data["K"]:
+        label_count = len(names.labels or ())
+        if label_count <= data["K"]:
             return
-        # Names were added at the same time.
-        dataset = no_points(data["D"], more)
+        # The call also adds names of labels.
+        dataset = no_points(data["D"], label_count)
     elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
         note_here("there are no points; nothing to do")
         return
-    about = dataset.facts | {"learns_on": data["fingerprint"]}
+    facts = dataset.facts | {"learns_on": data["fingerprint"]}
     run = None if resume is False else InterruptedRun.read(path)
-    run, _ = resume_or_discard(path, run, about, model.settings, resume, note_here)
-    checkpoint, checkpoints = run and run.checkpoint, None
+    run, _ = resume_or_discard(path, run, facts, model.settings, resume, note_here)
+    checkpoint, writer = run and run.checkpoint, None
     if checkpoint_seconds or checkpoint:
-        described = describe_run(about, model.settings, {})
-        checkpoints = CheckpointWriter(checkpoint_file, described, checkpoint_seconds, checkpoint)
+        described = describe_run(facts, model.settings, {})
+        writer = CheckpointWriter(checkpoint_file, described, checkpoint_seconds, checkpoint)
     with what_is_left(path, note_here):
         try:
-            grown = replace(learn_points(model, dataset, progress, checkpoints), names=names)
+            grown = replace(learn_points(model, dataset, progress, writer), names=names)
             entries = model.folder.entries("parameters.")
             unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
             write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
-            if checkpoints and not checkpoints.has_state:
+            if writer and not writer.has_state:
                 remove([checkpoint_file], ())
             raise
     remove([checkpoint_file], ())
@@ -162,11 +162,11 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     sizes = [counted(grown.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
     note_here(f"knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
     if model.tuned:
-        note_here("the tuned threshold is that from before; `xmlgp tune` chooses another")
+        note_here("the tuned threshold is unchanged; `xmlgp tune` chooses a new one")
 
 
 def _has_learned(model, dataset):
-    """Return whether a model has learned these points, perhaps when it had fewer features and labels."""
+    """Return whether a model has learned these points, even if it had fewer features and labels then."""
     data, learned = model.data, model.learned
     of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
     of_training["fingerprint"] = data.get("first", data["fingerprint"])
@@ -180,7 +180,7 @@ def _has_learned(model, dataset):
 
 
 def _fingerprint(dataset, D, K):
-    """Return the fingerprint of points with D features and K labels, or None if they have others."""
+    """Return the fingerprint of points with D features and K labels, or None if they have more."""
     parts = []
     for matrix, count in (dataset.features, D), (dataset.labels, K):
         if matrix.indices.max(initial=-1) >= count:

@@ -1,7 +1,7 @@
 """Score many points, on this machine or on a Dask cluster, with the same result to the last digit.
 
-Points are scored in shards of a fixed number of rows, wherever the blocks end that a file is read in. BLAS adds up in
-an order that depends on the shapes of matrices, so only equal shards have equal scores.
+Points are scored in shards of a fixed number of rows, whatever the sizes of the blocks that are read. The order of sums
+in BLAS depends on the shapes of matrices, so only equal shards give equal scores.
 """
 
 import copy
@@ -23,22 +23,22 @@ from xmlgp.work import THIS_MACHINE
 
 __all__ = ["ROWS", "Scoring", "score_blocks"]
 
-#: Points of a shard: parts of 256 for 16 cores (`xmlgp.prediction.predictor`).
+#: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
 ROWS = 4096
 
 
 class Scoring:
     """How points are scored and labels are chosen: what all shards share.
 
-    Workers of a cluster open the `predictor` from its `folder` (`ModelFolder`), which all see under the same path; on
-    this machine it may be None. The `rule` is an `AssignmentRule`; `memory` is in megabytes, on each thread of a
-    cluster, besides the model; `allowed`, K of bool, are the labels that are considered, all by default.
+    Each worker of a cluster opens the predictor from `folder` (`ModelFolder`), at the same path; on this machine
+    `folder` may be None. `rule` is an `AssignmentRule`; `memory` limits the megabytes of each thread of a cluster,
+    besides the model; `allowed`, K of bool, marks the labels that can be assigned, by default all.
     """
 
     def __init__(
         self, predictor, folder, rule, output=None, with_std=False, memory=MEMORY, calibrated=True, allowed=None
     ):
-        self._predictor, self._place = predictor, folder and (os.path.abspath(folder.path), _identity(folder))
+        self._predictor, self._location = predictor, folder and (os.path.abspath(folder.path), _identity(folder))
         self.rule, self.output, self.with_std, self.memory = rule, output, with_std, memory
         self._calibrated, self._allowed = calibrated, allowed
 
@@ -46,8 +46,8 @@ class Scoring:
         return self.__dict__ | {"_predictor": None}
 
     def opened(self):
-        """Return the predictor that ranks labels, and this."""
-        predictor = self._predictor or _opened(*self._place)
+        """Return the predictor that ranks labels and this object."""
+        predictor = self._predictor or _open_model(*self._location)
         if not self._calibrated:
             predictor = copy.copy(predictor)
             predictor.calibration = None
@@ -55,49 +55,49 @@ class Scoring:
 
 
 def _identity(folder):
-    """Return what tells a model from others that the folder may have; tuning does not change it."""
+    """Return a digest of the model in a folder, which tuning does not change."""
     facts = [folder.description[name] for name in ("settings", "data", "arrays")]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(path, identity):
+def _open_model(path, identity):
     try:
         folder, predictor = ModelFolder.read(path, lambda folder: (folder, open_predictor(folder)))
     except ModelFolderError as error:
-        # The command has read the model.
+        # The main process has read the model already, so this is an error of the worker's file system.
         raise OSError(str(error)) from None
     if _identity(folder) != identity:
-        raise OSError(f"{path}: this is another model than the one to predict with")
+        raise OSError(f"{path}: the model in this folder has changed since prediction began")
     return predictor
 
 
 def score_blocks(scoring, blocks, work=THIS_MACHINE):
-    """Yield the identifiers, the features and the `Scores` of points, a chunk of points at a time, in their order.
+    """Yield the identifiers, the features and the `Scores` of points, a chunk at a time, in order.
 
-    Blocks are the identifiers of consecutive points and their features as read (csr_array). A few shards are in memory.
+    Each block has the identifiers of consecutive points and their features as read. Memory holds only a few shards.
     """
-    waiting = deque()
+    pending = deque()
 
-    def shards():
+    def arguments():
         for identifiers, features in _shards(blocks):
-            waiting.append((identifiers, features))
+            pending.append((identifiers, features))
             yield (features,)
 
-    for chunks in work.map(_assigned, shards(), scoring):
-        identifiers, features = waiting.popleft()
-        place = 0
+    for chunks in work.map(_assign_shard, arguments(), scoring):
+        identifiers, features = pending.popleft()
+        start = 0
         for scores in chunks:
             scores = Scores(*scores)
-            rows = slice(place, place + scores.N)
+            rows = slice(start, start + scores.N)
             yield identifiers[rows], features[rows], scores
-            place += scores.N
+            start += scores.N
 
 
-def _assigned(shared, features):
-    """Return the fields of the `Scores` of points, a chunk at a time."""
-    ranker, how = shared
-    chunks = assign(ranker, features, how.rule, how.output, how.with_std, how.memory)
+def _assign_shard(opened, features):
+    """Return a list of the fields of `Scores`, one for each chunk of a shard, given `Scoring.opened`."""
+    predictor, scoring = opened
+    chunks = assign(predictor, features, scoring.rule, scoring.output, scoring.with_std, scoring.memory)
     return [(chunk.indptr, chunk.labels, chunk.scores, chunk.K, chunk.std) for chunk in chunks]
 
 
@@ -113,12 +113,12 @@ def _shards(blocks):
             count += stop - start
             start = stop
             if count == ROWS:
-                yield identifiers, _stacked(parts)
+                yield identifiers, _stack(parts)
                 identifiers, parts, count = [], [], 0
     if count:
-        yield identifiers, _stacked(parts)
+        yield identifiers, _stack(parts)
 
 
-def _stacked(parts):
+def _stack(parts):
     # Some versions of SciPy return a matrix.
     return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))

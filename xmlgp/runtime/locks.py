@@ -1,7 +1,7 @@
-"""A lock file, which one process at a time holds, to protect the folder that it is in.
+"""A lock file protects its folder: only one process at a time holds the lock.
 
-The operating system releases the lock (flock) when its process ends, however that happens. On systems and file systems
-without such locks processes are not kept apart.
+The operating system releases the lock (flock) when its process ends, however that happens. Without flock, as on some
+systems and network file systems, nothing is protected.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
 #: Attempts to create a folder that other processes remove at the same time.
 MAX_ATTEMPTS = 1000
 
-#: Seconds after which a lock is tried once more, because `lock_holder` holds it for a moment.
-PAUSE = 0.05
+#: Seconds until the second and last attempt to lock: `lock_holder` may hold the lock for a moment.
+RETRY_SECONDS = 0.05
 
 
 class LockedError(Exception):
-    """Another process holds the lock: `holder` is its number and machine, as in "process 123 on machine"."""
+    """Another process holds the lock: `holder` says which and where, as in "process 123 on machine"."""
 
     def __init__(self, holder):
         super().__init__(f"{holder} holds the lock")
@@ -46,11 +46,11 @@ class NotALockError(OSError):
 
 @contextlib.contextmanager
 def hold_lock(file, waiting=None):
-    """Hold a lock within the block; create its folder before and remove it afterwards if it was created and is empty.
+    """Hold a lock within the `with` block. Missing folders are created before it, and removed after it if empty.
 
-    The lock file is removed afterwards. While another process holds it, this one waits in the context manager that
-    `waiting` returns, or raises LockedError without one. NotALockError is raised if it is not a regular file, OSError
-    if it or its folder cannot be created.
+    The lock file is removed at the end. If another process holds the lock, this function waits within the context
+    manager `waiting()`, or raises LockedError if `waiting` is None. NotALockError if the file is not a regular one,
+    OSError if it or its folder cannot be created.
     """
     file, created, descriptor = Path(file), [], None
     try:
@@ -58,7 +58,7 @@ def hold_lock(file, waiting=None):
         yield
     finally:
         if descriptor is not None:
-            # Before it is released: afterwards the file may be another process's lock.
+            # Remove the file before the lock is released: afterwards it may be another process's lock.
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
             os.close(descriptor)
@@ -68,7 +68,7 @@ def hold_lock(file, waiting=None):
 
 
 def lock_holder(file):
-    """Return which process holds the lock in a file, in words, or None."""
+    """Return the process that holds the lock, as in `LockedError.holder`, or None."""
     try:
         if fcntl and stat.S_ISREG(os.lstat(file).st_mode):
             with open(file, "rb", buffering=0) as stream:
@@ -82,7 +82,7 @@ def lock_holder(file):
 
 
 def _acquire(file, created, waiting):
-    """Return the descriptor of the locked file, or None without locks; add the folders that it creates."""
+    """Return the descriptor of the locked file, or None without flock; add created folders to `created`."""
     attempts = 0
     while True:
         try:
@@ -99,7 +99,7 @@ def _acquire(file, created, waiting):
             continue
         try:
             _lock(descriptor, waiting)
-            # A file that its holder removed before it was locked here does not keep out a third process.
+            # A file that its former holder has removed locks nothing: a third process would create a new one.
             if os.fstat(descriptor).st_nlink:
                 _write_holder(descriptor)
                 return descriptor
@@ -110,7 +110,7 @@ def _acquire(file, created, waiting):
 
 
 def _open(file):
-    # The folder can be untrusted: a symbolic link could have any file overwritten, a named pipe would block.
+    # The folder can be untrusted: a symbolic link could lead to any file, a named pipe would block.
     if os.path.lexists(file) and not stat.S_ISREG(os.lstat(file).st_mode):
         raise NotALockError(errno.EINVAL, "this is not a lock file", os.fspath(file))
     with report_errors_as(file.parent, file):
@@ -126,7 +126,7 @@ def _lock(descriptor, waiting):
             with waiting():
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             return
-        time.sleep(PAUSE)
+        time.sleep(RETRY_SECONDS)
         if not _try_lock(descriptor):
             raise LockedError(_read_holder(descriptor))
 
@@ -140,7 +140,7 @@ def _try_lock(descriptor):
 
 
 def _write_holder(descriptor):
-    # A full disk is reported by whoever writes more.
+    # On a full disk, later writes fail and report it.
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()} on {socket.gethostname()}\n".encode())

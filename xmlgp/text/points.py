@@ -1,6 +1,6 @@
 """One place where a path becomes points: rows of numbers, perhaps with names beside them, or a corpus of text.
 
-A file is opened once, and its name, its first line and what the user says of it tell once which of the two it is. Every
+A file is opened once; its name, its first line and the options decide whether it is rows or a corpus. Every
 function raises DataFormatError, which names the line, if the file is malformed, and SettingsError if the file is text
 and the model was not trained on text. A path is a file, `-` for standard input, or a folder, see `xmlgp.data.locate`.
 Any of the options (`CorpusOptions`) makes the file a corpus.
@@ -47,7 +47,7 @@ class TrainingData(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive points: their places from 1, features and labels; of documents also B texts and B identifiers."""
+    """Consecutive points: their numbers from 1, features and labels; of documents also B texts and B identifiers."""
 
     numbers: range
     points: Dataset

@@ -1,4 +1,4 @@
-"""The points and labels that a step sees: points held out, minibatches of the others, and sampled negatives."""
+"""The points and labels of a training step: points held out, minibatches of the others, and sampled negatives."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ FREQUENT_SHARE = 0.5
 def hold_out(count, share, random):
     """Split N points at random into those to train on and those to validate on (row numbers in ascending order).
 
-    round(share·N) points are held out, but at least one and not all; with N < 2, or a share of 0, none.
+    round(share·N) points are held out, at least 1 and at most N − 1; none if N < 2 or the share is 0.
     """
     held = min(max(1, round(share * count)), count - 1) if share > 0 else 0
     chosen = np.zeros(count, bool)
@@ -38,44 +38,44 @@ class SeededMinibatches:
 
     def __init__(self, count, batch_size, seed):
         self._count, self._batch_size, self._seed = count, batch_size, seed
-        #: The epoch last asked for, and its minibatches.
-        self._last = None, None
+        #: The epoch of the last call, and its minibatches.
+        self._cached = None, None
 
     def __len__(self):
         """Return the number of minibatches in an epoch."""
         return -(-self._count // self._batch_size)
 
     def rows(self, epoch, number):
-        """Return the rows of one minibatch, both counted from 0."""
-        if self._last[0] != epoch:
+        """Return the rows of minibatch `number` of an epoch; both are counted from 0."""
+        if self._cached[0] != epoch:
             order = np.random.default_rng([self._seed, 2, epoch]).permutation(self._count)
-            self._last = epoch, np.array_split(order, len(self))
-        return self._last[1][number]
+            self._cached = epoch, np.array_split(order, len(self))
+        return self._cached[1][number]
 
 
 class LabelSampler:
     """Draws labels that all points of a minibatch share as negatives, beside the labels of its points, given Y, N×K.
 
     A minibatch has the labels of its points; `count` more are drawn with replacement, half of them in proportion to
-    label frequencies and half uniformly. For a point without label k, that label is among those of a minibatch with the
-    probability π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), for the probability q_k of a draw and
-    the number n_k of points with the label. The negative has the weight 1/π_k, so that the expectation of the bound
-    over minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense
-    product. If `count` is not less than K, all labels are used.
+    label frequencies and half uniformly. If a point lacks label k, its minibatch has this label with the probability
+    π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), where q_k is the probability of label k in a draw
+    and n_k the number of points with the label. The negative has the weight 1/π_k, so the expectation of the bound over
+    minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense product.
+    All labels are used if `count` is K or more.
     """
 
     def __init__(self, labels, count):
         self._point_count, self._label_count = labels.shape
         self._count = count
-        #: n, K; how often a draw gives each label.
+        #: How many points have each label, n, and the probability of each label in a draw, q.
         self._counts = np.bincount(labels.indices, minlength=self._label_count)
         self._probability = _label_probability(self._counts)
         self._cumulative = np.cumsum(self._probability)
-        #: By the size of a minibatch, 1/π.
+        #: The weights 1/π, K, by the size B of a minibatch.
         self._weights = {}
 
     def sample(self, labels, random, dtype):
-        """Return the `LabelSample` of a minibatch with these positives, B×K, or None for all labels."""
+        """Return the `LabelSample` of a minibatch, given its positives, B×K; None if all labels are used."""
         if self._count >= self._label_count:
             return None
         drawn = np.searchsorted(self._cumulative, random.random(self._count), side="right")
@@ -84,26 +84,26 @@ class LabelSampler:
 
     def _weights_for(self, size):
         if size not in self._weights:
-            # A point without the label is in the minibatch; the others are drawn from the remaining points.
+            # One point of the minibatch lacks the label; `size` − 1 are drawn from the others.
             others = self._point_count - 1
             absent = log_absent(others, np.minimum(self._counts, others), size - 1)
             self._weights[size] = 1 / -np.expm1(absent + self._count * np.log1p(-self._probability))
         return self._weights[size]
 
 
-def make_batch(coordinates, labels, rows, random=None, *, negatives=None, sampler=None, label_sampler=None):
-    """Return the `Batch` of B rows of `Inputs` and of Y, N×K.
+def make_batch(inputs, labels, rows, random=None, *, negatives=None, sampler=None, label_sampler=None):
+    """Return the `Batch` of some rows of the inputs (`Inputs`) and of Y, N×K.
 
-    Each point has all its negatives; or as many as `negatives` says, drawn by one of `SAMPLERS`; or those that a
-    `LabelSampler` draws for the whole batch.
+    Each point has all its negatives; or only `negatives` of them, drawn by `sampler` (see `SAMPLERS`); or those that
+    `label_sampler` (`LabelSampler`) draws for the whole batch.
     """
     batch_labels = labels[rows]
     pairs = sample = None
     if label_sampler is not None:
-        sample = label_sampler.sample(batch_labels, random, coordinates.dtype)
+        sample = label_sampler.sample(batch_labels, random, inputs.dtype)
     if negatives is not None:
-        pairs = (sampler or sample_negatives)(batch_labels, negatives, random, coordinates.dtype)
-    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
+        pairs = (sampler or sample_negatives)(batch_labels, negatives, random, inputs.dtype)
+    return Batch(Points(*inputs.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
 
 
 def sample_negatives(labels, count, random, dtype):
@@ -111,7 +111,7 @@ def sample_negatives(labels, count, random, dtype):
 
     Candidates are drawn with replacement; positives and repetitions are rejected and drawn again. All remaining
     negatives are equally likely at every stage, so the sample is uniform. Time and memory grow with the sample and the
-    positives, not with K. The result are `SampledPairs` with weights of type `dtype`.
+    positives, not with K. Returns `SampledPairs` with weights of type `dtype`.
     """
     batch, label_count = labels.shape
     positives = np.diff(labels.indptr).astype(np.int64)
@@ -145,10 +145,10 @@ def sample_negatives(labels, count, random, dtype):
 def sample_by_frequency(labels):
     """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in `labels`, N×K.
 
-    It draws labels with replacement, half of them in proportion to their frequencies and half uniformly; positives of
-    the point are dropped. A negative has the weight 1/(n q_k) for each time it is drawn, with n draws of probability
-    q_k, so that the expectation is the sum over all negatives. The variance is smaller than that of a uniform sample
-    once predictions are useful, because frequent labels have higher predicted probabilities.
+    It draws labels with replacement, half of them in proportion to their frequencies and half uniformly, and drops
+    positives of the point. Each of the n draws has label k with probability q_k; a negative has the weight 1/(n q_k)
+    for each time it is drawn, so the expectation is the sum over all negatives. The variance is smaller than that
+    of a uniform sample once predictions are useful, because frequent labels have higher probabilities.
     """
     label_count = labels.shape[1]
     probability = _label_probability(np.bincount(labels.indices, minlength=label_count))
@@ -184,7 +184,7 @@ def _keys(labels):
 
 
 def _pairs(labels, negatives, weights, dtype):
-    """Return `SampledPairs` of the positives and of weighted negatives, integers like those of `_keys`."""
+    """Return `SampledPairs` of the positives and of weighted negatives, which are integers as in `_keys`."""
     label_count = labels.shape[1]
     keys = np.concatenate([_keys(labels), negatives])
     order = np.argsort(keys, kind="stable")
@@ -196,6 +196,6 @@ def _pairs(labels, negatives, weights, dtype):
 
 
 def _is_in(values, sorted_values):
-    place = np.searchsorted(sorted_values, values)
-    place[place == len(sorted_values)] = 0
-    return sorted_values[place] == values if len(sorted_values) else np.zeros(len(values), bool)
+    index = np.searchsorted(sorted_values, values)
+    index[index == len(sorted_values)] = 0
+    return sorted_values[index] == values if len(sorted_values) else np.zeros(len(values), bool)

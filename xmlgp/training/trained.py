@@ -1,4 +1,4 @@
-"""What training returns and what learning on starts from, the same for every model."""
+"""What training returns, and what learning more points starts from, the same for every model."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Trained(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A trained model that is to learn on, with N points learned so far, D features and K labels."""
+    """A trained model that will learn more points; it knows N points, D features and K labels so far."""
 
     settings: object
     preprocessed: object
@@ -45,7 +45,7 @@ def statistics_of(features, labels):
 
 
 def add_statistics(parameters, statistics):
-    """Return a model's statistics with those of further points, which may have more labels and features.
+    """Return the sum of a model's statistics and those of new points, which may have more labels and features.
 
     Raises SettingsError if the model has none.
     """
@@ -59,11 +59,11 @@ def add_statistics(parameters, statistics):
 
 def statistics_are_valid(parameters, D, K):
     """Return whether the statistics of an untrusted file fit the model; a model of an earlier version has none."""
-    found = [parameters[name] for name in STATISTICS if name in parameters]
-    return not found or (
-        len(found) == len(STATISTICS)
+    arrays = [parameters[name] for name in STATISTICS if name in parameters]
+    return not arrays or (
+        len(arrays) == len(STATISTICS)
         and all(
             array.dtype == np.int64 and array.shape == (size,) and (array >= 0).all()
-            for array, size in zip(found, (K, D), strict=True)
+            for array, size in zip(arrays, (K, D), strict=True)
         )
     )
