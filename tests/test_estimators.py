@@ -99,7 +99,7 @@ def test_errors_name_the_cause():
     data = small_dataset()
     with pytest.raises(SettingsError, match="epochs is 0"):
         MLGPFClassifier(epochs=0).fit(data.features, data.labels)
-    with pytest.raises(SettingsError, match="there are 5 points, but labels of 4"):
+    with pytest.raises(SettingsError, match="there are 5 points, but the labels of 4 points"):
         MLGPFClassifier().fit(data.features[:5], data.labels[:4])
 
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_tuned_is_refused():
     model, one = (BMLPLClassifier(topics=3, iterations=3).fit(X, Y) for Y in (data.labels, classes[:, None]))
     for tuned, features, Y, metric, message in [
         (model, X, data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
-        (model, X, data.labels[:9], "f1-micro", "there are 60 points, but labels of 9"),
+        (model, X, data.labels[:9], "f1-micro", "there are 60 points, but the labels of 9 points"),
         (model, X, data.labels[:, :3], "f1-micro", "the points have 3 labels, but the model was trained on 7"),
         (model, X, np.zeros((60, 7)), "f1-micro", "no point has a true label, so there is nothing to tune for"),
         (model, X[:, :24], data.labels, "f1-micro", "the points have 24 features, but the model was trained on 25"),

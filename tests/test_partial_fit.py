@@ -151,7 +151,7 @@ def test_what_it_cannot_learn_is_refused_and_changes_nothing(models):
     for X, Y, message in [
         (SAME.features[:, :24], SAME.labels, "the points have 24 features, but the model was trained on 25; "),
         (SAME.features, SAME.labels[:, :6], "the points have 6 labels, but the model was trained on 7; "),
-        (SAME.features, SAME.labels[:4], "there are 15 points, but labels of 4$"),
+        (SAME.features, SAME.labels[:4], "there are 15 points, but the labels of 4 points$"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}"):
             model.partial_fit(X, Y)

@@ -286,7 +286,7 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
             r"y must be a list of label names for each document, but y\[0\] has 7, which is no text",
         ),
         (["a text"], np.ones((1, 3)), "y must be a list of label names for each document, not numbers"),
-        (["a text"], [["a"], ["b"]], "there are 1 points, but labels of 2"),
+        (["a text"], [["a"], ["b"]], "there are 1 points, but the labels of 2 points"),
         (["a text"], [["a\tb"]], r"y\[0\]: label 'a\\tb' has a control character, U\+0009"),
         (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
         (["a text", "text"], [[], [" "]], "no document has a label"),
@@ -318,7 +318,10 @@ def test_what_cannot_be_used_is_refused(tagger):
     for threshold in (1.5, float("nan"), True):
         with pytest.raises(SettingsError, match=f"^threshold must be a probability from 0 to 1, not {threshold!r}$"):
             tagger.suggest(NEW, threshold=threshold)
-    for y, message in (TRUTH[:9], "there are 25 points, but labels of 9"), ([["unknown"]] * 25, "no point has a true"):
+    for y, message in (
+        (TRUTH[:9], "there are 25 points, but the labels of 9 points"),
+        ([["unknown"]] * 25, "no point has a true"),
+    ):
         with pytest.raises(SettingsError, match=f"^{message}"):
             tagger.tune(NEW, y)
     assert tagger.tuned_ is None

@@ -74,7 +74,7 @@ def labels_in_memory(Y, N):
     labels.sum_duplicates()
     labels.eliminate_zeros()
     if labels.shape[0] != N:
-        raise SettingsError(f"there are {N} points, but labels of {labels.shape[0]}")
+        raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
     return labels
 
 
