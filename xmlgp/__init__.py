@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Tuned,
         evaluate,
         learn,
+        limit_threads,
         load,
         predict,
         report,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Evaluation", "Predictions", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "load", "predict", "report", "train", "tune"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "report", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

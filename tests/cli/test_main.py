@@ -10,7 +10,7 @@ import sys
 import click
 import pytest
 
-from tests.cli.command import run, said, spawn
+from tests.cli.command import SMALL, run, said, spawn
 from xmlgp import __version__
 from xmlgp.cli import COMMANDS, main
 from xmlgp.errors import XmlgpError
@@ -62,6 +62,30 @@ def test_every_option_has_a_help_text_with_its_default():
         known = option.get_default(click.Context(main.get_command(None, name)))
         if isinstance(known, str | int | float) and known is not False:
             assert option.show_default or default, (name, option)
+
+
+def test_threads_limit_every_command_that_computes(workdir, monkeypatch):
+    def no_other_limit():
+        raise AssertionError("a command asked for all cores")
+
+    monkeypatch.setattr("xmlgp.runtime.threads._all_cores", no_other_limit)
+    for command in (
+        "preprocess data model -M 5 --inducing free",
+        "train data model -M 5 --inducing free --epochs 1",
+        "learn model data/test.txt",
+        "tune model data/test.txt",
+        "predict model data -k 2 -o scores",
+        "report model data",
+    ):
+        result = run(*command.split(), "--threads", "2")
+        assert result.exit_code == 0, result.stderr
+    assert said(run("predict", "model", "data", "--threads", "0"), status=2).startswith("Invalid value for '--threads'")
+
+
+def test_a_command_that_resumes_has_the_same_threads(interrupt, workdir):
+    advice = "; resume with `xmlgp train data model --resume --threads 3`"
+    assert interrupt(3, "data", "model", *SMALL, "--threads", "3").endswith(advice)
+    assert run("train", "data", "model", "--resume", "--threads", "3").exit_code == 0
 
 
 def test_version_option_prints_the_version():

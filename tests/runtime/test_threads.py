@@ -14,7 +14,15 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from xmlgp.runtime import threads
-from xmlgp.runtime.threads import one_blas_thread, parallel_for, prefer_avx512, run_parallel, start_task
+from xmlgp.runtime.threads import (
+    core_count,
+    limit_threads,
+    one_blas_thread,
+    parallel_for,
+    prefer_avx512,
+    run_parallel,
+    start_task,
+)
 
 
 def blas_threads():
@@ -47,6 +55,37 @@ def test_blas_has_one_thread_within_the_block():
             assert blas_threads() == {1}
         assert blas_threads() == {1}
     assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_limit_is_the_number_of_threads_of_all_work_in_the_block(cores, count):
+    together = threading.Barrier(count)
+
+    def task():
+        # It would time out if less threads worked.
+        together.wait(60)
+        return threading.get_ident(), blas_threads()
+
+    with limit_threads(count), limit_threads(None):
+        assert core_count() == count
+        used = run_parallel([task] * count * 4)
+        with limit_threads(7):
+            assert core_count() == 7
+        assert core_count() == count
+        elsewhere = threading.Thread(target=lambda: used.append(core_count()))
+        elsewhere.start()
+        elsewhere.join()
+    assert used.pop() == core_count() == cores
+    assert len({ident for ident, _ in used}) == count
+    assert all(blas == {1} for _, blas in used)
+    assert blas_threads() == {2}
+
+
+def test_there_is_at_least_one_thread():
+    with pytest.raises(ValueError, match="^the number of threads is 0, but must be at least 1$"), limit_threads(0):
+        pass
+    assert core_count() > 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 30])

@@ -3,7 +3,15 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, advice, check_standard_input, checkpoint_option, command_line, reading_options
+from xmlgp.cli.options import (
+    INPUT,
+    advice,
+    check_standard_input,
+    checkpoint_option,
+    command_line,
+    reading_options,
+    threads_option,
+)
 
 __all__ = ["learn"]
 
@@ -26,6 +34,7 @@ __all__ = ["learn"]
 )
 @checkpoint_option
 @reading_options
+@threads_option
 def learn(model, data, add_labels, corpus, **options):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 

@@ -12,6 +12,7 @@ import click
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import ignore, terminal_progress
+from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.work.connection import open_work
@@ -29,6 +30,7 @@ __all__ = [
     "corpus_options",
     "quiet_option",
     "reading_options",
+    "threads_option",
     "work_of",
 ]
 
@@ -37,6 +39,9 @@ INPUT = click.Path(allow_dash=True)
 
 #: A year: more is a typing error.
 MOST_MINUTES = 525_600
+
+#: More than any machine has cores: more is a typing error.
+MOST_THREADS = 4096
 
 
 class OutputPath(click.Path):
@@ -99,6 +104,23 @@ checkpoint_option = click.option(
     help="Time between checkpoints within an epoch; there is also one at the end of each epoch, unless writing it "
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
+
+
+def threads_option(command):
+    """Add `--threads`, which limits the threads of the whole command."""
+
+    @click.option(
+        "--threads",
+        type=click.IntRange(1, MOST_THREADS),
+        metavar="N",
+        help="Compute with N threads.  [default: one for each core that the process may use]",
+    )
+    @functools.wraps(command)
+    def wrapped(threads, **options):
+        with limit_threads(threads):
+            return command(**options)
+
+    return wrapped
 
 
 def cluster_options(command):
@@ -194,7 +216,8 @@ def command_line(name, paths, corpus=(), more=None):
     words = ["xmlgp", name]
     # A name that starts with a dash would be read as an option.
     words += [f"./{path}" if path.startswith("-") and path != "-" else path for path in paths]
-    given = list(zip(CORPUS, corpus, strict=False)) + list((more or {}).items())
+    threads = {"--threads": click.get_current_context().params.get("threads")}
+    given = list(zip(CORPUS, corpus, strict=False)) + list(((more or {}) | threads).items())
     for option, values in given:
         for value in values if isinstance(values, tuple) else (values,):
             words += [] if not value else [option] if value is True else [option, str(value)]

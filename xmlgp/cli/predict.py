@@ -12,6 +12,7 @@ from xmlgp.cli.options import (
     cluster_options,
     corpus_options,
     quiet_option,
+    threads_option,
     work_of,
 )
 from xmlgp.prediction.label_files import FORMATS, format_of
@@ -93,6 +94,7 @@ def _label_count(context, option, value):
 @cluster_options
 @corpus_options
 @quiet_option
+@threads_option
 def predict(model, data, out, output_format, no_calibration, cluster, note, **options):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 

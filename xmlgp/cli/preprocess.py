@@ -3,7 +3,7 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OutputPath, cluster_options, command_line, reading_options, work_of
+from xmlgp.cli.options import INPUT, OutputPath, cluster_options, command_line, reading_options, threads_option, work_of
 from xmlgp.cli.settings_options import settings_options
 
 __all__ = ["preprocess"]
@@ -15,6 +15,7 @@ __all__ = ["preprocess"]
 @settings_options(preprocess_only=True)
 @cluster_options
 @reading_options
+@threads_option
 def preprocess(data, model, corpus, cluster, note, **options):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 

@@ -3,7 +3,7 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options
+from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options, threads_option
 
 __all__ = ["report"]
 
@@ -33,6 +33,7 @@ __all__ = ["report"]
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @reading_options
+@threads_option
 def report(model, data, out, train, label_names, **options):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from xmlgp.cli.options import OutputPath, check_finite, quiet_option
+from xmlgp.cli.options import OutputPath, check_finite, quiet_option, threads_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import run_cells
@@ -34,6 +34,7 @@ __all__ = ["reproduce"]
 )
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option
+@threads_option
 def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, note):
     """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers next to ours.
 

@@ -11,6 +11,7 @@ from xmlgp.cli.options import (
     cluster_options,
     command_line,
     reading_options,
+    threads_option,
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
@@ -31,6 +32,7 @@ __all__ = ["train"]
 @checkpoint_option
 @cluster_options
 @reading_options
+@threads_option
 def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.
 

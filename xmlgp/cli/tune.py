@@ -5,7 +5,7 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, reading_options
+from xmlgp.cli.options import INPUT, reading_options, threads_option
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
@@ -19,6 +19,7 @@ __all__ = ["tune"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
+@threads_option
 def tune(model, data, metric, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 

@@ -27,6 +27,7 @@ from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.training.minibatches import hold_out
 
@@ -148,7 +149,7 @@ def run_cells(cells, results, progress=silent):
     for timed in (False, True):
         unfinished = [cell for cell in cells if cell.timed == timed and read_result(cell, results) is None]
         if unfinished:
-            _run_in_processes(unfinished, results, progress, 1 if timed else os.cpu_count() or 1)
+            _run_in_processes(unfinished, results, progress, 1 if timed else core_count())
 
 
 def _run_in_processes(cells, results, progress, max_workers):
@@ -158,34 +159,35 @@ def _run_in_processes(cells, results, progress, max_workers):
     fitting = int(memory // max(cell.bytes_needed() for cell in cells))
     workers = max(1, min(max_workers, fitting, len(cells)))
     # Each worker gets its share of the cores: threads of several processes would wait for each other.
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
-    saved = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-    os.environ.update(dict.fromkeys(saved, threads))
-    try:
-        with (
-            ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-            progress("cells", total=len(cells), unit="cell") as bar,
-        ):
-            running = {pool.submit(run_cell, cell, results): cell for cell in cells}
-            try:
-                for done in as_completed(running):
-                    done.result()
-                    bar.update(last=running[done].name.partition("-")[0])
-            except BaseException as error:
-                # On a full disk the remaining cells would be trained for nothing; those that run may still be kept.
-                pool.shutdown(wait=False, cancel_futures=True)
-                if not isinstance(error, Exception):
-                    # A user who interrupts does not want to wait for them.
-                    for child in active_children():
-                        child.terminate()
-                raise
-    finally:
-        for name, value in saved.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    threads = max(1, core_count() // workers)
+    with (
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+        progress("cells", total=len(cells), unit="cell") as bar,
+    ):
+        running = {pool.submit(run_cell, cell, results, threads): cell for cell in cells}
+        try:
+            for done in as_completed(running):
+                done.result()
+                bar.update(last=running[done].name.partition("-")[0])
+        except BaseException as error:
+            # On a full disk the remaining cells would be trained for nothing; those that run may still be kept.
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(error, Exception):
+                # A user who interrupts does not want to wait for them.
+                for child in active_children():
+                    child.terminate()
+            raise
 
 
-def run_cell(cell, results):
-    """Train, measure and time a cell, and write the result."""
+def run_cell(cell, results, threads=None):
+    """Train, measure and time a cell with some threads, or one for each core, and write the result."""
+    with limit_threads(threads):
+        result = _measured(cell) | {"threads": core_count()}
+    with atomic_write(results / "cells" / cell.name) as stream:
+        stream.write(json.dumps(result, indent=1).encode())
+
+
+def _measured(cell):
     train, test = _read_data(cell)
     settings = cell.settings
     start = time.perf_counter()
@@ -196,14 +198,7 @@ def run_cell(cell, results):
     found = cell.run(Problem(train, test, preprocessed, coordinates, weights))
     seconds = [0.0, *(epoch["seconds"] for epoch in found["history"])]
     usual = {"settings": settings.mapping(), "epoch_s": float(np.median(np.diff(seconds)))}
-    result = {
-        "dataset": cell.dataset,
-        **(usual | found),
-        "preprocess_s": preprocess_seconds,
-        "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
-    }
-    with atomic_write(results / "cells" / cell.name) as stream:
-        stream.write(json.dumps(result, indent=1).encode())
+    return {"dataset": cell.dataset, **(usual | found), "preprocess_s": preprocess_seconds}
 
 
 def _read_data(cell):

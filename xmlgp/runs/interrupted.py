@@ -143,8 +143,8 @@ def resume_or_discard(path, run, data, settings, resume, note):
             note(f"resuming {run.where}")
             if run.cores != core_count():
                 note(
-                    f"the checkpoint used {run.cores} cores, this run uses {core_count()}; "
-                    "results may differ in the last digits"
+                    f"the checkpoint used {run.cores} threads, this run uses {core_count()}; "
+                    f"results may differ in the last digits, but not with --threads {run.cores}"
                 )
             return run, None
         if resume or run.seconds >= WORTH_KEEPING:

@@ -10,6 +10,7 @@ import contextvars
 import functools
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
@@ -19,6 +20,7 @@ from xmlgp.runtime.interrupts import uninterruptible
 __all__ = [
     "start_task",
     "core_count",
+    "limit_threads",
     "parallel_for",
     "one_blas_thread",
     "split_range",
@@ -131,7 +133,36 @@ def _submit(function, *args):
 
 def core_count():
     """Return the number of cores that the caller may use: one inside a task or `single_thread`."""
-    return 1 if getattr(_inside, "task", False) else _all_cores()
+    return 1 if getattr(_inside, "task", False) else _limit_of_threads.get() or _all_cores()
+
+
+@contextlib.contextmanager
+def limit_threads(count: int | None) -> Iterator[None]:
+    """Compute with this number of threads within the block, in place of one for each core; None changes nothing.
+
+    The limit holds for the calling thread and what it calls. It may exceed the number of cores: then the results are
+    those of a machine with so many cores.
+
+    Parameters
+    ----------
+    count : int or None
+        At least 1.
+    """
+    if count is None:
+        yield
+        return
+    if count < 1:
+        raise ValueError(f"the number of threads is {count}, but must be at least 1")
+    token = _limit_of_threads.set(count)
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _limit_of_threads.reset(token)
+
+
+#: What `limit_threads` set in this thread, or None.
+_limit_of_threads = contextvars.ContextVar("limit_of_threads", default=None)
 
 
 @functools.cache
