@@ -4,6 +4,8 @@ The text of each error is one sentence that says what is wrong and where. The co
 status 1; a Python user catches `XmlgpError`.
 """
 
+import difflib
+
 __all__ = [
     "CatalogueError",
     "ClusterError",
@@ -16,7 +18,11 @@ __all__ = [
     "SettingsError",
     "UsageError",
     "XmlgpError",
+    "nearest",
 ]
+
+#: Least similarity, from 0 to 1, of a name to what is suggested in its place: "trian" and "train" have 0.8.
+SIMILAR = 0.65
 
 
 class XmlgpError(Exception):
@@ -74,3 +80,9 @@ class SettingsError(XmlgpError):
 
 class UsageError(XmlgpError):
     """Arguments that contradict each other."""
+
+
+def nearest(name, known):
+    """Return the known name that another one is a beginning of or is nearly equal to; None if there is none."""
+    longer = [other for other in known if name and other.startswith(name)]
+    return next(iter(longer or difflib.get_close_matches(name, known, n=1, cutoff=SIMILAR)), None)

@@ -2,10 +2,9 @@
 
 import contextlib
 import dataclasses
-import difflib
 
 from xmlgp.bmlpl.record import BMLPL
-from xmlgp.errors import SettingsError
+from xmlgp.errors import SettingsError, nearest
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
@@ -87,8 +86,8 @@ def _reason(name, models):
     if others:
         return f"{name} is a setting of {' and '.join(others)}, not of {' or '.join(models)}"
     known = {known for model in models for known in fields_of(model)}
-    similar = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else ()
-    advice = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
+    similar = nearest(name, sorted(known)) if isinstance(name, str) else None
+    advice = f"did you mean {similar}?" if similar else f"there are {', '.join(sorted(known))}"
     return f"{show_name(name)} is not a setting; {advice}"
 
 

@@ -98,6 +98,28 @@ def test_unknown_commands_and_options_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("trian", "No such command 'trian'. Did you mean train?"),
+        ("train a b --topcs 3", "No such option '--topcs'. Did you mean --topics?"),
+        ("train a b --threshold 3", "--threshold is an option of `xmlgp predict`."),
+        ("evaluate a b --by rank", "--by is an option of `xmlgp plot reliability`."),
+        (
+            "train a b --optimiser adam",
+            "optimiser is a setting without an option of its own; use --set optimiser=VALUE.",
+        ),
+        ("evaluate a b --thre 3", "No such option '--thre'."),
+    ],
+)
+def test_what_was_meant_is_named_only_if_it_is_near_or_exists_elsewhere(command, message):
+    assert said(run(*command.split()), status=2) == message
+
+
+def test_wrong_usage_that_the_library_finds_shows_the_usage_of_the_command():
+    assert "Usage: main learn " in run("learn", "model").stderr
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "train data model --checkpoint-every",

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from xmlgp.errors import DataFormatError, UsageError, XmlgpError
+from xmlgp.errors import DataFormatError, UsageError, XmlgpError, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.version import __version__
@@ -52,6 +52,12 @@ class _Commands(click.Group):
             module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
         return getattr(module, name)
 
+    def resolve_command(self, context, arguments):
+        name = arguments[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f"No such command {name!r}." + _did_you_mean(nearest(name, COMMANDS)), context)
+        return super().resolve_command(context, arguments)
+
     def format_commands(self, context, formatter):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -88,7 +94,14 @@ def _errors_shown():
     except DataFormatError as error:
         raise _AtLine(str(error)) from error
     except UsageError as error:
-        raise click.UsageError(str(error), click.get_current_context(silent=True)) from error
+        context = click.get_current_context(silent=True)
+        if context and context.invoked_subcommand:
+            # The command that was called has ended; its usage is shown.
+            name = context.invoked_subcommand
+            context = click.Context(context.command.get_command(context, name), context, name)
+        raise click.UsageError(str(error), context) from error
+    except click.NoSuchOption as error:
+        raise click.UsageError(_unknown_option(error), error.ctx) from error
     except XmlgpError as error:
         raise click.ClickException(str(error)) from error
     except (Interrupted, KeyboardInterrupt) as error:
@@ -111,6 +124,35 @@ def _errors_shown():
         if error.errno == errno.ENOSPC:
             text = f"no space left on the disk of {error.filename or 'the output'}"
         raise click.ClickException(text) from error
+
+
+def _unknown_option(error):
+    """Return what is wrong with an option that its command does not have, and what was probably meant."""
+    name, setting, own = error.option_name, error.option_name.lstrip("-").replace("-", "_"), _options(error.ctx.command)
+    near = nearest(name.lstrip("-"), [option.lstrip("-") for option in own if option.startswith("--")])
+    if near:
+        return f"No such option {name!r}." + _did_you_mean(f"--{near}")
+    if "--set" in own:
+        from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
+
+        if any(setting in fields_of(model) for model in MODELS):
+            return f"{setting} is a setting without an option of its own; use --set {setting}=VALUE."
+    commands = {command: main.get_command(None, command) for command in COMMANDS}
+    commands |= {f"plot {command}": found for command, found in commands["plot"].commands.items()}
+    others = [f"`xmlgp {command}`" for command, found in commands.items() if name in _options(found)]
+    if others:
+        return f"{name} is an option of {', '.join(others)}."
+    return f"No such option {name!r}."
+
+
+def _options(command):
+    """Return the names of the options of a command."""
+    params = [param for param in command.params if isinstance(param, click.Option)]
+    return [name for param in params for name in (*param.opts, *param.secondary_opts)]
+
+
+def _did_you_mean(name):
+    return f" Did you mean {name}?" if name else ""
 
 
 class _AtLine(click.ClickException):
