@@ -15,10 +15,10 @@ from xmlgp.text.vectorize import vectorize
 __all__ = ["documents_of", "in_every_way", "vectorized"]
 
 
-def documents_of(path, *arguments, **options):
+def documents_of(path, options=NO_OPTIONS, **arguments):
     """Return the documents of a corpus at a path."""
     with open_input(path) as stream:
-        return list(read_documents(LineReader(stream, str(path)), *arguments, **options))
+        return list(read_documents(LineReader(stream, str(path), options.encoding), options, **arguments))
 
 
 def in_every_way(path, content, read):

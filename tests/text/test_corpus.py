@@ -2,11 +2,13 @@
 
 import functools
 import json
+import sys
 
 import pytest
 
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
+from xmlgp.errors import DataFormatError, UsageError
 from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 
@@ -186,3 +188,56 @@ def test_separators_of_labels(tmp_path, separator, labels, expected):
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "", "labels": labels}) + "\n")
     (document,) = documents_of(tmp_path / "a.jsonl", options)
     assert document.labels == (expected if separator else [labels])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("name", ["corpus", "corpus.csv"])
+def test_text_of_another_encoding(tmp_path, encoding, name):
+    content = 'id,text,labels\r\n1,"Grüße aus Zürich",Büro;daheim\r\n2,ÿ\u0080,\r\n'.encode(encoding, "replace")
+    options = CorpusOptions(encoding=encoding)
+    found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, options))
+    assert found[0] == (2, "1", "Grüße aus Zürich", ["Büro", "daheim"])
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content", "reason"),
+    [
+        ("ascii", b"one\tx\ntw\xff\ty\n", "2: this line is not ascii"),
+        ("utf-16", b"one\tx\n", "1: this is not utf-16: UTF-16 stream does not start with BOM"),
+        ("cp932", b"one\tx\ntwo\ty\n\x81\n", "3: this line is not cp932"),
+    ],
+)
+def test_text_that_is_not_of_the_given_encoding(tmp_path, encoding, content, reason):
+    def refusal(path):
+        with pytest.raises(DataFormatError) as caught:
+            documents_of(path, CorpusOptions(format="annif", encoding=encoding))
+        return str(caught.value).removeprefix(f"{path}:")
+
+    assert in_every_way(tmp_path / "corpus", content, refusal) == reason
+
+
+@pytest.mark.parametrize("encoding", ["nonsense", "base64", "rot13", "undefined", "a\0b"])
+def test_encodings_that_are_none_are_refused(tmp_path, encoding):
+    (tmp_path / "a").write_text("one\tx\n")
+    with pytest.raises(UsageError, match="is not an encoding that Python knows"):
+        documents_of(tmp_path / "a", CorpusOptions(encoding=encoding))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "guess"),
+    [
+        ("cp1252", "Drucker druckt nicht, Grüße aus Zürich\tBüro", "--encoding cp1252 reads it as 'Grüße aus Zürich"),
+        ("cp1251", "Принтер не печатает страницы\tпринтер", "--encoding cp1251 reads it as 'Принтер не"),
+        ("cp932", "プリンターが動きません。パスワード\tプリンタ", "--encoding cp932 reads it as 'プリンターが"),
+    ],
+)
+def test_the_encoding_is_guessed_where_charset_normalizer_is_installed(tmp_path, monkeypatch, encoding, text, guess):
+    for copies in 1, 500:
+        (tmp_path / "a").write_bytes(f"first\tx\n{text}\n".encode(encoding) * copies)
+        with pytest.raises(DataFormatError, match="a:2: byte 0x.. at byte [0-9]+ of the line is not UTF-8; ") as caught:
+            documents_of(tmp_path / "a")
+        assert guess in str(caught.value)
+    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    with pytest.raises(DataFormatError, match="is not UTF-8; --encoding names its encoding, such as cp1252"):
+        documents_of(tmp_path / "a")

@@ -160,7 +160,7 @@ def work_of(cluster, note):
 
 
 #: The options of a corpus, in the order of `CorpusOptions`.
-CORPUS = ("--text-column", "--label-column", "--label-separator", "--id-column", "--corpus-format")
+CORPUS = ("--text-column", "--label-column", "--label-separator", "--id-column", "--corpus-format", "--encoding")
 
 
 def corpus_options(command):
@@ -192,15 +192,18 @@ def corpus_options(command):
         type=click.Choice(list(FORMATS)),
         help="The format of text.  [default: told by the first line and the ending of the name]",
     )
+    @click.option(
+        "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
+    )
     @functools.wraps(command)
-    def wrapped(text, label_column, label_separator, id_column, corpus_format, **options):
+    def wrapped(text, label_column, label_separator, id_column, corpus_format, encoding, **options):
         if label_separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
         for name in filter(None, (*text, label_column, label_separator, id_column)):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
-        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format)
+        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format, encoding)
         return command(corpus=corpus, **options)
 
     return wrapped

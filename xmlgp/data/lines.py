@@ -5,7 +5,7 @@ import codecs
 import numpy as np
 
 from xmlgp.data.streams import DAMAGED_GZIP, describe_damage
-from xmlgp.errors import DataFormatError
+from xmlgp.errors import DataFormatError, UsageError
 
 __all__ = ["BLOCK_BYTES", "LineReader", "decoded_lines"]
 
@@ -18,18 +18,41 @@ MAX_LINE_BYTES = 1 << 26
 LINES = 4096
 
 
+class _AsUtf8:
+    """Reads a stream of another encoding as UTF-8; what is malformed becomes a byte that UTF-8 does not have."""
+
+    def __init__(self, stream, encoding):
+        try:
+            "x".encode(encoding)  # which refuses codecs that are not of text
+            self._decoder = codecs.getincrementaldecoder(encoding)("xmlgp.malformed")
+        except (LookupError, ValueError):
+            raise UsageError(f"{encoding!r} is not an encoding that Python knows, such as latin-1 or cp1252.") from None
+        self._stream = stream
+
+    def read1(self, size):
+        text, piece = "", b"more"
+        while piece and not text:
+            piece = self._stream.read1(size)
+            text = self._decoder.decode(piece, final=not piece)
+        return text.encode("utf-8", "surrogateescape")
+
+
+codecs.register_error("xmlgp.malformed", lambda error: ("\udcff", error.end))
+
+
 class LineReader:
     """Reads complete lines from a stream with a `read1` method, and no more of the stream than they need.
 
     `path` is its name, for messages, `line_number` the number of the next line, from 1. If `newline_needed`, the last
     line must end with a newline: a truncated number is still a number, so only the newline shows that a file is
-    complete.
+    complete. Lines of another `encoding` become UTF-8; UsageError if there is no such encoding.
     """
 
     newline_needed = True
 
-    def __init__(self, stream, path):
-        self.line_number, self.path, self.stream = 1, path, stream
+    def __init__(self, stream, path, encoding=None):
+        self.line_number, self.path, self.encoding = 1, path, encoding
+        self.stream = _AsUtf8(stream, encoding) if encoding else stream
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
@@ -71,6 +94,8 @@ class LineReader:
             piece = self.stream.read1(BLOCK_BYTES)
         except DAMAGED_GZIP as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), describe_damage(error)) from error
+        except UnicodeError as error:
+            raise DataFormatError(self.path, self.line_number, f"this is not {self.encoding}: {error}") from None
         del self._text[: self._start]
         self._ends -= self._start
         self._start = 0
@@ -88,10 +113,12 @@ class LineReader:
             raise DataFormatError(self.path, self.line_number + len(self._ends), reason)
 
 
-def decoded_lines(reader, newline_needed=False):
+def decoded_lines(reader, newline_needed=False, advise=None):
     """Yield the number of each line, from 1, and its text without the line end and a byte order mark.
 
-    The last one may lack its newline unless that is needed. DataFormatError if a line is not UTF-8.
+    The last one may lack its newline unless that is needed. DataFormatError if a line is not UTF-8, or not of the
+    encoding of the reader; `advise` maps the lines from there on (bytes), and the place of the wrong byte, to what the
+    error says besides.
     """
     reader.newline_needed, number = newline_needed, 1
     while block := reader.read_lines(LINES):
@@ -105,6 +132,10 @@ def decoded_lines(reader, newline_needed=False):
             start = block.rfind(b"\n", 0, error.start) + 1
             text = block[:start].decode()
             wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
+            if reader.encoding:
+                wrong = f"this line is not {reader.encoding}"
+            elif advise:
+                wrong += advise(block[start:], error.start - start)
         # Each line of the block ends with a newline.
         lines = text.replace("\r\n", "\n").split("\n")[:-1]
         yield from enumerate(lines, number)

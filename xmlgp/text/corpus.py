@@ -12,7 +12,7 @@ from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.repository_format import HEADER
 from xmlgp.errors import DataFormatError
-from xmlgp.runtime.untrusted_text import quote
+from xmlgp.runtime.untrusted_text import excerpt, quote
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
@@ -25,6 +25,12 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Formats that the ending of a name tells; of the others it tells nothing.
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
+
+#: Usual encodings besides UTF-8. Others are so similar to these that a few lines do not tell them apart.
+ENCODINGS = ["cp1252", "cp1251", "cp1253", "cp932", "gb18030", "big5", "euc_kr"]
+
+#: Bytes from which the encoding is guessed, and bytes that are shown as they would be read.
+GUESSED, SHOWN = 4096, 30
 
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
@@ -83,7 +89,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
     if not first:
         return
     if first.startswith(UTF_16):
-        raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8")
+        raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8; --encoding utf-16 reads it")
     name = corpus_format(reader.path, first, options, usual)
     if labelled and name == "lines":
         reason = (
@@ -93,7 +99,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
         )
         rows = HEADER.fullmatch(first) or is_libsvm(first)
         raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
-    yield from FORMATS[name](decoded_lines(reader), reader.path, options.columns(usual), labelled)
+    yield from FORMATS[name](decoded_lines(reader, advise=_advise), reader.path, options.columns(usual), labelled)
 
 
 def read_plain(lines, path, columns, labelled):
@@ -149,6 +155,23 @@ FORMATS = {
     "pecos": read_pecos,
     "lines": read_plain,
 }
+
+
+def _advise(lines, place):
+    """Return how to go on with lines (bytes) that are not UTF-8 at a place of the first one."""
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        guess = None
+    else:
+        sample = lines[:GUESSED][: lines.rfind(b"\n", place, GUESSED) + 1 or GUESSED]
+        guess = from_bytes(sample, steps=1, chunk_size=GUESSED, threshold=0.5, cp_isolation=ENCODINGS).best()
+    if guess is None:
+        return "; --encoding names its encoding, such as cp1252"
+    # The first one is the most usual, and often another one gives the same text.
+    name = ENCODINGS[0] if ENCODINGS[0] in guess.could_be_from_charset else guess.encoding
+    word = lines[max(lines.rfind(space, 0, place) for space in (b" ", b"\t", b",")) + 1 :].split(b"\n")[0]
+    return f"; --encoding {name} reads it as {excerpt(word[:SHOWN].decode(name, 'ignore').strip())}"
 
 
 def _ending(path):

@@ -45,7 +45,7 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
     vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
     for name, path in zip(names, paths, strict=True):
         with open_input(path) as stream:
-            reader, new = LineReader(stream, path), limits if not files else {}
+            reader, new = LineReader(stream, path, options.encoding), limits if not files else {}
             found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, **new)
         vectorizer, labels, files[name] = found.vectorizer, found.labels, found
     written = write_folder(folder, files, progress)

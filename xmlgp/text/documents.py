@@ -47,7 +47,8 @@ class CorpusOptions(NamedTuple):
     """What a user says about a corpus; any of it makes a file a corpus.
 
     The columns are those of `Columns`; documents without the column `id` are refused if it is given. `format` is one of
-    `xmlgp.text.corpus.FORMATS`. What is not given, the file or the model tells.
+    `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python knows, of text that is not UTF-8. What is not given, the
+    file or the model tells.
     """
 
     text: tuple[str, ...] = ()
@@ -55,10 +56,11 @@ class CorpusOptions(NamedTuple):
     separator: str | None = None
     id: str | None = None
     format: str | None = None
+    encoding: str | None = None
 
     def columns(self, usual=None):
         """Return the `Columns` that are given, in place of the usual ones."""
-        given = (own or other for own, other in zip(self[:-1], usual or Columns(), strict=False))
+        given = (own or other for own, other in zip(self[:4], usual or Columns(), strict=False))
         return Columns(*given, id_needed=bool(self.id))
 
 

@@ -204,7 +204,7 @@ def _opened(path, part, options, names=None):
     """
     path = locate(os.fspath(path), part)
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
+        reader = LineReader(stream, path, options.encoding)
         first, named = reader.peek_line(), any(options) or has_corpus_ending(path)
         is_text = bool(named or (first and is_corpus(path, first)))
         if is_text and names is not None and not names.vectorizer:
