@@ -133,7 +133,7 @@ def batches(data, order, model, seed, as_json):
         for number in range(1, BATCHES + 1):
             part, so_far = order[ends[number - 1] : ends[number]], order[: ends[number]]
             seconds = [run("learn", folder / "learned", write("batch.txt", part))]
-            seconds.append(run("train", write("all.txt", so_far), folder / "anew", *options, "--no-resume"))
+            seconds.append(run("train", write("all.txt", so_far), folder / "anew", *options, "--overwrite"))
             row = {"batch": number, "points": len(part)}
             for name, spent in zip(("learned", "anew"), seconds, strict=True):
                 row[name] = measures(folder / name, test, train.rows(so_far)) | {"seconds": round(spent, 1)}

@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import run, said
+from tests.cli.disk import everything
 from tests.cli.learning_on import arrays
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
@@ -60,11 +62,32 @@ def test_a_trained_model_is_not_replaced_by_resuming(workdir):
         (["--topics", "3"], "topics is a setting of bmlpl, not of mlgpf"),
     ]:
         assert said(run("train", "data", "model", "--resume", *options)) == f"model: {reason}"
-    write_dataset("data/train.txt", small_dataset(seed=3))
-    message = said(run("train", "data", "model", "--resume"))
-    assert message == "model: the model was trained on other data; use --no-resume to replace it"
     assert Path("model/model.json").read_bytes() == before
-    assert run("train", "data", "model", "--no-resume").exit_code == 0
+
+
+def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):
+    run("train", "data", "model", *SMALL)
+    os.utime("model/model.json", (0, 1e9))
+    before = everything(workdir / "model")
+    write_dataset("data/train.txt", small_dataset(60, seed=3))
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(1e9))
+    for command in ("train",), ("train", "--resume"), ("train", "--no-resume"), ("preprocess",):
+        assert said(run(*command, "data", "model")) == (
+            f"model: the model here was trained on other data (40 points, last changed {changed}); choose another "
+            "folder, or replace it with --overwrite"
+        )
+    assert everything(workdir / "model") == before
+    # An interrupted run has been allowed to replace it.
+    interrupt(7, "data", "model", *SMALL, "--overwrite")
+    assert ModelFolder("model").description["data"]["N"] == 40
+    assert run("train", "data", "model", "--resume").stderr.startswith("model: resuming after 7 of ")
+    assert ModelFolder("model").description["data"]["N"] == 60
+    # Preprocessing of other data is no loss, and neither is another training on the same data.
+    write_dataset("data/train.txt", small_dataset(50, seed=3))
+    assert run("preprocess", "-q", "data", "model", "--overwrite").exit_code == 0
+    write_dataset("data/train.txt", small_dataset(seed=3))
+    assert run("train", "-q", "data", "model", *SMALL).exit_code == 0
+    assert run("train", "-q", "data", "model", *SMALL, "--seed", "9").exit_code == 0
 
 
 def test_resume_without_a_checkpoint_starts_a_new_run():

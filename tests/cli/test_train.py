@@ -201,4 +201,4 @@ def test_recipes_and_other_formats_have_another_default_model(data, options):
 def test_data_of_one_class_are_reported():
     for label, words in (("1", "second"), ("-1", "first")):
         Path("one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
-        assert f"model: all training points belong to the {words} class" in run("train", "one.svm", "model").stderr
+        assert f"{words}: all training points belong to the {words} class" in run("train", "one.svm", words).stderr

@@ -28,6 +28,7 @@ __all__ = [
     "cluster_options",
     "command_line",
     "corpus_options",
+    "overwrite_option",
     "quiet_option",
     "reading_options",
     "threads_option",
@@ -103,6 +104,11 @@ checkpoint_option = click.option(
     metavar="MINUTES",
     help="Time between checkpoints within an epoch; there is also one at the end of each epoch, unless writing it "
     "takes more than a twentieth of the time. 0 for no checkpoints.",
+)
+
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace the model in MODEL even if it was trained on other data."
 )
 
 

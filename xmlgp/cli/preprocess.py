@@ -3,7 +3,16 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OutputPath, cluster_options, command_line, reading_options, threads_option, work_of
+from xmlgp.cli.options import (
+    INPUT,
+    OutputPath,
+    cluster_options,
+    command_line,
+    overwrite_option,
+    reading_options,
+    threads_option,
+    work_of,
+)
 from xmlgp.cli.settings_options import settings_options
 
 __all__ = ["preprocess"]
@@ -13,6 +22,7 @@ __all__ = ["preprocess"]
 @click.argument("data", type=INPUT)
 @click.argument("model", type=OutputPath(file_okay=False))
 @settings_options(preprocess_only=True)
+@overwrite_option
 @cluster_options
 @reading_options
 @threads_option
@@ -24,7 +34,8 @@ def preprocess(data, model, corpus, cluster, note, **options):
     from here with the same recipe, and preprocesses the data itself if needed. A model without inducing inputs needs
     the weights only.
 
-    A model in MODEL, even a trained one, is replaced. An interrupted run in MODEL is kept.
+    A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
+    --overwrite. An interrupted run in MODEL is kept.
 
     \b
     Example:

@@ -10,6 +10,7 @@ from xmlgp.cli.options import (
     checkpoint_option,
     cluster_options,
     command_line,
+    overwrite_option,
     reading_options,
     threads_option,
     work_of,
@@ -29,6 +30,7 @@ __all__ = ["train"]
     help="Resume the interrupted run in MODEL with its settings, or discard it and start a new one. With neither, "
     "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
 )
+@overwrite_option
 @checkpoint_option
 @cluster_options
 @reading_options

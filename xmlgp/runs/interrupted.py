@@ -1,12 +1,15 @@
 """Whether a run starts, resumes or has nothing to do in its model folder, and what its checkpoint there says of it."""
 
 import contextlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
+from xmlgp.model import counted
+from xmlgp.model_folder.description import DESCRIPTION
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
@@ -20,6 +23,7 @@ __all__ = [
     "CHECKPOINT",
     "InterruptedRun",
     "Request",
+    "check_overwriting",
     "describe_run",
     "plan_run",
     "protected_arrays",
@@ -181,11 +185,13 @@ class Request(NamedTuple):
 
     `chosen` are settings by name, and the `model` if that was chosen, or complete `Settings`, which are taken as they
     are. `default_model` is that for the format of the data, if the user chooses neither a model nor a recipe.
+    `overwrite` allows to replace a model of other data.
     """
 
     chosen: Mapping | Settings
     recipe: str | None = None
     default_model: str | None = None
+    overwrite: bool = False
 
     def asked(self, dataset):
         """Return all settings that the user asked for, those of the recipe included, with the model."""
@@ -230,12 +236,33 @@ class RunPlan(NamedTuple):
     discarded: InterruptedRun | None
 
 
+def check_overwriting(path, dataset, overwrite):
+    """Raise ModelFolderError if writing a model of a data set into a folder (Path) would lose one of other data.
+
+    An interrupted run on the same data has been allowed to replace it.
+    """
+    try:
+        folder = ModelFolder(path)
+    except ModelFolderError:
+        return
+    data, run = folder.description["data"], readable_run(path)
+    if overwrite or folder.stage != "trained" or dataset.facts in (data, run and run.data):
+        return
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime((path / DESCRIPTION).stat().st_mtime))
+    size = counted(data["N"], "point")
+    raise ModelFolderError(
+        f"{path}: the model here was trained on other data ({size}, last changed {changed}); choose another folder, or "
+        "replace it with --overwrite"
+    )
+
+
 def plan_run(path, dataset, request, resume, note):
     """Return the `RunPlan` for the folder at `path` (Path), or None if `resume` and the model is trained as asked.
 
     With `resume` True, an interrupted run is resumed with its settings; for the rest see `resume_or_discard`. A
     SettingsError is raised for settings that are not allowed, or that contradict what is to be kept.
     """
+    check_overwriting(path, dataset, request.overwrite)
     folder, notes = None, []
     try:
         folder = ModelFolder(path)
@@ -247,9 +274,7 @@ def plan_run(path, dataset, request, resume, note):
     if resume and run and not run.learns:
         settings = run.settings
         _check_same(path, "the interrupted run", settings, request.asked(dataset))
-    elif resume and not run and folder and folder.stage == "trained":
-        if not same_data:
-            raise SettingsError(f"{path}: the model was trained on other data; use --no-resume to replace it")
+    elif resume and not run and same_data and folder.stage == "trained":
         _check_same(path, "the model", folder.settings, request.asked(dataset))
         # Damaged arrays raise an error.
         folder.arrays("")

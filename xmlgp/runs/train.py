@@ -13,7 +13,15 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.given import FilePath, Labels, Points, training_points
-from xmlgp.runs.interrupted import CHECKPOINT, Request, describe_run, plan_run, protected_arrays, what_is_left
+from xmlgp.runs.interrupted import (
+    CHECKPOINT,
+    Request,
+    check_overwriting,
+    describe_run,
+    plan_run,
+    protected_arrays,
+    what_is_left,
+)
 from xmlgp.runs.trained_model import (
     TrainedModel,
     load,
@@ -41,6 +49,7 @@ def preprocess(
     labels: Labels | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
+    overwrite: bool = False,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
     progress: Callable = silent,
@@ -49,13 +58,14 @@ def preprocess(
 ) -> ModelFolder:
     """Preprocess points into a model folder, from which `train` continues.
 
-    The parameters are those of `train`. A model in the folder is replaced; an interrupted run stays.
+    The parameters are those of `train`. An interrupted run in the folder stays.
     """
     dataset, data_format, _ = training_points(data, labels, path, corpus, cache, progress, note)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         note(f"{path}: {text}")
     with lock_model_folder(path):
+        check_overwriting(Path(path), dataset, overwrite)
         _check(dataset, chosen, work)
         return ModelFolder.write(
             path,
@@ -75,6 +85,7 @@ def train(
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
     resume: bool | None = None,
+    overwrite: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
@@ -103,6 +114,9 @@ def train(
         True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False: discard
         an interrupted run. None: resume an interrupted run of the same data and settings; another one is discarded, but
         an error if it took a minute or more.
+    overwrite : bool
+        Whether to replace a trained model of other data in the folder, which is otherwise an error. A model of the same
+        data is replaced either way.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for none.
     corpus : CorpusOptions
@@ -124,14 +138,15 @@ def train(
         For settings that are not allowed or contradict what is to be resumed, for points that the model cannot be
         trained on, or training that does not fit into memory.
     ModelFolderError
-        If another process is writing the folder, or an interrupted run is damaged or worth keeping.
+        If another process is writing the folder, an interrupted run is damaged or worth keeping, or a model of other
+        data is there.
     NumericalError
         If training diverges.
     ClusterError
         If the cluster is lost; the last checkpoint stays.
     """
     dataset, data_format, names = training_points(data, labels, path, corpus, cache, progress, note)
-    request = Request(settings or {}, recipe, default_model(data_format))
+    request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)
         return load(path)
