@@ -25,7 +25,16 @@ def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
     dishes.save(tmp_path / "model")
     loaded = xmlgp.load(tmp_path / "model")
     assert list(xmlgp.predict(loaded, ["fish with butter"], k=2, with_std=True)) == [point]
-    assert xmlgp.tune(loaded, TEXTS, labels=LABELS) == xmlgp.load(tmp_path / "model").tuned == loaded.tuned
+    with pytest.raises(SettingsError, match="was trained on these points, so F1 on them is too high; give held-out po"):
+        xmlgp.tune(loaded, TEXTS, labels=LABELS)
+    tuned = xmlgp.tune(loaded, TEXTS, labels=LABELS, force=True)
+    assert tuned == xmlgp.load(tmp_path / "model").tuned == loaded.tuned
+    told = []
+    xmlgp.tune(dishes, TEXTS[:9], labels=LABELS[:9])
+    assert xmlgp.tune(dishes, TEXTS[:8], labels=LABELS[:8], note=told.append) != tuned
+    assert told[0].endswith(" on these points; undo_tuning puts it back")
+    assert xmlgp.undo_tuning(dishes).points == dishes.tuned.points == 9
+    assert xmlgp.undo_tuning(dishes) is dishes.tuned is None
 
 
 def test_a_model_in_memory_learns_and_stays(dishes):

@@ -210,7 +210,9 @@ def test_what_cannot_be_tuned_is_refused():
         (one, X, classes[:, None], "f1-micro", "the model has one label, so there is no number of labels to tune"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):
-            tuned.tune(features, Y, metric)
+            tuned.tune(features, Y, metric, force=True)
+    with pytest.raises(SettingsError, match="^the model was trained on these points, so F1 "):
+        model.tune(X, data.labels)
     assert not hasattr(GPCClassifier, "tune")
 
 

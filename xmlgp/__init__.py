@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         report,
         train,
         tune,
+        undo_tuning,
     )
 
 __all__ = ["Evaluation", "Predictions", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "report", "train", "tune"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "report", "train", "tune", "undo_tuning"]
 
 
 def __getattr__(name: str) -> object:

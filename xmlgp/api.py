@@ -7,8 +7,19 @@ from xmlgp.runs.predict import RANKED, Predictions, predict
 from xmlgp.runs.report import report
 from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
-from xmlgp.runs.tune import tune
+from xmlgp.runs.tune import tune, undo_tuning
 from xmlgp.runtime.threads import limit_threads
 
 __all__ = ["RANKED", "Evaluation", "Predictions", "TrainedModel", "Tuned"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "report", "train", "tune"]
+__all__ += [
+    "evaluate",
+    "learn",
+    "limit_threads",
+    "load",
+    "predict",
+    "preprocess",
+    "report",
+    "train",
+    "tune",
+    "undo_tuning",
+]

@@ -78,9 +78,45 @@ def test_training_again_drops_the_rule():
     assert ModelFolder("model").tuned is None
 
 
+def test_points_that_the_model_knows_are_refused_unless_forced():
+    write_dataset("more.txt", small_dataset(30, D=26, K=8, seed=6))
+    run("learn", "-q", "model", "more.txt")
+    before = everything(Path("model"))
+    for data in "data/train.txt", "more.txt":
+        if data == "data/train.txt":
+            # The same points, with the features and labels that the model has by now.
+            Path("again.txt").write_text("40 26 8\n" + Path(data).read_text().split("\n", 1)[1])
+            data = "again.txt"
+        reason = "so F1 on them is too high; give held-out points, or use --force"
+        assert said(run("tune", "model", data)) == f"model was trained on the points of {data}, {reason}"
+    assert everything(Path("model")) == before
+    assert run("tune", "model", "more.txt", "--force").stdout.startswith("threshold ")
+
+
+def test_the_rule_before_is_compared_and_put_back():
+    first = run("tune", "model", "held.txt")
+    rule = ModelFolder("model").tuned
+    write_dataset("other.txt", small_dataset(60, seed=8))
+    run("predict", "-q", "model", "other.txt", "-o", "other.labels")
+    value = json.loads(run("evaluate", "other.labels", "other.txt", "--assigned", "--json").stdout)["F1_macro"]
+    result = run("tune", "model", "other.txt", "--metric", "f1-macro")
+    assert result.stderr == (
+        f"model: the rule before, {rule}, has f1-macro {value:.5f} on these points; `xmlgp tune model --undo` puts it "
+        "back\n"
+    )
+    # What learning on writes keeps it too.
+    write_dataset("more.txt", small_dataset(30, seed=6))
+    run("learn", "-q", "model", "more.txt")
+    assert run("tune", "model", "--undo").stdout == first.stdout
+    assert ModelFolder("model").tuned == rule
+    assert run("tune", "model", "--undo").stdout == "not tuned\n"
+    assert "tuned" not in ModelFolder("model").description
+    assert said(run("tune", "model", "--undo")) == "model is not tuned, so there is nothing to undo"
+    for arguments in ["--undo", "held.txt"], []:
+        assert said(run("tune", "model", *arguments), 2) == "Give either DATA or --undo."
+
+
 def test_points_are_held_out_or_in_a_folder_for_validation():
-    note = "data/train.txt has the points that model was trained on; held-out points give a better threshold\n"
-    assert run("tune", "model", "data/train.txt").stderr == note
     assert said(run("tune", "model", "data")) == (
         "data: this folder contains no validation.txt, validation.svm or *.validation.svm, with or without .gz"
     )

@@ -70,6 +70,7 @@ DAMAGED = {
     # Neither NaN nor infinite, also as a float.
     + [b'[{"epoch": 1, "bound": 1, "seconds": %b}]' % number for number in (b"NaN", b"1e999", b"1" + b"0" * 400)],
     "tuned": [b"null", {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"}],
+    "tuned_before": [b"null", {}, [None], [TUNED | {"limit": 0}]],
     "classes": [
         "01",
         [0, 1, 2],

@@ -13,14 +13,18 @@ __all__ = ["tune"]
 
 @click.command()
 @click.argument("model", type=click.Path())
-@click.argument("data", type=INPUT)
+@click.argument("data", required=False, type=INPUT)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
+)
+@click.option("--force", is_flag=True, help="Accept points that MODEL was trained on or has learned.")
+@click.option(
+    "--undo", is_flag=True, help="Put back what MODEL was tuned to before the last `xmlgp tune`, without DATA."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
 @threads_option
-def tune(model, data, metric, as_json, **options):
+def tune(model, data, undo, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
@@ -32,16 +36,22 @@ def tune(model, data, metric, as_json, **options):
 
     DATA is a file of points with labels, also a corpus if MODEL was trained on text, or a folder with validation.txt or
     validation.svm. Use points that MODEL was not trained on, as probabilities of training points are too good, and
-    other points than those for evaluation.
+    other points than those for evaluation. The complete training data, or a batch that MODEL has learned, are refused;
+    some of these points, or in another order, are not noticed.
 
     \b
     Examples:
       xmlgp tune models/bibtex held-out.txt
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
       xmlgp evaluate bibtex.labels data/bibtex --assigned
+      xmlgp tune models/bibtex --undo
     """
-    tuned = api.tune(model, data, metric=metric, **options)
+    if undo == (data is not None):
+        raise click.UsageError("Give either DATA or --undo.")
+    tuned = api.undo_tuning(model) if undo else api.tune(model, data, **options)
     if as_json:
-        click.echo(json.dumps(tuned._asdict()))
+        click.echo(json.dumps(tuned and tuned._asdict()))
+    elif tuned:
+        click.echo(f"threshold  {tuned.threshold:.6g}\nlimit      {tuned.limit}\n{tuned.metric:9}  {tuned.value:.5f}")
     else:
-        click.echo(f"threshold  {tuned.threshold:.6g}\nlimit      {tuned.limit}\n{metric:9}  {tuned.value:.5f}")
+        click.echo("not tuned")

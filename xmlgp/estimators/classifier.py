@@ -228,19 +228,19 @@ class Classifier(Estimator):
         assigned.data = np.ones(assigned.nnz, int)
         return assigned.toarray()
 
-    def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro") -> Self:
+    def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro", force: bool = False) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        X and Y are as for `fit`, of points that the estimator was not fitted to. For the metric and for errors see
-        `xmlgp.tune`.
+        X and Y are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the metric and for
+        errors see `xmlgp.tune`.
         """
         check_is_fitted(self)
-        return self._tune(self._points(X, Y), None, metric)
+        return self._tune(self._points(X, Y), None, metric, force)
 
-    def _tune(self, points, labels, metric):
+    def _tune(self, points, labels, metric, force):
         # Copies of the estimator share the model.
         model = copy.copy(self.model_)
-        api.tune(model, points, labels=labels, metric=metric, output="probability")
+        api.tune(model, points, labels=labels, metric=metric, output="probability", force=force)
         self.model_ = model
         return self
 

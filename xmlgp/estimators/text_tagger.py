@@ -170,14 +170,14 @@ class TextTagger(BaseEstimator):
         """
         return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
 
-    def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro") -> Self:
+    def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro", force: bool = False) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        X and y are as for `fit`, of documents that the tagger was not fitted to. Labels that it does not know are left
-        out. See `MLGPFClassifier.tune`.
+        X and y are as for `fit`, of documents that the tagger was not fitted to, unless `force`. Labels that it does
+        not know are left out. See `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
-        classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric)
+        classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric, force)
         return self._set_fitted(classifier, self._transformer)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -88,6 +88,8 @@ def _check_description(file, description):
         and all(_is_data(batch) and _is_history(batch.get("history"), model) for batch in learned)
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
+        and isinstance(description.get("tuned_before", []), list)
+        and all(Tuned.from_untrusted(entry) is not None for entry in description.get("tuned_before", []))
         and ("classes" not in description or _are_classes(description["classes"]))
     )
     if not valid:

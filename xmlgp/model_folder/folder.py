@@ -20,7 +20,7 @@ from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.names import Names
 from xmlgp.version import __version__
 
-__all__ = ["ModelFolder"]
+__all__ = ["ModelFolder", "tuned_facts"]
 
 
 class ModelFolder:
@@ -178,10 +178,21 @@ class ModelFolder:
         """The tuned threshold and limit of assignments (`Tuned`), or None."""
         return Tuned.from_untrusted(self.description.get("tuned"))
 
-    def write_tuned(self, tuned):
-        """Store a tuned threshold and limit (`Tuned`) with the model; lock the folder before."""
-        description = self.description | {"tuned": tuned._asdict()}
+    @property
+    def tuned_before(self):
+        """What `tuned` was before, the latest last (list of `Tuned`)."""
+        return [Tuned.from_untrusted(entry) for entry in self.description.get("tuned_before", [])]
+
+    def write_tuned(self, tuned, before=()):
+        """Store what is tuned (`Tuned` or None) with the model, and what was before; lock the folder first."""
+        kept = {key: value for key, value in self.description.items() if key not in ("tuned", "tuned_before", "arrays")}
         # The arrays, a long list, stay at the end.
-        description["arrays"] = description.pop("arrays")
+        description = kept | tuned_facts(tuned, before) | {"arrays": self.description["arrays"]}
         write_description(self.path, description)
         self.description = description
+
+
+def tuned_facts(tuned, before):
+    """Return the entries of a description for what is tuned (`Tuned` or None) and what was before."""
+    facts = {"tuned": tuned and tuned._asdict(), "tuned_before": [earlier._asdict() for earlier in before]}
+    return {key: value for key, value in facts.items() if value}

@@ -66,8 +66,10 @@ class Tuned(NamedTuple):
         return found if valid else None
 
 
-def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent):
+def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent, before=None):
     """Choose the threshold and the limit of highest F1 for a model of two labels or more (`Tuned`).
+
+    Also returned is what the rule `before` (`Tuned`) reaches on these points, or None if it is for other scores.
 
     The points, with features as read, N×D, and true labels, a csr_array of bool, N×K, are some that the model was not
     trained on. `metric` is one of `METRICS`, and `output` the scores that get a threshold, by default those of the
@@ -89,8 +91,10 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
         for block in predictor.top(features, min(LONGEST, K), output):
             blocks.append(block)
             bar.update(block.N)
-    rule, value = best_rule(Scores.stack(blocks), labels, metric)
-    return Tuned(metric, output, rule.threshold, rule.limit, value, N)
+    scores = Scores.stack(blocks)
+    rule, value = best_rule(scores, labels, metric)
+    known = _f1(scores, labels, before.rule, metric) if before and before.output == output else None
+    return Tuned(metric, output, rule.threshold, rule.limit, value, N), known
 
 
 def best_rule(scores, labels, metric):
@@ -125,7 +129,12 @@ def best_rule(scores, labels, metric):
     best = longest - 1 - np.argmax(values[::-1])
     rule = AssignmentRule(float(thresholds[best]), int(best) + 1)
     # Sums of differences have rounding errors.
-    return rule, evaluate_assignment(scores.first(rule.sizes(scores)).matrix, labels)[METRICS[metric]]
+    return rule, _f1(scores, labels, rule, metric)
+
+
+def _f1(scores, labels, rule, metric):
+    """Return the F1 of the labels that a rule assigns."""
+    return evaluate_assignment(scores.first(rule.sizes(scores)).matrix, labels)[METRICS[metric]]
 
 
 @compiled

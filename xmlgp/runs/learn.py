@@ -30,7 +30,7 @@ from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statistics_of
 
-__all__ = ["learn", "learn_points"]
+__all__ = ["has_learned", "learn", "learn_points"]
 
 
 def learn(
@@ -125,7 +125,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     def note_here(text):
         note(f"{path}: {text}")
 
-    if dataset.N and _has_learned(model, dataset):
+    if has_learned(model, dataset):
         note_here("the model has learned these points already; nothing to do")
         run = readable_run(path)
         if run and run.learns and run.data.get("fingerprint") == dataset.fingerprint:
@@ -165,8 +165,13 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         note_here("the tuned threshold is unchanged; `xmlgp tune` chooses a new one")
 
 
-def _has_learned(model, dataset):
-    """Return whether a model has learned these points, even if it had fewer features and labels then."""
+def has_learned(model, dataset):
+    """Return whether a model was trained on these points, or has learned them, perhaps with fewer features and labels.
+
+    No points are never known.
+    """
+    if not dataset.N:
+        return False
     data, learned = model.data, model.learned
     of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
     of_training["fingerprint"] = data.get("first", data["fingerprint"])

@@ -14,7 +14,7 @@ import numpy as np
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, plain_classes
-from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.folder import ModelFolder, tuned_facts
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
@@ -58,6 +58,8 @@ class TrainedModel:
         Of labels and features, and what maps text to features; each may be None.
     tuned : Tuned or None
         What `tune` chose, and for which scores.
+    tuned_before : list of Tuned
+        What `tuned` was before, the latest last, for `undo_tuning`.
     learned : list of dict
         What each `learn` added: `N` points, `D` features and `K` labels, their `fingerprint` and `history`.
     classes : ndarray or None
@@ -73,6 +75,7 @@ class TrainedModel:
     history: list[dict[str, Any]]
     names: Names = Names()
     tuned: Tuned | None = None
+    tuned_before: list[Tuned] = field(default_factory=list)
     learned: list[dict[str, Any]] = field(default_factory=list)
     classes: np.ndarray | None = None
     folder: ModelFolder | None = None
@@ -100,10 +103,9 @@ def write_model(model, path, keep=None, **facts):
     """Write a `TrainedModel` into a locked folder, and return it; it has the arrays of the entries `keep` already."""
     arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
     arrays, keep = named_arrays(model.preprocessed) | arrays, keep or {}
+    facts |= tuned_facts(model.tuned, model.tuned_before)
     if model.learned:
         facts["learned"] = model.learned
-    if model.tuned:
-        facts["tuned"] = model.tuned._asdict()
     if model.classes is not None:
         facts["classes"] = plain_classes(model.classes)
     return ModelFolder.write(
@@ -160,7 +162,7 @@ def open_model(folder):
     """
     *arrays, predictor = _checked(folder)
     about, classes = folder.description, folder.classes and np.array(folder.classes)
-    more = folder.names, folder.tuned, about.get("learned", []), classes, folder
+    more = folder.names, folder.tuned, folder.tuned_before, about.get("learned", []), classes, folder
     model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
     model.predictor = predictor
     return model

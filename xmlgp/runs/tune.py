@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
-from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points, label_of
+from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points
+from xmlgp.runs.learn import has_learned
 from xmlgp.runs.trained_model import TrainedModel, held
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
-__all__ = ["tune"]
+__all__ = ["tune", "undo_tuning"]
 
 
 def tune(
@@ -22,6 +24,7 @@ def tune(
     labels: Labels | None = None,
     metric: str = "f1-micro",
     output: str | None = None,
+    force: bool = False,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
     progress: Callable = silent,
@@ -29,7 +32,8 @@ def tune(
 ) -> Tuned:
     """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
-    Training into the folder again drops them. Besides scoring, this takes about 5 KB of memory per point.
+    `undo_tuning` puts back what was before, and training into the folder again drops both. Besides scoring, this takes
+    about 5 KB of memory per point.
 
     Parameters
     ----------
@@ -41,27 +45,54 @@ def tune(
         "f1-micro", F1 over all pairs of point and label; "f1-macro", the mean over labels; "f1-point", over points.
     output : str, optional
         The scores that the threshold is for, as for `predict`.
+    force : bool
+        Whether to accept the points that the model was trained on, or a batch that it has learned. They are recognised
+        only if they are complete and in the same order.
 
     Raises
     ------
     SettingsError
-        If the points do not fit the model, no point has a label, or the model has one label.
+        If the points do not fit the model, no point has a label, or the model has one label, or was trained on them.
     """
     with held(model) as known:
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
         points = known_points(data, labels, "validation", known.names, corpus, cache, progress)
-        if points.fingerprint == known.data["fingerprint"]:
-            note(
-                f"{label_of(data)} has the points that {model} was trained on; held-out points give a better threshold"
+        if not force and has_learned(known, points):
+            which = f"the points of {data}" if is_path(data) else "these points"
+            raise SettingsError(
+                f"{known} was trained on {which}, so F1 on them is too high; give held-out points, or use --force"
             )
+        before, labelled = known.tuned, (points.features, points.labels)
         try:
-            tuned = tune_predictor(known.predictor, points.features, points.labels, metric, output, progress)
+            tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before)
         except SettingsError as error:
             raise SettingsError(f"{data}: {error}" if is_path(data) else str(error)) from None
-        if known.folder:
-            known.folder.write_tuned(tuned)
-    if isinstance(model, TrainedModel):
-        model.tuned = tuned
+        _store(model, known, tuned, [*known.tuned_before, before] if before else [])
+    if before:
+        reached = "is for other scores" if value is None else f"has {metric} {value:.5f} on these points"
+        undo = f"`{shlex.join(['xmlgp', 'tune', str(known), '--undo'])}`" if known.folder else "undo_tuning"
+        note(f"{known}: the rule before, {before}, {reached}; {undo} puts it back")
     return tuned
+
+
+def undo_tuning(model: FilePath | TrainedModel) -> Tuned | None:
+    """Put back what a model was tuned to before the last `tune`, and return it; None if it was not tuned then.
+
+    A SettingsError is raised if the model is not tuned.
+    """
+    with held(model) as known:
+        if not known.tuned:
+            raise SettingsError(f"{known} is not tuned, so there is nothing to undo")
+        *before, tuned = known.tuned_before or [None]
+        _store(model, known, tuned, before)
+    return tuned
+
+
+def _store(model, known, tuned, before):
+    """Keep what is tuned, and what was before, in a model as given, and in the folder of the same as it is held."""
+    if known.folder:
+        known.folder.write_tuned(tuned, before)
+    if isinstance(model, TrainedModel):
+        model.tuned, model.tuned_before = tuned, before
