@@ -110,16 +110,15 @@ def test_a_broken_corpus_changes_nothing(workdir, corpora):
     [
         (["nowhere", "out"], 1, "nowhere: No such file or directory"),
         (["a", "a"], 2, "Invalid value for 'DATA'"),
-        (
-            ["data/train.txt", "data", "--test", "a"],
-            2,
-            "data/train.txt would be replaced; choose another folder for the",
-        ),
-        (["a", "data", "--test", "data/test.txt"], 2, "data/test.txt would be replaced; choose another folder for "),
+        (["data/train.txt", "data", "--test", "a"], 2, "The output data/train.txt is the same file as the input data/"),
+        (["a", "data", "--test", "data/test.txt"], 2, "The output data/test.txt is the same file as the input data/"),
+        (["a", "old", "--test", "old/test-3.txt"], 2, "The output old/test-3.txt is the same file as the input old/"),
     ],
 )
 def test_wrong_paths(workdir, corpora, status, reason):
-    for name in ("a", "data/train.txt", "data/test.txt"):
+    (workdir / "old").mkdir()
+    # It would be removed with the rest of an earlier data set.
+    for name in ("a", "data/train.txt", "data/test.txt", "old/test-3.txt", "old/vectorizer.json"):
         (workdir / name).write_text(annif(TRAIN))
     before = everything(workdir)
     assert said(run("vectorize", *corpora), status).startswith(reason)

@@ -4,13 +4,14 @@ import gzip
 import io
 import os
 import stat
+import subprocess
 import sys
 import threading
 
 import pytest
 
-from xmlgp.data.streams import open_input, open_output
-from xmlgp.errors import XmlgpError
+from xmlgp.data.streams import check_outputs, open_input, open_output
+from xmlgp.errors import UsageError, XmlgpError
 
 
 def read(path):
@@ -112,3 +113,52 @@ def test_errors_name_the_given_path(tmp_path):
         with pytest.raises(OSError, match="No such file|Is a directory") as caught:
             write(path, b"")
         assert caught.value.filename == str(path)
+
+
+@pytest.fixture
+def linked(tmp_path, monkeypatch):
+    """Change to a folder with files of data and of a model, and other names for one of them."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "set/train.txt", "set/mine.txt", "model/model.json", "model/arrays/x.npy", "model/page.html"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    os.symlink("a.txt", "link")
+    os.symlink("link", "link to link")
+    os.symlink(".", "folder")
+    os.link("a.txt", "hard link")
+    os.mkfifo("pipe")
+
+
+@pytest.mark.parametrize(
+    ("output", "read", "named"),
+    [
+        *((name, "a.txt", "a.txt") for name in ("./set/../a.txt", "link to link", "hard link", "folder/a.txt")),
+        ("a.txt", "link", "link"),
+        ("set/train.txt", "set", "set/train.txt"),
+        ("model/model.json", "folder/model", "folder/model/model.json"),
+        ("model/arrays/x.npy", "model", "model/arrays/x.npy"),
+    ],
+)
+def test_an_output_is_not_an_input_also_under_another_name(linked, output, read, named):
+    with pytest.raises(UsageError) as caught:
+        check_outputs(["new", output], ["set", None, read])
+    assert str(caught.value) == f"The output {output} is the same file as the input {named}; choose another output."
+
+
+def test_results_beside_inputs_devices_pipes_and_new_files_are_outputs(linked):
+    inputs = ["model", "set", "a.txt", "pipe", "/dev/null", "nowhere", "bad\0name", [["texts"]]]
+    check_outputs(["set/mine.txt", "model/page.html", "new", "pipe", "/dev/null", "nowhere", "bad\0name"], inputs)
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "a.txt"])
+@pytest.mark.parametrize("read", ["-", "a.txt"])
+def test_an_output_is_not_an_input_through_standard_streams(linked, output, read):
+    program = "import sys; from xmlgp.data.streams import check_outputs; check_outputs([sys.argv[1]], [sys.argv[2]])"
+    with open("a.txt", "r+b") as stream, open("new", "ab") as other:
+        for stdout, status in (stream, 1), (other, int(output == "a.txt")):
+            command = [sys.executable, "-c", program, output, read]
+            result = subprocess.run(command, stdin=stream, stdout=stdout, stderr=subprocess.PIPE, check=False)
+            assert result.returncode == status
+            names = "Standard output" if output == "-" else f"The output {output}"
+            names += " is the same file as " + ("standard input" if read == "-" else f"the input {read}")
+            assert (names in result.stderr.decode()) == bool(status)

@@ -6,6 +6,7 @@ import click
 import numpy as np
 
 from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, quiet_option
+from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import top_entries
@@ -53,6 +54,7 @@ def bound(models, out):
     Example:
       xmlgp plot bound models/bibtex models/bibtex-s -o bound.png
     """
+    check_outputs([out], models)
     panels = {}
     for model in models:
         folder = ModelFolder(model)
@@ -101,6 +103,7 @@ def reliability(scores, data, by, k, train, out, cache, progress, note):
       xmlgp plot reliability bibtex.scores data/bibtex --by rank -k 5 -o rank.png
     """
     check_standard_input(*scores, data, train)
+    check_outputs([out], [*scores, data, train])
     if (by == "frequency") != (train is not None):
         raise click.UsageError("--by frequency needs --train, which has no other use.")
     labels = read_vectorized_data(data, "test", cache, progress).labels

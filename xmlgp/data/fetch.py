@@ -10,6 +10,7 @@ from typing import NamedTuple
 from xmlgp.data.archives import unpack
 from xmlgp.data.catalogue import Source
 from xmlgp.data.download import NotFoundError, download
+from xmlgp.data.streams import check_outputs
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import report_errors_as
 from xmlgp.runtime.locks import hold_lock
@@ -75,6 +76,8 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
         note = f" ({entry.note})" if entry.note else ""
         raise FetchError(f"{entry.name} cannot be downloaded{note}; use --mirror with a folder that contains {files}")
+    if mirror is not None:
+        check_outputs(paths, [Path(mirror, entry.mirror_folder, file.name) for file in entry.files])
     failures = []
     with (
         report_errors_as(into),

@@ -4,19 +4,27 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import zlib
+from pathlib import Path
 
-from xmlgp.errors import XmlgpError
+from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
-__all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
+__all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "check_outputs", "describe_damage", "open_input", "open_output"]
 
 #: Exceptions of reading a damaged or truncated gzip file.
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 GZIP_MAGIC = b"\x1f\x8b"
+
+#: What is read of a folder of data, and of a model folder; other files in them may be results.
+READ = re.compile(
+    r"(train|test(-\d+)?|validation)\.txt(\.gz)?|.*\.svm(\.gz)?|(features|labels)\.txt|vectorizer\.json|"
+    r"model\.json|checkpoint\.npz|arrays/.*"
+)
 
 
 def describe_damage(error):
@@ -71,6 +79,44 @@ def open_output(path):
     else:
         with atomic_write(os.path.realpath(path), path) as stream, _compress_if_gz(stream, path) as output:
             yield output
+
+
+def check_outputs(outputs, inputs):
+    """Raise UsageError if a file to be written is one that is read, also under another name; `-` is a standard stream.
+
+    An input may be a folder of data or a model folder. Those that are no paths are ignored, and so are pipes and
+    devices.
+    """
+    read = []
+    for path in inputs:
+        if isinstance(path, str | os.PathLike):
+            files = _read_of(Path(path)) if os.path.isdir(path) else [path]
+            read += [(file, status) for file in files if (status := _regular_file(file, 0))]
+    for output in outputs:
+        written = _regular_file(output, 1)
+        for file, status in read:
+            if written and os.path.samestat(written, status):
+                one = "Standard output" if output == "-" else f"The output {output}"
+                other = "standard input" if file == "-" else f"the input {file}"
+                raise UsageError(f"{one} is the same file as {other}; choose another output.")
+
+
+def _read_of(folder):
+    return [
+        file
+        for pattern in ("*", "arrays/*")
+        for file in folder.glob(pattern)
+        if READ.fullmatch(file.relative_to(folder).as_posix())
+    ]
+
+
+def _regular_file(path, standard):
+    """Return the status of a regular file, or None; that of the stream with the number `standard` for `-`."""
+    try:
+        status = os.fstat(standard) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _compress_if_gz(stream, path):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import open_input, open_output
+from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
@@ -117,7 +117,8 @@ def predict(
         rule = AssignmentRule(threshold, limit, assign)
     allowed = _allowed_labels(only, without, predictor.label_count, model.names.labels)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
-    return Predictions(model, data, scoring, explain, corpus, progress, note, work)
+    inputs = model.folder and model.folder.path, data, only, without
+    return Predictions(model, data, scoring, explain, corpus, progress, note, work, inputs)
 
 
 def _default_rule(model, output, uncalibrated, note):
@@ -197,6 +198,7 @@ class Predictions:
     _progress: Callable
     _note: Callable
     _work: ThisMachine
+    _inputs: tuple
 
     def __iter__(self) -> Iterator[dict]:
         with self._points() as points:
@@ -222,6 +224,7 @@ class Predictions:
             Default: told by the ending of the name, otherwise jsonl for text and scores for numbers.
         """
         out = os.fspath(out)
+        check_outputs([out], self._inputs)
         format = format or format_of(out)
         if self._explain and format == "scores":
             raise UsageError("an explanation needs the format jsonl, tsv or csv")

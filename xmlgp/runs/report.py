@@ -10,7 +10,7 @@ import numpy as np
 
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
-from xmlgp.data.streams import open_output
+from xmlgp.data.streams import check_outputs, open_output
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runs.evaluate import check_label_count
@@ -63,6 +63,8 @@ def report(
 
     check_available()
     model = opened(model)
+    if out is not None:
+        check_outputs([out], [model.folder and model.folder.path, data, train, label_names])
     K = model.data["K"]
     if K < 2:
         raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")

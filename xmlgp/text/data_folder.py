@@ -11,8 +11,7 @@ from pathlib import Path
 from xmlgp.data.lines import LineReader
 from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import Header, write_blocks
-from xmlgp.data.streams import open_input
-from xmlgp.errors import UsageError
+from xmlgp.data.streams import check_outputs, open_input
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.progress import ignore, silent
@@ -37,11 +36,8 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
     paths = [path, *tests]
     names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
     _check_writable(folder)
-    for name in (*names, FEATURES, LABELS, VECTORIZER):
-        file = os.path.join(folder, name)
-        for path in paths:
-            if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
-                raise UsageError(f"{path} would be replaced; choose another folder for the data set.")
+    written = [Path(folder, name) for name in (*names, FEATURES, LABELS, VECTORIZER)]
+    check_outputs([*written, *_of_an_earlier_data_set(Path(folder))], paths)
     vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
     for name, path in zip(names, paths, strict=True):
         with open_input(path) as stream:
