@@ -518,8 +518,8 @@ MUTANTS = [
         "off by one",
         "The vocabulary lacks words that occur exactly as often as --min-count asks.",
         "xmlgp/text/vectorize.py",
-        "occurrences >= min_count",
-        "occurrences > min_count",
+        "occurrences >= analysis.min_count",
+        "occurrences > analysis.min_count",
         ("tests/text/test_vectorize.py",),
     ),
     Mutant(

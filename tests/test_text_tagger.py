@@ -158,7 +158,7 @@ def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, ana
     labels = [[*names, " fish", ""] if i == 3 else names for i, names in enumerate(LABELS)]
     documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, labels, strict=True)]
     Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-    name, shortest, longest = analysis or Analysis()
+    name, shortest, longest, *_ = analysis or Analysis()
     options = ["--analyzer", name, "--ngrams", f"{shortest}-{longest}"] if analysis else []
     assert run("vectorize", "-q", "corpus.jsonl", "data", *options).exit_code == 0
     dataset = read_dataset("data/train.txt")

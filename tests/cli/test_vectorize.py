@@ -60,6 +60,7 @@ def test_options_of_columns_and_analysis(workdir):
         "analyzer": "word",
         "ngrams": [1, 2],
         "columns": {"text": ["title", "body"], "labels": "tags", "separator": " ", "id": "key"},
+        "min_count": 2,
     }
     options = ["--analyzer", "char-wb", "--ngrams", "3", "--max-features", "4"]
     assert run("vectorize", "-q", "a.csv", "out", *columns, *options).exit_code == 0
@@ -79,6 +80,8 @@ def test_several_test_files(workdir):
     [
         (["--ngrams", "2-1"], "Invalid value for '--ngrams'"),
         (["--ngrams", "1-"], "Invalid value for '--ngrams'"),
+        (["--stop-words", "klingon"], "there are no stop words of 'klingon', only of arabic, bulgarian,"),
+        (["--stop-words", "en", "--analyzer", "char"], "stop words need the analyzer word, not char."),
         (["--min-count", "0"], "Invalid value for '--min-count'"),
         (["--label-separator", ""], "--label-separator is empty."),
         (["--text-column", "a\x1b"], "'a\\x1b' has a character that cannot be printed."),

@@ -38,9 +38,9 @@ def in_every_way(path, content, read):
     return found
 
 
-def vectorized(path, content, analysis=None, options=NO_OPTIONS, **limits):
+def vectorized(path, content, analysis=None, options=NO_OPTIONS):
     """Return a corpus with this content, vectorized."""
     path.write_bytes(content)
     vectorizer = Vectorizer(analysis or Analysis(), [], options.columns())
     with open_input(path) as stream:
-        return vectorize(LineReader(stream, str(path)), vectorizer, options=options, extend=True, **limits)
+        return vectorize(LineReader(stream, str(path)), vectorizer, options=options, extend=True)

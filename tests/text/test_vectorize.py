@@ -98,12 +98,19 @@ def test_rare_words_are_left_out(tmp_path, min_count, max_features):
     occurrences = Counter(word for text in texts for word in text.split())
     frequent = [word for word, count in occurrences.items() if count >= min_count]
     kept = sorted(sorted(frequent, key=lambda word: (-occurrences[word], word))[:max_features])
-    options = {"min_count": min_count, "max_features": max_features}
-    found = vectorized(tmp_path / "a", as_json(texts, labels), **options)
+    analysis = Analysis(min_count=min_count, max_features=max_features)
+    found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
     assert found.vectorizer.words == kept
     expected = [[text.split().count(word) for word in kept] for text in texts]
     np.testing.assert_array_equal(found.dataset().features.toarray(), expected)
     assert found.without_words == sum(not any(row) for row in expected)
+
+
+def test_more_documents_add_words_as_the_analysis_says(tmp_path):
+    content = as_json(["new new once of of ten ten ten"], [["x"]])
+    for limit, expected in (None, ["cat", "new", "ten"]), (2, ["cat", "ten"]), (1, ["cat"]):
+        analysis = Analysis(min_count=2, max_features=limit, stop_words=("of",))
+        assert more(tmp_path / "a", content, Vectorizer(analysis, ["cat"]), ["x"]).vectorizer.words == expected
 
 
 @pytest.mark.parametrize(

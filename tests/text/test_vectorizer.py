@@ -1,6 +1,7 @@
 """Features of texts are the counts of scikit-learn's CountVectorizer, and descriptions of vectorizers are untrusted."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.text.analysis import LONGEST, SPACES, Analysis, Vectorizer
+from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis, Vectorizer, stop_words
 from xmlgp.text.documents import Columns
 
 TEXTS = [
@@ -30,12 +32,13 @@ ANALYSES = [
     Analysis(analyzer, shortest, longest)
     for analyzer in ("word", "char", "char-wb")
     for shortest, longest in ((1, 1), (1, 2), (2, 4))
-]
+] + [Analysis("word", 1, longest, 2, 9, ("one", "three")) for longest in (1, 2)]
 
 
 def assert_as_counted(analysis, texts):
     kind, lengths = analysis.analyzer.replace("-", "_"), (analysis.shortest, analysis.longest)
     expected = CountVectorizer(analyzer=kind, ngram_range=lengths, dtype=np.float32)
+    expected.set_params(stop_words=list(analysis.stop_words) or None)
     # Two or more spaces of any kind are one to scikit-learn too.
     plain = texts if analysis.analyzer == "word" else [SPACES.sub(" ", text) for text in texts]
     try:
@@ -78,7 +81,23 @@ def test_unknown_words_do_not_count():
 COLUMNS = Columns(("title", "Überschrift"), "tags", " ", "key")
 
 
-@pytest.mark.parametrize("analysis", ANALYSES[::5], ids=str)
+def test_stop_words_of_a_language():
+    assert {"the", "of"} <= set(stop_words("en")) == set(stop_words("english"))
+    french = stop_words("french")
+    assert {"le", "un", "quand"} <= set(french) == set(stop_words("fr"))
+    # As the analyser divides them.
+    assert not any("'" in word for word in french)
+    with pytest.raises(SettingsError, match="there are no stop words of 'klingon', only of arabic, bulgarian,"):
+        stop_words("klingon")
+
+
+def test_stop_words_of_a_package_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stop_words", None)
+    with pytest.raises(XmlgpError, match=r"pip install 'xmlgp\[text\]'"):
+        stop_words("german")
+
+
+@pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
 @pytest.mark.parametrize("columns", [Columns(), COLUMNS], ids=str)
 def test_a_description_gives_the_same_vectorizer(analysis, columns):
     mapping = json.loads(json.dumps(Vectorizer(analysis, ["aa", "bb"], columns).mapping()))
@@ -94,7 +113,8 @@ DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
     [
         {"format": "another"}, {"format_version": 2}, {"analyzer": None}, {"analyzer": "char_wb"},
         {"ngrams": [0, 1]}, {"ngrams": [1, LONGEST + 1]}, {"ngrams": [True, True]}, {"ngrams": "12"},
-        {"ngrams": [1, 2, 3]}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
+        {"ngrams": [1, 2, 3]}, {"stop_words": ["\n"]}, {"min_count": 0},
+        {"max_features": "2"}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
         {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
         {"columns": {"text": ["a"], "labels": "\x1b[2J"}}, {"columns": {"text": ["a"], "separator": "\t"}},
     ],
@@ -104,5 +124,6 @@ def test_other_descriptions_are_refused(change):
     assert Vectorizer.from_mapping(DESCRIPTION, []) is not None
     assert Vectorizer.from_mapping(DESCRIPTION | change, []) is None
     rest = {name: value for name, value in DESCRIPTION.items() if name not in change}
-    assert Vectorizer.from_mapping(rest, []) is None
+    # What is missing of the last three has its default.
+    assert not set(change).isdisjoint(LIMITS) or Vectorizer.from_mapping(rest, []) is None
     assert Vectorizer.from_mapping(DESCRIPTION, ["aa", "bb", "aa"]) is None

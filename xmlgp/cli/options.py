@@ -5,14 +5,18 @@ import functools
 import logging
 import math
 import os
+import re
 import shlex
 
 import click
 
+from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
+from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
+from xmlgp.text.analysis import stop_words as stop_words_of
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.work.connection import open_work
@@ -21,6 +25,7 @@ __all__ = [
     "INPUT",
     "OutputPath",
     "advice",
+    "analysis_options",
     "cache_option",
     "check_finite",
     "check_standard_input",
@@ -28,6 +33,7 @@ __all__ = [
     "cluster_options",
     "command_line",
     "corpus_options",
+    "given_analysis",
     "overwrite_option",
     "quiet_option",
     "reading_options",
@@ -213,6 +219,69 @@ def corpus_options(command):
         return command(corpus=corpus, **options)
 
     return wrapped
+
+
+def analysis_options(command):
+    """Add the options that say which words of text are features, as `analysis`, `Analysis`."""
+
+    @click.option(
+        "--analyzer",
+        type=click.Choice(ANALYZERS),
+        default="word",
+        show_default=True,
+        help="Features of text are words of at least two letters or digits, characters, or characters within words "
+        "(char-wb).",
+    )
+    @click.option(
+        "--ngrams",
+        default="1",
+        show_default=True,
+        metavar="N|N-N",
+        help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
+    )
+    @click.option(
+        "--min-count",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Leave out features that occur less often in the corpus.",
+    )
+    @click.option(
+        "--max-features",
+        type=click.IntRange(1),
+        help="Keep at most so many features, the most frequent.  [default: all]",
+    )
+    @click.option(
+        "--stop-words",
+        metavar="LANGUAGE",
+        help="Leave out the stop words of a language, such as english; other languages need pip install "
+        "'xmlgp[text]'.  [default: none]",
+    )
+    @functools.wraps(command)
+    def wrapped(analyzer, ngrams, min_count, max_features, stop_words, **options):
+        lengths = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", ngrams)
+        shortest, longest = (int(lengths[1]), int(lengths[2] or lengths[1])) if lengths else (0, 0)
+        if not 1 <= shortest <= longest <= LONGEST:
+            reason = f"{ngrams!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2."
+            raise click.BadParameter(reason, param_hint="'--ngrams'")
+        try:
+            left_out = stop_words_of(stop_words) if stop_words else ()
+            analysis = Analysis(analyzer, shortest, longest, min_count, max_features, left_out)
+            analysis.check()
+        except SettingsError as error:
+            raise click.UsageError(f"{error}.") from None
+        return command(analysis=analysis, **options)
+
+    return wrapped
+
+
+def given_analysis():
+    """Return the options of `analysis_options` that this command was given, for `command_line`."""
+    context, found = click.get_current_context(), {}
+    for name in ("analyzer", "ngrams", "min_count", "max_features", "stop_words"):
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            found[f"--{name.replace('_', '-')}"] = context.params[name]
+    return found
 
 
 def reading_options(command):

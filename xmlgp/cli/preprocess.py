@@ -6,8 +6,10 @@ from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
     OutputPath,
+    analysis_options,
     cluster_options,
     command_line,
+    given_analysis,
     overwrite_option,
     reading_options,
     threads_option,
@@ -24,6 +26,7 @@ __all__ = ["preprocess"]
 @settings_options(preprocess_only=True)
 @overwrite_option
 @cluster_options
+@analysis_options
 @reading_options
 @threads_option
 def preprocess(data, model, corpus, cluster, note, **options):
@@ -43,4 +46,5 @@ def preprocess(data, model, corpus, cluster, note, **options):
     """
     with work_of(cluster, note) as work:
         folder = api.preprocess(data, model, corpus=corpus, note=note, work=work, **options)
-    note(f"{model}: {folder.stage}; continue with `{command_line('train', [data, model], corpus)}`")
+    command = command_line("train", [data, model], corpus, given_analysis())
+    note(f"{model}: {folder.stage}; continue with `{command}`")

@@ -94,7 +94,10 @@ def _reading(vectorizer):
     analysis, columns = vectorizer.analysis, vectorizer.columns
     lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
     named = ", ".join(map(repr, columns.text))
-    return f"{analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}"
+    limits = {"min_count": f"min count {analysis.min_count}", "max_features": f"max features {analysis.max_features}"}
+    limits["stop_words"] = f"{len(analysis.stop_words)} stop words"
+    parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
+    return ", ".join([*parts, f"text in {named}", f"labels in {columns.labels!r}"])
 
 
 def _learned(hyperparameters):

@@ -7,9 +7,11 @@ from xmlgp.cli.options import (
     INPUT,
     OutputPath,
     advice,
+    analysis_options,
     checkpoint_option,
     cluster_options,
     command_line,
+    given_analysis,
     overwrite_option,
     reading_options,
     threads_option,
@@ -33,6 +35,7 @@ __all__ = ["train"]
 @overwrite_option
 @checkpoint_option
 @cluster_options
+@analysis_options
 @reading_options
 @threads_option
 def train(data, model, cluster, corpus, note, **options):
@@ -49,9 +52,10 @@ def train(data, model, cluster, corpus, note, **options):
     Examples:
       xmlgp train data/bibtex models/bibtex
       xmlgp train data/bibtex models/bibtex --resume
+      xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --stop-words english
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    given = {f"--{name}": value for name, value in cluster.items()} | {"--resume": True}
+    given = {f"--{name}": value for name, value in cluster.items()} | given_analysis() | {"--resume": True}
     with advice(command_line("train", [data, model], corpus, given), data), work_of(cluster, note) as work:
         api.train(data, model, corpus=corpus, note=note, work=work, **options)

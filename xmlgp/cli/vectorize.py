@@ -1,23 +1,11 @@
 """`xmlgp vectorize`: turn a corpus of text into a data set."""
 
-import re
-
 import click
 
-from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, corpus_options, quiet_option
-from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
+from xmlgp.cli.options import INPUT, OutputPath, analysis_options, check_standard_input, corpus_options, quiet_option
 from xmlgp.text.data_folder import vectorize_files
 
 __all__ = ["vectorize"]
-
-
-def _lengths(context, option, value):
-    """Return the shortest and the longest length of n-grams, of `N` or `SHORTEST-LONGEST`."""
-    found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", value)
-    lengths = found and (int(found[1]), int(found[2] or found[1]))
-    if not lengths or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
-        raise click.BadParameter(f"{value!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2.")
-    return lengths
 
 
 @click.command()
@@ -27,33 +15,9 @@ def _lengths(context, option, value):
     "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
 )
 @corpus_options
-@click.option(
-    "--analyzer",
-    type=click.Choice(ANALYZERS),
-    default="word",
-    show_default=True,
-    help="Features are words of at least two letters or digits, characters, or characters within words (char-wb).",
-)
-@click.option(
-    "--ngrams",
-    callback=_lengths,
-    default="1",
-    show_default=True,
-    metavar="N|N-N",
-    help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
-)
-@click.option(
-    "--min-count",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Leave out features that occur less often in the corpus.",
-)
-@click.option(
-    "--max-features", type=click.IntRange(1), help="Keep at most so many features, the most frequent.  [default: all]"
-)
+@analysis_options
 @quiet_option
-def vectorize(path, data, tests, corpus, analyzer, ngrams, **options):
+def vectorize(path, data, tests, corpus, analysis, **options):
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
     The format of CORPUS is told by its first line and its ending (also .gz, or - for standard input):
@@ -76,5 +40,5 @@ def vectorize(path, data, tests, corpus, analyzer, ngrams, **options):
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
     check_standard_input(path, *tests)
-    for file in vectorize_files(path, tests, data, Analysis(analyzer, *ngrams), corpus, **options):
+    for file in vectorize_files(path, tests, data, analysis, corpus, **options):
         click.echo(file)

@@ -15,7 +15,7 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.points import Rows, TrainingData, open_points, read_known_data, read_more_data, read_training_data
@@ -125,13 +125,18 @@ def in_memory(data, labels, names, extend):
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
 
-def training_points(data, labels, path, corpus, cache, progress, note):
-    """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory."""
+def training_points(data, labels, path, corpus, analysis, cache, progress, note):
+    """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory.
+
+    Without an `Analysis`, texts are divided as by default; SettingsError for one if the points are no texts.
+    """
     if is_path(data):
-        return read_training_data(_training_file(data, path), corpus, cache, progress, note)
+        return read_training_data(_training_file(data, path), corpus, analysis, cache, progress, note)
+    is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
+    analysis = checked_analysis(analysis, is_text, label_of(data))
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, Names())
-    vectorizer = None if is_matrix(data) else Vectorizer(Analysis(), [])
+    vectorizer = Vectorizer(analysis, []) if is_text else None
     return in_memory(data, labels, Names([], None, vectorizer), extend=True)
 
 

@@ -32,6 +32,7 @@ from xmlgp.runs.trained_model import (
 )
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.settings.fields import Settings
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.work import THIS_MACHINE, ThisMachine
@@ -51,6 +52,7 @@ def preprocess(
     recipe: str | None = None,
     overwrite: bool = False,
     corpus: CorpusOptions = NO_OPTIONS,
+    analysis: Analysis | None = None,
     cache: bool = True,
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
@@ -60,7 +62,7 @@ def preprocess(
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
-    dataset, data_format, _ = training_points(data, labels, path, corpus, cache, progress, note)
+    dataset, data_format, _ = training_points(data, labels, path, corpus, analysis, cache, progress, note)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         note(f"{path}: {text}")
@@ -88,6 +90,7 @@ def train(
     overwrite: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
+    analysis: Analysis | None = None,
     cache: bool = True,
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
@@ -121,6 +124,8 @@ def train(
         From one checkpoint to the next within an epoch; 0 for none.
     corpus : CorpusOptions
         Where a file of text has its texts and labels; any of it makes the file a corpus.
+    analysis : xmlgp.text.analysis.Analysis, optional
+        Which words of texts are features. Default: all single words.
     cache : bool
         Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
     progress : callable
@@ -145,7 +150,7 @@ def train(
     ClusterError
         If the cluster is lost; the last checkpoint stays.
     """
-    dataset, data_format, names = training_points(data, labels, path, corpus, cache, progress, note)
+    dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.errors import SettingsError
+from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns
 
-__all__ = ["ANALYZERS", "LONGEST", "Analysis", "Vectorizer", "counts"]
+__all__ = ["ANALYZERS", "LONGEST", "Analysis", "Vectorizer", "checked_analysis", "counts", "stop_words"]
 
 #: What the features of a text are: words of two or more letters or digits; runs of characters; the same within words.
 ANALYZERS = ("word", "char", "char-wb")
@@ -25,12 +26,15 @@ SPACES = re.compile("[\\s\0-\x1f\x7f-\x9f]+")
 #: The first entries of a mapping. The version increases whenever older ones could not read what is written.
 FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
 
+#: What a mapping has of an analysis if it is not the default.
+LIMITS = ("min_count", "max_features", "stop_words")
+
 #: What a mapping has of the columns.
 COLUMNS = ("text", "labels", "separator", "id")
 
 
 class Analysis(NamedTuple):
-    """How a text is divided into words.
+    """How a text is divided into words, and which words are features.
 
     Attributes
     ----------
@@ -38,11 +42,20 @@ class Analysis(NamedTuple):
         One of `ANALYZERS`.
     shortest, longest : int
         Lengths of n-grams, in words or characters.
+    min_count : int
+        Words that occur less often in the corpus are left out.
+    max_features : int, optional
+        At most so many features are kept, the most frequent; those that a model has count.
+    stop_words : tuple of str
+        Words that are left out, in lower case, before n-grams are formed; see `xmlgp.text.analysis.stop_words`.
     """
 
     analyzer: str = "word"
     shortest: int = 1
     longest: int = 1
+    min_count: int = 1
+    max_features: int | None = None
+    stop_words: tuple[str, ...] = ()
 
     def check(self):
         """Raise SettingsError if a value is not allowed."""
@@ -51,6 +64,20 @@ class Analysis(NamedTuple):
         lengths = self.shortest, self.longest
         if not all(type(length) is int for length in lengths) or not 1 <= self.shortest <= self.longest <= LONGEST:
             raise SettingsError(f"the lengths of n-grams must be from 1 to {LONGEST}, the shortest first")
+        for name in ("min_count", "max_features"):
+            number = getattr(self, name)
+            if not (type(number) is int and number >= 1) and (name, number) != ("max_features", None):
+                raise SettingsError(f"{name} must be a positive integer, not {excerpt(number)}")
+        words = self.stop_words
+        # The description of a model holds printable text only.
+        if not isinstance(words, tuple) or not all(isinstance(word, str) and word.isprintable() for word in words):
+            raise SettingsError("stop_words must be a tuple of words")
+        if words and self.analyzer != "word":
+            raise SettingsError(f"stop words need the analyzer word, not {self.analyzer}")
+
+    def limits(self):
+        """Return what decides which words are features, where it is not the default (dict)."""
+        return {name: getattr(self, name) for name in LIMITS if getattr(self, name) != Analysis._field_defaults[name]}
 
     @functools.lru_cache(maxsize=8)  # noqa: B019 an analysis is a few values
     def function(self):
@@ -63,7 +90,8 @@ class Analysis(NamedTuple):
         from sklearn.feature_extraction.text import CountVectorizer
 
         options = {"analyzer": self.analyzer.replace("-", "_"), "ngram_range": (self.shortest, self.longest)}
-        vectorizer = CountVectorizer(**options)
+        stop = frozenset(self.stop_words)
+        vectorizer = CountVectorizer(**options, stop_words=list(stop) or None)
         if self.analyzer != "word":
             analyse = vectorizer.build_analyzer()
             return lambda text: analyse(SPACES.sub(" ", text))
@@ -71,7 +99,57 @@ class Analysis(NamedTuple):
             return vectorizer.build_analyzer()
         # What the analyser does to a text, without its steps for bytes and accents, which take as long.
         tokenize = vectorizer.build_tokenizer()
+        if stop:
+            return lambda text: [word for word in tokenize(text.lower()) if word not in stop]
         return lambda text: tokenize(text.lower())
+
+
+def checked_analysis(analysis, is_text, source):
+    """Return the `Analysis` of points to train on, the default if it is None; SettingsError if it is bad or useless."""
+    analysis = Analysis() if analysis is None else analysis
+    analysis.check()
+    if not is_text and analysis != Analysis():
+        advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
+        raise SettingsError(f"{source}: these are rows of numbers; {advice}")
+    return analysis
+
+
+def stop_words(language):
+    """Return the stop words of a language, for `Analysis`.
+
+    Those of English are scikit-learn's, others those of the package stop-words.
+
+    Parameters
+    ----------
+    language : str
+        Its name in English or its code, such as "german" or "de".
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    XmlgpError
+        If the package is needed and not installed.
+    SettingsError
+        If the language is unknown.
+    """
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    if language in ("english", "en"):
+        return tuple(sorted(ENGLISH_STOP_WORDS))
+    try:
+        from stop_words import AVAILABLE_LANGUAGES, StopWordError, get_stop_words
+    except ImportError:
+        raise XmlgpError("stop words of other languages than english need: pip install 'xmlgp[text]'") from None
+    try:
+        words = get_stop_words(language)
+    except StopWordError:
+        known = ", ".join(sorted(AVAILABLE_LANGUAGES))
+        raise SettingsError(f"there are no stop words of {excerpt(language)}, only of {known}") from None
+    # As texts are divided: "d'un" is "un".
+    return tuple(sorted(set(Analysis().function()(" ".join(words)))))
 
 
 class _Numbers(dict):
@@ -109,16 +187,20 @@ class Vectorizer:
             "analyzer": self.analysis.analyzer,
             "ngrams": [self.analysis.shortest, self.analysis.longest],
             "columns": {name: getattr(self.columns, name) for name in COLUMNS} | {"text": list(self.columns.text)},
-        }
+        } | self.analysis.limits()
 
     @classmethod
     def from_mapping(cls, mapping, words):
         """Return the vectorizer that an untrusted mapping describes, or None if it describes none."""
         try:
-            analysis = Analysis(mapping["analyzer"], *mapping["ngrams"])
+            shortest, longest = mapping["ngrams"]
+            limits = {name: mapping[name] for name in LIMITS if name in mapping}
+            analysis = Analysis(mapping["analyzer"], shortest, longest, **limits)
+            if "stop_words" in limits:
+                analysis = analysis._replace(stop_words=tuple(analysis.stop_words))
             analysis.check()
             columns = Columns(*(mapping["columns"][name] for name in COLUMNS))
-        except (LookupError, TypeError, SettingsError):
+        except (LookupError, TypeError, ValueError, SettingsError):
             return None
         known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
         if not known or not isinstance(columns.text, list) or not columns.text or len(set(words)) < len(words):

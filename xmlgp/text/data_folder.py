@@ -28,11 +28,8 @@ TRAIN = "train.txt"
 TEST = re.compile(r"test(-\d+)?\.txt")
 
 
-def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore, **limits):
-    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (list of Path).
-
-    The limits are `min_count` and `max_features` of `vectorize`.
-    """
+def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore):
+    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (Paths)."""
     paths = [path, *tests]
     names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
     _check_writable(folder)
@@ -41,8 +38,8 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
     vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
     for name, path in zip(names, paths, strict=True):
         with open_input(path) as stream:
-            reader, new = LineReader(stream, path, options.encoding), limits if not files else {}
-            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, **new)
+            reader = LineReader(stream, path, options.encoding)
+            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress)
         vectorizer, labels, files[name] = found.vectorizer, found.labels, found
     written = write_folder(folder, files, progress)
     for found, path in zip(files.values(), paths, strict=True):

@@ -21,7 +21,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
@@ -62,15 +62,16 @@ class Block(NamedTuple):
         return [number if own is None else own for number, own in zip(self.numbers, self.ids, strict=True)]
 
 
-def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read `TrainingData`; a corpus is vectorized with the defaults of `Analysis`.
+def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, progress=silent, note=ignore):
+    """Read `TrainingData`; a corpus is vectorized with an `Analysis`, by default with its defaults.
 
     XmlgpError if a corpus has no words or labels, or if a vectorizer beside the file is malformed; other names that
     cannot be used are noted.
     """
     with _opened(path, "train", options) as (reader, is_text):
+        analysis = checked_analysis(analysis, is_text, reader.path)
         if is_text:
-            vectorizer = Vectorizer(Analysis(), [], options.columns())
+            vectorizer = Vectorizer(analysis, [], options.columns())
             found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress)

@@ -100,16 +100,16 @@ class Vectorized:
         return "; ".join(parts)
 
 
-def vectorize(reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent, **limits):
+def vectorize(reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent):
     """Return the `Vectorized` corpus of a `LineReader` that is at its first line.
 
     `vectorizer` has the known words, `labels` known label names. New words and labels are left out, or with `extend`
-    sorted and appended; of the words, only the `max_features` most frequent that occur at least `min_count` times.
+    sorted and appended; of the words, only those that its `Analysis` keeps.
     Unless `labelled`, no labels are read. XmlgpError if `extend` finds no documents, words or labels.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
-    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, **limits)
-    min_count = limits.get("min_count", 1)
+    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
+    min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
     for present, reason in (
         (corpus.N, "there are no documents"),
@@ -156,7 +156,7 @@ def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled
         yield read, block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
 
 
-def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, min_count=1, max_features=None):
+def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):
     D, K = len(vectorizer.words), len(labels)
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
     label_numbers, occurrences = LabelNumbers(labels), np.zeros(D, np.int64)
@@ -169,7 +169,7 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, mi
             corpus.unknown_labels += np.count_nonzero(block.labels >= K)
         corpus._add(block)
     names = list(words)
-    new = _vocabulary(names, D, occurrences, min_count, max_features)
+    new = _vocabulary(names, D, occurrences, vectorizer.analysis)
     kept, corpus._word_columns = numbered_in_order(names, D, new)
     corpus.labels, corpus._label_columns = label_numbers.ordered(extend)
     if extend:
@@ -178,14 +178,15 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, mi
     return corpus
 
 
-def _vocabulary(names, D, occurrences, min_count, max_features):
+def _vocabulary(names, D, occurrences, analysis):
     """Return the numbers, D or more, of the new words to keep, sorted by the words."""
-    kept = np.flatnonzero(occurrences >= min_count)
+    kept = np.flatnonzero(occurrences >= analysis.min_count)
     kept = sorted(kept[kept >= D].tolist(), key=names.__getitem__)
-    if max_features is not None and len(kept) > max_features:
+    most = len(kept) if analysis.max_features is None else max(0, analysis.max_features - D)
+    if len(kept) > most:
         # The sort is stable, so of equally frequent words the first in order are kept.
-        most = np.argsort(-occurrences[kept], kind="stable")[:max_features]
-        kept = [kept[i] for i in np.sort(most).tolist()]
+        frequent = np.argsort(-occurrences[kept], kind="stable")[:most]
+        kept = [kept[i] for i in np.sort(frequent).tolist()]
     return kept
 
 

@@ -1,0 +1,67 @@
+"""The options that choose words: `xmlgp train` does with them what `vectorize` does, and `learn` keeps them."""
+
+import json
+
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.cli.texts import as_json, documents
+from xmlgp import api
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.text.analysis import Analysis, stop_words
+
+OPTIONS = ["--ngrams", "1-2", "--min-count", "2", "--max-features", "30", "--stop-words", "english"]
+
+
+@pytest.fixture(autouse=True)
+def _files(workdir):
+    sentences = [found | {"text": f"where is the {found['text']}"} for found in documents(60, 0)]
+    (workdir / "a.jsonl").write_text(as_json(sentences))
+
+
+def test_a_corpus_is_trained_on_the_chosen_words():
+    assert run("vectorize", "-q", "a.jsonl", "folder", *OPTIONS).exit_code == 0
+    for data, model, options in ("folder", "rows", []), ("a.jsonl", "text", OPTIONS):
+        result = run("train", "-q", data, model, *SMALL, *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+    rows, text = ModelFolder("rows"), ModelFolder("text")
+    assert rows.description["data"] == text.description["data"]
+    assert rows.names[:2] == text.names[:2]
+    vectorizer = text.vectorizer
+    assert rows.vectorizer.mapping() == vectorizer.mapping()
+    assert vectorizer.analysis == Analysis("word", 1, 2, 2, 30, stop_words("english"))
+    assert len(vectorizer.words) == 30
+    assert not {"the", "is", "where"} & set(vectorizer.words)
+    assert "word, n-grams 1-2, min count 2, max features 30, 318 stop words, text in" in run("show", "text").stdout
+
+
+def test_learning_keeps_them(workdir):
+    assert run("train", "-q", "a.jsonl", "model", *SMALL, *OPTIONS[:4], *OPTIONS[6:]).exit_code == 0
+    before = ModelFolder("model").vectorizer
+    (workdir / "b.jsonl").write_text(json.dumps({"text": "the nova the nova once", "labels": ["the red"]}) + "\n")
+    assert run("learn", "-q", "model", "b.jsonl").exit_code == 0
+    after = ModelFolder("model").vectorizer
+    assert after.analysis == before.analysis
+    assert set(after.words) - set(before.words) == {"nova"}
+
+
+def test_what_cannot_be_chosen(workdir):
+    assert run("vectorize", "-q", "a.jsonl", "folder").exit_code == 0
+    assert said(run("train", "folder", "model", "--ngrams", "1-2"), 1) == (
+        "folder/train.txt: these are rows of numbers; to choose words, n-grams or stop words, give the text, or "
+        "vectorize it again"
+    )
+    assert said(run("train", "a.jsonl", "model", "--ngrams", "two"), 2).startswith("Invalid value for '--ngrams'")
+    assert not (workdir / "model").exists()
+
+
+def test_the_command_that_goes_on_has_them():
+    result = run("preprocess", "a.jsonl", "model", "--set", "batch_size=20", *OPTIONS)
+    assert f"continue with `xmlgp train a.jsonl model {' '.join(OPTIONS)}`" in result.stderr
+
+
+def test_the_same_in_python():
+    texts, labels = zip(*((found["text"], found["labels"]) for found in documents(60, 0)), strict=True)
+    model = api.train(list(texts), labels=labels, analysis=Analysis(longest=2, max_features=9), settings={"epochs": 1})
+    assert len(model.names.vectorizer.words) == 9
+    assert len(api.learn(model, list(texts), labels=labels).names.vectorizer.words) == 9
