@@ -72,5 +72,8 @@ def test_names_of_labels_of_arrays_are_those_that_the_model_knows():
 def test_arguments_that_contradict_each_other_are_refused(dishes):
     with pytest.raises(UsageError, match="^assign and threshold exclude each other"):
         xmlgp.predict(dishes, TEXTS, assign=True, threshold=0.5)
+    for option, number in ("k", 0), ("k", "some"), ("k", True), ("limit", 0), ("explain", -1):
+        with pytest.raises(UsageError, match=rf"^{option} must be a positive integer.*, not {number!r}\.$"):
+            xmlgp.predict(dishes, TEXTS, **{option: number})
     with pytest.raises(UsageError, match="need labels"):
         xmlgp.train(np.ones((3, 2)))

@@ -13,14 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import REPOSITORY
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import features_in_memory, labels_in_memory
+from xmlgp.runs.given import columns_of, features_in_memory, labels_in_memory
 from xmlgp.text.names import Names
+from xmlgp.text.points import TrainingData
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work.connection import open_work
 
@@ -74,6 +76,9 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         `parameters`, `history`, `tuned`, `names` and `learned` of `model_`.
     n_features_in_ : int
         Number of features, D.
+    feature_names_in_ : ndarray of str, D
+        The names of the columns of X, or those of the features in a model folder; missing if there are none. With a
+        DataFrame of other columns, or in another order, there is a ValueError, as scikit-learn has it.
     """
 
     #: The estimator of each model, by the model's name.
@@ -118,6 +123,14 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         """The number of features, D."""
         return self.model_.data["D"]
 
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the features; missing if there are none, or if they are the words of texts."""
+        _, features, vectorizer = self.model_.names
+        if features is None or vectorizer:
+            raise AttributeError("the features have no names")
+        return np.array(features, object)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
 
@@ -127,9 +140,8 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         self.model_.save(path)
 
     def _fit(self, points, work=THIS_MACHINE):
-        """Train on a `Dataset` or on `TrainingData`, and return the estimator itself."""
-        dataset = points if isinstance(points, Dataset) else points.dataset
-        settings = self.model.settings(**self.get_params()).for_shape(*dataset.shape)
+        """Train on `TrainingData`, and return the estimator itself."""
+        settings = self.model.settings(**self.get_params()).for_shape(*points.dataset.shape)
         self.model_ = api.train(points, settings=settings, work=work)
         return self
 
@@ -141,6 +153,8 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     def _known_features(self, X):
         """Return the features of points for the fitted model; raise an error if they are not as many as in `fit`."""
         check_is_fitted(self)
+        if not sp.issparse(X):  # which has no names
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         features = self._features(X)
         self._check_features(features.shape[1])
         return features
@@ -158,16 +172,16 @@ class Classifier(Estimator):
 
     Attributes
     ----------
-    classes_ : list of ndarray
-        [0, 1] for each of the K labels.
+    classes_ : ndarray, K×2
+        [0, 1] for each of the K labels. Their names, if Y was a DataFrame, are `names_.labels`.
     assignment_rule_ : AssignmentRule or None
         The threshold and the limit of `tuned_`.
     """
 
     @property
-    def classes_(self) -> list[np.ndarray]:
-        """[0, 1] for each label."""
-        return [np.array([0, 1])] * self.model_.data["K"]
+    def classes_(self) -> np.ndarray:
+        """[0, 1] for each label, K×2: an array, as scikit-learn's `cross_val_predict` needs it."""
+        return np.broadcast_to([0, 1], (self.model_.data["K"], 2))
 
     @property
     def assignment_rule_(self) -> AssignmentRule | None:
@@ -179,9 +193,9 @@ class Classifier(Estimator):
 
         Parameters
         ----------
-        X : array or sparse matrix, N×D
-        Y : array or sparse matrix, N×K
-            Nonzero where a point has a label.
+        X : array, sparse matrix or DataFrame, N×D
+        Y : array, sparse matrix or DataFrame, N×K
+            Nonzero where a point has a label. The columns of a DataFrame are the names of the labels.
         client : distributed.Client, optional
             Of a Dask cluster to train on.
 
@@ -202,7 +216,8 @@ class Classifier(Estimator):
         are the features and labels that are known; there may be more. There is no parameter `classes`.
 
         The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
-        none of labels, with more features none of features and no vectorizer. If there is an error, nothing changes.
+        none of labels, with more features none of features and no vectorizer, unless the columns have names. If there
+        is an error, nothing changes.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, Y)
@@ -252,9 +267,10 @@ class Classifier(Estimator):
         return _predicted(self.model_, features, output=output, **rule)
 
     def _points(self, X, Y):
-        """Return points with labels (`Dataset`)."""
-        features = self._features(X)
-        return Dataset(features, labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0]))
+        """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`)."""
+        features, names = self._features(X), Names(columns_of(Y, "label"), columns_of(X, "feature"))
+        labels = labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0])
+        return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
 
 def _predicted(model, features, **options):

@@ -12,9 +12,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.classifier import Classifier, Estimator
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
+from xmlgp.runs.given import columns_of
+from xmlgp.text.names import Names
+from xmlgp.text.points import TrainingData
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -93,20 +97,20 @@ class GPCClassifier(Estimator, model=GPC):
 
         Parameters
         ----------
-        X : array or sparse matrix, N×D
+        X : array, sparse matrix or DataFrame, N×D
         y : array, N
             With two different values, otherwise there is a ValueError.
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        features, y = self._features(X), column_or_1d(y, warn=True)
+        features, names, y = self._features(X), Names(None, columns_of(X, "feature")), column_or_1d(y, warn=True)
         check_consistent_length(features, y)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) != 2:
             count = "one class" if len(classes) == 1 else f"{len(classes)} classes"
             raise ValueError(f"Only binary classification is supported, but y has {count}")
-        self._fit(Dataset(features, sp.csr_array(codes[:, None].astype(bool))))
+        self._fit(TrainingData(Dataset(features, sp.csr_array(codes[:, None].astype(bool))), REPOSITORY, names))
         self.model_.classes = classes
         return self
 

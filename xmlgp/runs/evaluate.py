@@ -27,7 +27,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores, read_scores
-from xmlgp.runs.given import FilePath, Labels, Matrix, is_path, label_of, labels_in_memory
+from xmlgp.runs.given import FilePath, Labels, Matrix, check_names, columns_of, is_path, label_of, labels_in_memory
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import ignore, silent
@@ -107,6 +107,8 @@ def evaluate(
     if (calibration or reliability) and not assigned:
         check_probabilities(listed, name)
     true = _true_labels(labels, cache, progress)
+    if isinstance(scores, Predictions):
+        check_names("label", columns_of(labels, "label"), scores._model.names.labels)
     if true.shape != (listed.N, listed.K):
         sizes = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
         raise SettingsError(f"{name} has {sizes[0]}, but {label_of(labels, 'the data')} has {sizes[1]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
 
@@ -13,8 +14,10 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
+from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
@@ -26,6 +29,8 @@ __all__ = [
     "Labels",
     "Matrix",
     "Points",
+    "check_names",
+    "columns_of",
     "features_in_memory",
     "in_memory",
     "is_matrix",
@@ -38,6 +43,9 @@ __all__ = [
     "open_given",
     "training_points",
 ]
+
+#: What names cannot have: control characters, and halves of a surrogate pair, which no file can have.
+UNFIT = re.compile(f"{CONTROL.pattern}|[\ud800-\udfff]")
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
 Matrix: TypeAlias = "np.ndarray | sp.sparray | sp.spmatrix"
@@ -60,7 +68,46 @@ def is_matrix(data: object) -> TypeGuard[Matrix]:
 
 
 def _are_names(labels):
-    return not is_matrix(labels) or not (sp.issparse(labels) or np.asarray(labels).dtype.kind in "biufc")
+    if hasattr(labels, "columns") or sp.issparse(labels):
+        return False
+    return not is_matrix(labels) or np.asarray(labels).dtype.kind not in "biufc"
+
+
+def columns_of(table, kind):
+    """Return the names of the columns of a DataFrame, each a label or a feature (`kind`); None if they have none."""
+    columns = list(getattr(table, "columns", ()))
+    if not columns or not all(isinstance(name, str) for name in columns):
+        return None
+    for name in columns:
+        if UNFIT.search(name):
+            raise SettingsError(f"the {kind} {excerpt(name)} has a character that a name cannot have")
+    return [name.strip() for name in columns] if kind == "label" else columns
+
+
+def check_names(kind, names, known):
+    """Raise SettingsError if the columns of a DataFrame are other features or labels (`kind`) than those of a model."""
+    for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
+        if name != expected:
+            raise SettingsError(
+                f"column {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(expected)} "
+                "there; give it the same columns in the same order"
+            )
+
+
+def _as_matrix(table, dtype):
+    """Return numbers as a csr_array; SettingsError for a table of texts or of lists."""
+    if sp.issparse(table):
+        return sp.csr_array(table, dtype=dtype)
+    try:
+        found = np.asarray(table)
+        return sp.csr_array(found.astype(float) if found.dtype.kind == "O" else found, dtype=dtype)
+    except (TypeError, ValueError):
+        if not hasattr(table, "columns"):
+            raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
+        column = excerpt(next(iter(table.columns)))
+        raise SettingsError(
+            f"a DataFrame must have numbers; give texts and lists of names as a column of it, such as df[{column}]"
+        ) from None
 
 
 def label_of(data, other="the points"):
@@ -70,7 +117,7 @@ def label_of(data, other="the points"):
 
 def labels_in_memory(Y, N):
     """Return labels in memory, of N points, as a csr_array of bool."""
-    labels = sp.csr_array(Y).astype(bool)
+    labels = _as_matrix(Y, None).astype(bool)
     labels.sum_duplicates()
     labels.eliminate_zeros()
     if labels.shape[0] != N:
@@ -80,7 +127,7 @@ def labels_in_memory(Y, N):
 
 def features_in_memory(X, dtype=np.float32):
     """Return features in memory as a csr_array without duplicates and stored zeros; X is not changed."""
-    features = sp.csr_array(X, dtype=dtype)
+    features = _as_matrix(X, dtype)
     if not np.isfinite(features.data).all():
         raise SettingsError("a feature is not finite")
     if not features.has_canonical_format or not features.data.all():
@@ -97,14 +144,18 @@ def in_memory(data, labels, names, extend):
     a new model there are none yet, but lists without an entry.
     """
     if isinstance(data, TrainingData):
-        return data
+        check_names("label", data.names.labels, names.labels)
+        check_names("feature", data.names.features, names.features)
+        return data._replace(names=Names(*(own or known for own, known in zip(data.names, names, strict=True))))
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, names)
     if labels is None and extend:
         raise UsageError("points in memory need labels.")
     is_text = not is_matrix(data)
     if not is_text:
-        features = features_in_memory(data)
+        features, columns = features_in_memory(data), columns_of(data, "feature")
+        check_names("feature", columns, names.features)
+        names = names._replace(features=columns or names.features)
     elif names.vectorizer is None:
         raise SettingsError("the points are text, but the model was not trained on text")
     elif extend:
@@ -112,11 +163,12 @@ def in_memory(data, labels, names, extend):
         names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
     else:
         features = names.vectorizer.features(as_texts(data))
-    N = features.shape[0]
+    N, columns = features.shape[0], columns_of(labels, "label")
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
-    elif not _are_names(labels) and not (extend and is_text):
-        names = names._replace(labels=names.labels or None)
+    elif not _are_names(labels) and (columns or not (extend and is_text)):
+        check_names("label", columns, names.labels)
+        names = names._replace(labels=columns or names.labels or None)
     elif names.labels is None:
         raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
     else:
@@ -134,6 +186,8 @@ def training_points(data, labels, path, corpus, analysis, cache, progress, note)
         return read_training_data(_training_file(data, path), corpus, analysis, cache, progress, note)
     is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
     analysis = checked_analysis(analysis, is_text, label_of(data))
+    if isinstance(data, TrainingData):
+        return data
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, Names())
     vectorizer = Vectorizer(analysis, []) if is_text else None

@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -95,6 +96,11 @@ def predict(
     """
     if k is not None and (threshold is not None or limit or assign):
         raise UsageError("k is for rankings; with a threshold or assign, the limit gives at most so many labels.")
+    for option, number in ("limit", limit), ("explain", explain), ("k", None if k == "all" else k):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
+            raise UsageError(
+                f"{option} must be a positive integer{' or all' * (option == 'k')}, not {excerpt(number)}."
+            )
     if assign and threshold is not None:
         raise UsageError("assign and threshold exclude each other.")
     if assign and output == "utility":

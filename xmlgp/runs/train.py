@@ -101,7 +101,8 @@ def train(
     Parameters
     ----------
     data : path, matrix N×D, list of str or Dataset
-        The training points; a path as for `xmlgp train`.
+        The training points; a path as for `xmlgp train`. The columns of a DataFrame are the names of the features,
+        which later ones must have in the same order; those of a DataFrame of labels are the names of the labels.
     path : path, optional
         The model folder; created if missing. Until training succeeds, its earlier content stays. Preprocessing of the
         same data in it is used, and a run that was interrupted resumes from its last checkpoint and ends in the same

@@ -1,0 +1,116 @@
+"""Columns of DataFrames are the names of features and labels, which are checked and kept."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import cross_val_predict
+
+import xmlgp
+from tests.problems import small_features
+from xmlgp.errors import SettingsError
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
+
+COLUMNS, LABELS = ["height", "width", "größe", "a b", "e"], ["red", "grün", "b c"]
+X = pd.DataFrame(small_features(60, D=5, density=0.5).toarray(), columns=COLUMNS)
+Y = pd.DataFrame(X.to_numpy()[:, :3] > 0, columns=LABELS)
+SETTINGS = {"factors": 2, "epochs": 2}
+
+#: Other columns than in training, what scikit-learn says of them, and what xmlgp does.
+OTHERS = [
+    (X[COLUMNS[::-1]], "must be in the same order", "column 0 is the feature 'e', but the model was trained with 'hei"),
+    (X.rename(columns={"e": "f"}), "names unseen at fit time:\n- f", "column 4 is the feature 'f', but .* 'e' there"),
+    (X[COLUMNS[1:]], "yet now missing:\n- height", "column 0 is the feature 'width', but .* 'height' there"),
+]
+
+
+@pytest.mark.parametrize("kind", [MLGPFClassifier, BMLPLClassifier, GPCClassifier])
+def test_estimators_check_columns_as_scikit_learn_does(tmp_path, kind):
+    settings = SETTINGS if kind is MLGPFClassifier else {"iterations": 2}
+    true = Y["red"].astype(int) if kind is GPCClassifier else Y
+    fitted = kind(**settings).fit(X, true)
+    unnamed = kind(**settings).fit(X.to_numpy(), np.asarray(true))
+    assert not hasattr(unnamed, "feature_names_in_")
+    with pytest.warns(UserWarning, match="^X has feature names, but .* fitted without"):
+        unnamed.predict(X)
+    fitted.save(tmp_path)
+    for model in fitted, load_estimator(tmp_path):
+        assert (model.feature_names_in_.tolist(), model.n_features_in_) == (COLUMNS, 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(model.predict_proba(X), unnamed.predict_proba(X.to_numpy()))
+            model.predict(sp.csr_array(X))
+        for method in model.predict, model.predict_proba, model.decision_function:
+            for other, message, _ in OTHERS:
+                with pytest.raises(ValueError, match=message):
+                    method(other)
+            with pytest.warns(UserWarning, match="^X does not have valid feature names, but"):
+                method(X.to_numpy())
+    assert not hasattr(fitted.fit(X.to_numpy(), true), "feature_names_in_")
+
+
+def test_label_columns_are_the_names_of_labels(tmp_path):
+    fitted = MLGPFClassifier(**SETTINGS).fit(X, Y)
+    fitted.tune(X[:50], Y[:50]).save(tmp_path)
+    loaded = load_estimator(tmp_path)
+    for model in fitted, loaded:
+        assert (model.names_.labels, model.names_.features) == (LABELS, COLUMNS)
+    for change in fitted.tune, fitted.partial_fit:
+        with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but the model was trained with 'red'"):
+            change(X, Y[LABELS[::-1]])
+        with pytest.raises(SettingsError, match="^column 0 is the feature 'e', but"):
+            change(X[COLUMNS[::-1]], Y)
+    more = fitted.partial_fit(X[:9].assign(new=1), Y[:9].assign(white=0))
+    assert (more.names_.labels, more.feature_names_in_.tolist()) == ([*LABELS, "white"], [*COLUMNS, "new"])
+    assert TextTagger.load(tmp_path).suggest(X[:1], 1)[0][0][0] in LABELS
+
+
+def test_the_functions_check_and_keep_columns(tmp_path):
+    model = xmlgp.train(X, tmp_path, labels=Y, settings=SETTINGS)
+    for found in model, xmlgp.load(tmp_path):
+        points = list(xmlgp.predict(found, X, k=3))
+        assert {label["label"] for label in points[0]["labels"]} == set(LABELS)
+        for other, _, message in OTHERS:
+            with pytest.raises(SettingsError, match=message):
+                list(xmlgp.predict(found, other))
+    assert points == list(xmlgp.predict(model, X.to_numpy(), k=3))
+    ranked = xmlgp.predict(model, X, k="all")
+    assert xmlgp.evaluate(ranked, Y).measures == xmlgp.evaluate(ranked, Y.to_numpy()).measures
+    for call in (lambda y: xmlgp.evaluate(ranked, y), lambda y: xmlgp.tune(model, X, labels=y)):
+        with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but"):
+            call(Y[LABELS[::-1]])
+    grown = xmlgp.learn(model, X[:5].assign(new=1), labels=Y[:5].assign(white=0))
+    assert (grown.names.labels, grown.names.features) == ([*LABELS, "white"], [*COLUMNS, "new"])
+
+
+def test_tables_of_any_numbers_are_taken_and_others_refused():
+    mixed = Y.astype({"red": int})
+    assert xmlgp.train(X, labels=mixed, settings=SETTINGS).data == xmlgp.train(X, labels=Y, settings=SETTINGS).data
+    numbered = xmlgp.train(X.set_axis(range(5), axis=1), labels=Y.set_axis(range(3), axis=1), settings=SETTINGS)
+    assert numbered.names == (None, None, None)
+    texts = pd.DataFrame({"text": ["a dog", "a cat"] * 9, "tags": [["x"], ["y", "z"]] * 9})
+    for data, labels, message in [
+        (texts[["text"]], texts["tags"], r"a DataFrame must have numbers; .* as a column of it, such as df\['text'\]"),
+        (texts["text"], texts[["tags"]], r"a DataFrame must have numbers; .*, such as df\['tags'\]"),
+        (
+            texts[["text"]].to_numpy(),
+            texts["tags"],
+            "a matrix must have numbers; texts and lists of names have one dim",
+        ),
+        (X.rename(columns={"e": "e\n"}), Y, r"the feature 'e\\n' has a character that a name cannot have"),
+        (X, Y.rename(columns={"red": "\ud800"}), "the label .* has a character that a name cannot have"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}"):
+            xmlgp.train(data, labels=labels, settings=SETTINGS)
+    named = xmlgp.train(texts["text"], labels=pd.DataFrame({"b": [1, 0] * 9, "a": 1}), settings=SETTINGS)
+    assert named.names.labels == ["b", "a"]
+    with pytest.raises(SettingsError, match=r"such as df\['text'\]"):
+        TextTagger(BMLPLClassifier(iterations=2)).fit(texts[["text"]], texts["tags"])
+
+
+def test_cross_val_predict_takes_all_methods():
+    for method in "predict", "predict_proba", "decision_function":
+        found = cross_val_predict(BMLPLClassifier(iterations=2), X, Y, cv=2, method=method)
+        assert found.shape == Y.shape
