@@ -5,14 +5,19 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MultiLabelBinarizer
 
+import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
 from tests.problems import small_dataset
@@ -231,6 +236,65 @@ def test_any_vectorizer_in_a_pipeline_or_as_a_parameter(tmp_path, vectorizer):
     assert not (tmp_path / "model").exists()
     before[-1].save(tmp_path / "model")
     assert TextTagger.load(tmp_path / "model").suggest(vectorizer.fit(TEXTS).transform(NEW)) == inside.suggest(NEW)
+
+
+def test_labels_can_be_chosen_and_explained(tmp_path, tagger, taggers):
+    (tmp_path / "some.txt").write_text("fish\nbirds\n")
+    some = [[pair for pair in pairs if pair[0] in ("fish", "birds")] for pairs in tagger.suggest(NEW)]
+    assert tagger.suggest(NEW, only=["fish", "birds"]) == some
+    assert tagger.suggest(NEW, only=tmp_path / "some.txt", without=["birds"]) == [
+        [pair for pair in pairs if pair[0] == "fish"] for pairs in some
+    ]
+    assert tagger.suggest(NEW, None, without=NAMES[1:]) == [
+        [pair for pair in pairs if pair[0] == NAMES[0] and pair[1] > 0.5] for pairs in tagger.suggest(NEW)
+    ]
+    explainable = taggers("calibrated")
+    found = explainable.explain(["salmon and trout"], 2, 1, without=["birds"])
+    expected = xmlgp.predict(explainable.classifier_.model_, ["salmon and trout"], k=2, explain=1, without=["birds"])
+    assert found == [point["labels"] for point in expected]
+    assert found[0][0]["label"] == "fish"
+    assert found[0][0]["for"][0]["word"] in ("salmon", "trout")
+    with pytest.raises(SettingsError, match="^this model cannot be explained"):
+        tagger.explain(NEW)
+    with pytest.raises(SettingsError, match="^'mosses' is not a label of the model"):
+        tagger.suggest(NEW, only=["mosses"])
+
+
+@any_classifier
+def test_scores_are_micro_f1_and_numbers_for_rankings(taggers, name):
+    tagger = taggers(name)
+    binary = MultiLabelBinarizer(classes=[*NAMES, "unknown"])
+    truth = [*TRUTH[:-1], ["unknown", " fish "]]
+    true, found = (binary.fit_transform(names) for names in ([*TRUTH[:-1], ["unknown", "fish"]], tagger.predict(NEW)))
+    assert tagger.score(NEW, truth) == pytest.approx(f1_score(true, found, average="micro"))
+    features = tagger.vectorizer_.features(NEW)
+    np.testing.assert_array_equal(tagger.decision_function(NEW), tagger.classifier_.decision_function(features))
+    with pytest.raises(SettingsError, match="^there are 25 points, but the labels of 24 points$"):
+        tagger.score(NEW, TRUTH[1:])
+
+
+def _as_objects(values):
+    return np.fromiter(values, object, len(values))
+
+
+def _shuffled_series(values):
+    return pd.Series(values, index=range(100, 100 + len(values))[::-1])
+
+
+@pytest.mark.parametrize("kind", [list, _as_objects, _shuffled_series])
+def test_model_selection_takes_lists_of_names(kind):
+    texts, labels = kind(TEXTS), kind(LABELS)
+    cv, chosen = KFold(3), {"classifier__topics": [1, 4]}
+    search = GridSearchCV(TextTagger(SMALL), chosen, cv=cv, error_score="raise").fit(texts, labels)
+    assert search.best_params_ == {"classifier__topics": 4}
+    assert search.score(kind(NEW), kind(TRUTH)) > 0.9
+    found = cross_val_predict(TextTagger(SMALL), texts, labels, cv=cv)
+    assert len(found) == len(TEXTS)
+    train, test = next(cv.split(TEXTS))
+    first = TextTagger(SMALL).fit([TEXTS[i] for i in train], [LABELS[i] for i in train])
+    assert list(found[test]) == first.predict([TEXTS[i] for i in test])
+    scores = cross_val_score(make_pipeline(TfidfVectorizer(), TextTagger(SMALL)), texts, labels, cv=cv)
+    assert scores.mean() > 0.7
 
 
 def test_parameters_are_those_of_scikit_learn(tagger):

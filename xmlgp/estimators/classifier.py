@@ -259,12 +259,12 @@ class Classifier(Estimator):
         self.model_ = model
         return self
 
-    def _assigned(self, features, **rule):
+    def _assigned(self, features, only=None, without=None, **rule):
         """Return the `Predictions` of labels that a rule assigns, by default that of `predict`."""
         output = self.tuned_.output if self.tuned_ and not rule else "probability"
         if not rule and not self.tuned_:
             rule = {"threshold": ABOVE_HALF.threshold}
-        return _predicted(self.model_, features, output=output, **rule)
+        return _predicted(self.model_, features, output=output, only=only, without=without, **rule)
 
     def _points(self, X, Y):
         """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`)."""

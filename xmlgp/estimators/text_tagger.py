@@ -8,31 +8,38 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp import api
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, load_estimator
+from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator
 from xmlgp.estimators.models import MLGPFClassifier
+from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
     from typing_extensions import Self
 
     from xmlgp.estimators.classifier import Matrix
+    from xmlgp.runs.given import FilePath
 
     #: Texts, or a matrix of their features.
     Documents: TypeAlias = Iterable[str] | Matrix
+
+    #: Labels by their names, or a file with a name a line.
+    Chosen: TypeAlias = FilePath | Sequence[str] | None
 
 __all__ = ["TextTagger"]
 
@@ -130,7 +137,15 @@ class TextTagger(BaseEstimator):
         classifier.model_ = api.learn(classifier.model_, points)
         return self._set_fitted(classifier, self._transformer)
 
-    def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
+    def suggest(
+        self,
+        X: Documents,
+        k: int | None = 5,
+        threshold: float | None = None,
+        *,
+        only: Chosen = None,
+        without: Chosen = None,
+    ) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
 
         Parameters
@@ -140,6 +155,8 @@ class TextTagger(BaseEstimator):
             At most so many labels; None for no limit.
         threshold : float, optional
             Only labels with at least this probability. If k is None too, labels are assigned as by `predict`.
+        only, without : path or list of str, optional
+            The labels that are considered, and those that are left out, as for `xmlgp.predict`.
 
         Returns
         -------
@@ -150,7 +167,7 @@ class TextTagger(BaseEstimator):
         _check_limits(k, threshold)
         rule = {} if k is None and threshold is None else {"limit": k, "threshold": threshold}
         found: list[list[tuple[str, float]]] = []
-        for _, features, scores in self.classifier_._assigned(self._features(X), **rule).blocks():
+        for _, features, scores in self.classifier_._assigned(self._features(X), only, without, **rule).blocks():
             scores.check_finite(len(found))
             if not rule and self.tuned_ and self.tuned_.output != "probability":
                 scores = self._with_probabilities(features, scores)
@@ -158,17 +175,61 @@ class TextTagger(BaseEstimator):
             found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
         return found
 
+    def explain(
+        self, X: Documents, k: int | None = 5, words: int = 5, *, only: Chosen = None, without: Chosen = None
+    ) -> list[list[dict[str, Any]]]:
+        """Return the most probable labels of each document, with the words that speak for and against each.
+
+        Parameters
+        ----------
+        X, k, only, without
+            As for `suggest`.
+        words : int
+            At most so many words for each label, and so many against it.
+
+        Returns
+        -------
+        list of list of dict
+            For each document `{"label": ..., "probability": ..., "for": [...], "against": [...]}`, as
+            `xmlgp predict --explain` writes; the lists have `{"word": ..., "contribution": ...}`.
+
+        Raises
+        ------
+        SettingsError
+            If the utilities of the model are not sums over words.
+        """
+        check_is_fitted(self)
+        _check_limits(k, None)
+        chosen = {"k": "all" if k is None else k, "output": "probability", "only": only, "without": without}
+        found = _predicted(self.classifier_.model_, self._features(X), explain=words, **chosen)
+        return [point["labels"] for point in found]
+
     def predict_proba(self, X: Documents) -> np.ndarray:
         """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
         return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
+
+    def decision_function(self, X: Documents) -> np.ndarray:
+        """Return the numbers that labels are ranked by, N×K, in the order of `classes_`; see the classifier's."""
+        check_is_fitted(self)
+        return self.classifier_.decision_function(self._features(X))
 
     def predict(self, X: Documents) -> list[list[str]]:
         """Return the names of the assigned labels of each document, most probable first.
 
         They are assigned by the tuned rule, or where the probability is above one half.
         """
-        return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
+        return _NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None))
+
+    def score(self, X: Documents, y: Iterable[Iterable[str]]) -> float:
+        """Return F1 of `predict` over all pairs of document and label (micro F1), which `GridSearchCV` maximises.
+
+        X and y are as for `fit`. A label that the tagger does not know counts as missed.
+        """
+        found = self.predict(X)
+        known = Names(self.classes_.tolist())
+        true, _, names = in_memory(csr_array((len(found), 0)), y, known, extend=True)
+        return evaluate_assignment(label_matrix(found, names.labels)[1], true.labels)["F1_micro"]
 
     def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro", force: bool = False) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
@@ -252,6 +313,13 @@ class TextTagger(BaseEstimator):
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
+
+
+class _NameLists(list):
+    """Lists of names, an array of one dimension for NumPy, as `cross_val_predict` needs lists of different lengths."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.fromiter(self, object, len(self))
 
 
 def _check_limits(k, threshold):
