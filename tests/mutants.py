@@ -562,7 +562,7 @@ MUTANTS = [
         "learned-twice",
         "missing step",
         "Points are learned a second time if labels or features were added after them.",
-        "xmlgp/runs/learn.py",
+        "xmlgp/runs/batch.py",
         'D, K = D - batch["D"], K - batch["K"]',
         "pass",
         ("tests/runs/test_learn.py",),

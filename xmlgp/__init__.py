@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from xmlgp.api import (
         Evaluation,
         Predictions,
+        Preview,
         TrainedModel,
         Tuned,
         evaluate,
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
         limit_threads,
         load,
         predict,
+        preview,
         report,
         train,
         tune,
         undo_tuning,
     )
 
-__all__ = ["Evaluation", "Predictions", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "report", "train", "tune", "undo_tuning"]
+__all__ = ["Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned", "__version__"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "train", "tune"]
+__all__ += ["undo_tuning"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,7 @@
 """The façade: what the command line does, for Python users. `import xmlgp` has all of it."""
 
 from xmlgp.prediction.tuning import Tuned
+from xmlgp.runs.batch import Preview, preview
 from xmlgp.runs.evaluate import Evaluation, evaluate
 from xmlgp.runs.learn import learn
 from xmlgp.runs.predict import RANKED, Predictions, predict
@@ -10,16 +11,6 @@ from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runs.tune import tune, undo_tuning
 from xmlgp.runtime.threads import limit_threads
 
-__all__ = ["RANKED", "Evaluation", "Predictions", "TrainedModel", "Tuned"]
-__all__ += [
-    "evaluate",
-    "learn",
-    "limit_threads",
-    "load",
-    "predict",
-    "preprocess",
-    "report",
-    "train",
-    "tune",
-    "undo_tuning",
-]
+__all__ = ["RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "train", "tune"]
+__all__ += ["undo_tuning"]

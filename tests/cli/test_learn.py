@@ -1,16 +1,25 @@
 """`xmlgp learn`: new points, features, labels, words and names; what a model keeps, and what is refused."""
 
+import errno
 import json
+import os
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import xmlgp
 from tests.cli.command import run, said
-from tests.cli.learning_on import learner, more, refused, retrain, text_learner
+from tests.cli.disk import everything
+from tests.cli.learning_on import arrays, learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files
+from tests.cli.texts import as_json
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
 
 __all__ = ["learner", "text_learner"]
 
@@ -76,6 +85,100 @@ def test_added_labels_leave_the_answers_of_known_ones(text_learner):
     # The documents have one of them.
     assert "model: learned 20 points, 1 new feature: bound -" in run("learn", "model", "more.jsonl").stderr
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
+
+
+def test_a_dry_run_says_what_is_new_and_changes_nothing(text_learner):
+    before = everything(text_learner)
+    result = run("learn", "model", "more.jsonl", "--dry-run")
+    found = xmlgp.preview("model", "more.jsonl")
+    assert result.stdout == (
+        "points          20\n"
+        "new labels      1: the violet\n"
+        "new words       1\n"
+        f"known labels    {(found.assignments - 10) / found.assignments:.1%} of {found.assignments} assignments\n"
+        f"known words     {(found.occurrences - 20) / found.occurrences:.1%} of {found.occurrences} occurrences\n"
+    )
+    assert result.stderr.startswith("more.jsonl: 20 documents, ")
+    assert (found.known_assignments, found.known_occurrences) == (found.assignments - 10, found.occurrences - 20)
+    names = [f"label {number:03}" for number in range(10)]
+    Path("labels").write_text("\n".join(names))
+    lines = run("learn", "model", "--add-labels", "labels", "--dry-run").stdout.splitlines()
+    assert lines[:2] == ["points          0", f"new labels      10: {', '.join(names[:5])}, …"]
+    assert lines[3:] == ["known labels    no assignments", "known words     no occurrences"]
+    lines = run("learn", "model", "train.jsonl", "--dry-run").stdout.splitlines()
+    assert lines[0] == "points          60, which the model has learned already"
+    assert refused(text_learner, "model", "--dry-run", status=2) == "Nothing to learn: give data, or labels to add."
+    assert everything(text_learner) == before
+
+
+def test_a_dry_run_counts_nonzero_features_of_rows(learner):
+    points = more()
+    found = xmlgp.preview("model", points)
+    assert found[:5] == (30, False, 2, 3, None)
+    assert found.known_assignments == np.count_nonzero(points.labels.indices < 7) < found.assignments
+    assert found.known_occurrences == np.count_nonzero(points.features.indices < 25) < found.occurrences
+    assert "\nnew features    3\nknown labels " in run("learn", "model", "new.txt", "--dry-run").stdout
+
+
+def test_points_for_another_model_are_noticed(text_learner):
+    texts, labels = ["The red one"] * 10, [[f"bug {number % 3}"] for number in range(10)]
+    shown = xmlgp.preview("model", texts, labels=labels)
+    warning = (
+        f"model: warning: the model knows {shown.known_occurrences / shown.occurrences:.1%} of the words and 0.0% of "
+        "the labels of these points; if they are for another model, interrupt this command: the model changes only at "
+        "its end"
+    )
+    in_memory = replace(xmlgp.load("model"), folder=None)
+    # Nine labels could be those of one document.
+    for count in 9, 10:
+        told = []
+        xmlgp.learn(in_memory, texts[:count], labels=labels[:count], note=told.append)
+        assert told == [f"the {warning}"] * (count == 10)
+    Path("foreign.jsonl").write_text(
+        as_json({"text": text, "labels": own} for text, own in zip(texts, labels, strict=True))
+    )
+    assert warning in run("learn", "model", "foreign.jsonl").stderr.splitlines()
+    # The labels are known now, the words of another language are not.
+    Path("foreign.jsonl").write_text(as_json([{"text": "das hat noch niemand gelesen", "labels": ["bug 1"]}] * 2))
+    assert "the model knows 0.0% of the words and 100.0% of the labels" in run("learn", "model", "foreign.jsonl").stderr
+
+
+def test_the_model_before_is_kept_as_a_model(learner, monkeypatch):
+    shutil.copytree("model", "before")
+    write_dataset("other.txt", more(D=25, K=7))
+    assert run("tune", "model", "data/test.txt", "-q").exit_code == 0
+    before = everything(learner)
+    result = run("learn", "model/", "other.txt", "--keep-previous")
+    assert result.stderr.splitlines()[0] == "model: the model before is kept as model.previous"
+    assert arrays("model.previous") == arrays("before") != arrays("model")
+    kept = Path("model.previous/model.json")
+    assert kept.read_bytes() == before["model.json"][1]
+    entries = ModelFolder("model.previous").entries("parameters.")
+    linked = {name for name, entry in ModelFolder("model").entries("parameters.").items() if entry == entries[name]}
+    assert all(
+        Path("model", entries[name]["file"]).samefile(f"model.previous/{entries[name]['file']}") for name in linked
+    )
+    assert_no_other_files(Path("model.previous"))
+    # What fails, or has nothing to do, leaves it.
+    for arguments in ["other.txt"], ["missing.txt"]:
+        run("learn", "model", *arguments, "--keep-previous")
+        assert kept.read_bytes() == before["model.json"][1]
+    with lock_model_folder("model.previous"):
+        assert refused(learner, "model", "new.txt", "--keep-previous").startswith("model.previous: process ")
+    # A later one replaces it, also without hard links.
+    second = arrays("model")
+
+    def failing(*arguments, **options):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", failing)
+    assert run("learn", "model", "new.txt", "--keep-previous", "-q").exit_code == 0
+    assert arrays("model.previous") == second
+    assert_no_other_files(Path("model.previous"))
+    # It can be put back.
+    shutil.rmtree("model")
+    os.rename("model.previous", "model")
+    assert run("learn", "model", "new.txt", "-q").exit_code == 0
 
 
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):

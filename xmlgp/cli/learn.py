@@ -15,6 +15,9 @@ from xmlgp.cli.options import (
 
 __all__ = ["learn"]
 
+#: New labels that are named.
+SHOWN = 5
+
 
 @click.command()
 @click.argument("model", type=click.Path(file_okay=False))
@@ -27,6 +30,16 @@ __all__ = ["learn"]
     "ranked low.",
 )
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print how many points, labels and words are new, and what share the model knows; change nothing.",
+)
+@click.option(
+    "--keep-previous",
+    is_flag=True,
+    help="Keep the model as it was in the folder MODEL.previous, which replaces an earlier one there.",
+)
+@click.option(
     "--resume/--no-resume",
     default=None,
     help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
@@ -35,7 +48,7 @@ __all__ = ["learn"]
 @checkpoint_option
 @reading_options
 @threads_option
-def learn(model, data, add_labels, corpus, **options):
+def learn(model, data, add_labels, dry_run, keep_previous, resume, checkpoint_seconds, **options):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
     DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
@@ -48,10 +61,33 @@ def learn(model, data, add_labels, corpus, **options):
     \b
     Examples:
       xmlgp learn models/bibtex new-points.txt
-      xmlgp learn models/tickets this-week.csv
+      xmlgp learn models/tickets this-week.csv --dry-run
+      xmlgp learn models/tickets this-week.csv --keep-previous
       xmlgp learn models/tickets --add-labels more-labels.txt
     """
     check_standard_input(data, add_labels)
+    if dry_run:
+        _show(api.preview(model, data, add_labels=add_labels, **options))
+        return
     paths = [model, data] if data is not None else [model]
-    with advice(command_line("learn", paths, corpus, {"--add-labels": add_labels}), data):
-        api.learn(model, data, add_labels=add_labels, corpus=corpus, **options)
+    given = {"--add-labels": add_labels, "--keep-previous": keep_previous}
+    run = {"keep_previous": keep_previous, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    with advice(command_line("learn", paths, options["corpus"], given), data):
+        api.learn(model, data, add_labels=add_labels, **run, **options)
+
+
+def _show(preview):
+    names, kind = preview.label_names or [], "words" if preview.is_text else "features"
+    shown = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
+    for title, text in [
+        ("points", f"{preview.points}" + ", which the model has learned already" * preview.learned),
+        ("new labels", f"{preview.new_labels}" + f": {shown}" * bool(shown)),
+        (f"new {kind}", f"{preview.new_features}"),
+        ("known labels", _share(preview.known_assignments, preview.assignments, "assignments")),
+        (f"known {kind}", _share(preview.known_occurrences, preview.occurrences, "occurrences")),
+    ]:
+        click.echo(f"{title:14}  {text}")
+
+
+def _share(known, total, noun):
+    return f"{known / total:.1%} of {total} {noun}" if total else f"no {noun}"

@@ -1,17 +1,28 @@
 """Arrays of a model folder: files in `arrays/`, each written once under a unique name and never changed."""
 
 import contextlib
+import os
 import re
 import secrets
+import shutil
 from pathlib import Path
 
 import numpy as np
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import TEMPORARY_NAME, create_file
+from xmlgp.runtime.atomic_files import TEMPORARY_NAME, atomic_write, create_file
 from xmlgp.runtime.npy import map_array, write_array
 
-__all__ = ["FOLDER", "is_entry", "make_folders", "read_array", "remove", "remove_unused_arrays", "write_arrays"]
+__all__ = [
+    "FOLDER",
+    "is_entry",
+    "link_array",
+    "make_folders",
+    "read_array",
+    "remove",
+    "remove_unused_arrays",
+    "write_arrays",
+]
 
 FOLDER = "arrays"
 
@@ -79,6 +90,17 @@ def write_arrays(path, arrays, entries):
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
         with create_file(path / file, path) as stream:
             write_array(stream, array)
+
+
+def link_array(file, other):
+    """Give an array file (Path) another name too, as it never changes; copy it where there are no hard links."""
+    # Names are unique, so a file of this name is the same array.
+    if not other.exists():
+        try:
+            os.link(file, other)
+        except OSError:
+            with open(file, "rb") as stream, atomic_write(other) as copy:
+                shutil.copyfileobj(stream, copy)
 
 
 def read_array(path, name, entry, described_by):

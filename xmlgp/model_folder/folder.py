@@ -11,7 +11,7 @@ import numpy as np
 
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import link_array, make_folders, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
@@ -137,6 +137,19 @@ class ModelFolder:
             raise
         remove_unused_arrays(path, [*entries.values(), *protected])
         return cls(path)
+
+    def copy_to(self, path):
+        """Write the same model into another folder (Path), as `write` does; its arrays are links to the same files."""
+        made, entries = make_folders(path), self.description["arrays"].values()
+        try:
+            for entry in entries:
+                link_array(self.path / entry["file"], path / entry["file"])
+            write_description(path, self.description)
+        except BaseException:
+            if made:
+                remove([path / entry["file"] for entry in entries], made)
+            raise
+        remove_unused_arrays(path, entries)
 
     @property
     def vectorizer(self):

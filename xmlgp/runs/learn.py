@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp.data.dataset import no_points
 from xmlgp.model import counted
 from xmlgp.model_folder.arrays import remove
+from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
-from xmlgp.runs.given import FilePath, Labels, Points, more_labels, more_points
+from xmlgp.runs.batch import has_learned, read_batch, warn_of_foreign
+from xmlgp.runs.given import FilePath, Labels, Points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
     InterruptedRun,
@@ -30,7 +33,7 @@ from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statistics_of
 
-__all__ = ["has_learned", "learn", "learn_points"]
+__all__ = ["learn", "learn_points"]
 
 
 def learn(
@@ -39,6 +42,7 @@ def learn(
     *,
     labels: Labels | None = None,
     add_labels: FilePath | Sequence[str] | None = None,
+    keep_previous: bool = False,
     resume: bool | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
@@ -57,6 +61,9 @@ def learn(
         that it has learned already.
     add_labels : path or list of str, optional
         Names of labels to add, or a file with one name per line.
+    keep_previous : bool
+        Whether to keep the model in a folder, as it is before, as another model in the folder MODEL.previous. It
+        replaces an earlier one there, and takes only the room of the arrays that change.
     resume : bool, optional
         False discards an interrupted run. True and None resume one on the same points; None also discards a run on
         other points that took less than a minute.
@@ -68,28 +75,18 @@ def learn(
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
-    if data is None and add_labels is None:
-        raise UsageError("Nothing to learn: give data, or labels to add.")
     with held(model) as trained:
-        kind = trained.settings.model
-        if MODELS[kind].learn is None:
-            able = " and ".join(name for name, other in MODELS.items() if other.learn)
-            raise SettingsError(
-                f"a model of {kind} cannot learn on, only {able} can; train again on all points together"
-            )
-        D, K, names = trained.data["D"], trained.data["K"], trained.names
-        if add_labels is not None:
-            names, K = more_labels(names, K, add_labels)
-            if data is None and trained.data["K"] == K:
-                note(f"{model}: the model has these labels already; nothing to do")
-                return trained
-        points = no_points(D, K)
-        if data is not None:
-            points, names = more_points(data, labels, trained, names, corpus, cache, progress, note)
+        points, names = read_batch(trained, data, labels, add_labels, corpus, cache, progress, note)
+        if data is None and trained.data["K"] == points.K:
+            note(f"{model}: the model has these labels already; nothing to do")
+            return trained
+        warn_of_foreign(trained, points, names, note)
         if trained.folder is None:
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
-        _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note)
+        previous = Path(f"{path.resolve() if path.name in ('', '..') else path}.previous") if keep_previous else None
+        with lock_model_folder(previous) if previous else contextlib.nullcontext():
+            _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note, previous)
     return load(path)
 
 
@@ -99,7 +96,6 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     Its `data` describes all points so far; in it, `first` is the fingerprint of the points of `train`.
     """
     settings, data = model.settings, model.data
-    check_sizes(dataset, data["D"], data["K"])
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
     preprocessed = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_magnitudes([sizes_of(preprocessed.weigh(dataset.features))], "train again with another weighting")
@@ -117,8 +113,11 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     return replace(model, **changed, learned=[*model.learned, batch], folder=None)
 
 
-def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note):
-    """Update the model in a locked folder; do nothing if it has learned the points already."""
+def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note, previous):
+    """Update the model in a locked folder; do nothing if it has learned the points already.
+
+    What was is kept in the folder `previous`, unless that is None.
+    """
     path, data, began = model.folder.path, model.data, time.perf_counter()
     checkpoint_file = path / CHECKPOINT
 
@@ -151,6 +150,9 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
             grown = replace(learn_points(model, dataset, progress, writer), names=names)
             entries = model.folder.entries("parameters.")
             unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
+            if previous:
+                model.folder.copy_to(previous)
+                note_here(f"the model before is kept as {previous}")
             write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
             if writer and not writer.has_state:
@@ -163,32 +165,3 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     note_here(f"knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
     if model.tuned:
         note_here("the tuned threshold is unchanged; `xmlgp tune` chooses a new one")
-
-
-def has_learned(model, dataset):
-    """Return whether a model was trained on these points, or has learned them, perhaps with fewer features and labels.
-
-    No points are never known.
-    """
-    if not dataset.N:
-        return False
-    data, learned = model.data, model.learned
-    of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
-    of_training["fingerprint"] = data.get("first", data["fingerprint"])
-    D, K = data["D"], data["K"]
-    # A fingerprint depends on the numbers of features and labels that the points had then.
-    for batch in [*reversed(learned), of_training]:
-        if batch["N"] == dataset.N and _fingerprint(dataset, D, K) == batch["fingerprint"]:
-            return True
-        D, K = D - batch["D"], K - batch["K"]
-    return False
-
-
-def _fingerprint(dataset, D, K):
-    """Return the fingerprint of points with D features and K labels, or None if they have more."""
-    parts = []
-    for matrix, count in (dataset.features, D), (dataset.labels, K):
-        if matrix.indices.max(initial=-1) >= count:
-            return None
-        parts.append(as_csr(matrix.data, matrix.indices, matrix.indptr, count))
-    return Dataset(*parts).fingerprint

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
+from xmlgp.runs.batch import has_learned
 from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points
-from xmlgp.runs.learn import has_learned
 from xmlgp.runs.trained_model import TrainedModel, held
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions

@@ -1,0 +1,152 @@
+"""A batch of points that a trained model is to learn: read it, and compare it with what the model knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
+from xmlgp.errors import SettingsError, UsageError
+from xmlgp.models import MODELS
+from xmlgp.runs.given import FilePath, Labels, Points, more_labels, more_points
+from xmlgp.runs.trained_model import TrainedModel, opened
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+
+__all__ = ["Preview", "has_learned", "preview", "read_batch", "warn_of_foreign"]
+
+#: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
+#: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
+#: 0.46 of the words and 0.15 of the labels.
+FOREIGN_SHARE, LEAST = 0.1, 10
+
+
+class Preview(NamedTuple):
+    """What is new to a model in a batch of points, before it learns them; `preview` returns one.
+
+    Attributes
+    ----------
+    points : int
+        Number of points.
+    learned : bool
+        Whether the model has learned these points already.
+    new_labels, new_features : int
+        Numbers of labels and features, such as words, that would be added.
+    label_names : list of str or None
+        Names of the new labels, if the model has names.
+    assignments, known_assignments : int
+        How many labels the points have together, and how many of them the model knows.
+    occurrences, known_occurrences : int
+        How many words the points have together, and how many of them the model knows. For points that are no text, the
+        same of their nonzero features.
+    is_text : bool
+        Whether the features are words.
+    """
+
+    points: int
+    learned: bool
+    new_labels: int
+    new_features: int
+    label_names: list[str] | None
+    assignments: int
+    known_assignments: int
+    occurrences: int
+    known_occurrences: int
+    is_text: bool
+
+
+def preview(
+    model: FilePath | TrainedModel,
+    data: Points | None = None,
+    *,
+    labels: Labels | None = None,
+    add_labels: FilePath | Sequence[str] | None = None,
+    corpus: CorpusOptions = NO_OPTIONS,
+    cache: bool = True,
+    progress: Callable = silent,
+    note: Callable[[str], object] = ignore,
+) -> Preview:
+    """Return what `learn` with the same arguments would add to a model; nothing changes."""
+    trained = opened(model)
+    return _preview(trained, *read_batch(trained, data, labels, add_labels, corpus, cache, progress, note))
+
+
+def read_batch(model, data, labels, add_labels, corpus, cache, progress, note):
+    """Return the points that a `TrainedModel` is to learn (`Dataset`), perhaps none, and the names after them."""
+    if data is None and add_labels is None:
+        raise UsageError("Nothing to learn: give data, or labels to add.")
+    kind = model.settings.model
+    if MODELS[kind].learn is None:
+        able = " and ".join(name for name, other in MODELS.items() if other.learn)
+        raise SettingsError(f"a model of {kind} cannot learn on, only {able} can; train again on all points together")
+    D, K, names = model.data["D"], model.data["K"], model.names
+    if add_labels is not None:
+        names, K = more_labels(names, K, add_labels)
+    if data is None:
+        return no_points(D, K), names
+    points, names = more_points(data, labels, model, names, corpus, cache, progress, note)
+    check_sizes(points, D, K)
+    return points, names
+
+
+def _preview(model, points, names):
+    D, K = model.data["D"], model.data["K"]
+    words, labels = points.features, points.labels.indices
+    # Features of text are counts.
+    counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
+    return Preview(
+        points=points.N,
+        learned=has_learned(model, points),
+        new_labels=points.K - K,
+        new_features=points.D - D,
+        label_names=names.labels and names.labels[K:],
+        assignments=len(labels),
+        known_assignments=int(np.count_nonzero(labels < K)),
+        occurrences=int(counts.sum()),
+        known_occurrences=int(counts[words.indices < D].sum()),
+        is_text=bool(names.vectorizer),
+    )
+
+
+def warn_of_foreign(model, points, names, note):
+    """Note that points are probably for another model."""
+    found = _preview(model, points, names)
+    pairs = (found.known_occurrences, found.occurrences), (found.known_assignments, found.assignments)
+    if any(total >= LEAST and known < FOREIGN_SHARE * total for known, total in pairs):
+        words, labels = (f"{known / max(total, 1):.1%}" for known, total in pairs)
+        what = "words" if found.is_text else "features"
+        note(
+            f"{model}: warning: the model knows {words} of the {what} and {labels} of the labels of these points; if "
+            "they are for another model, interrupt this command: the model changes only at its end"
+        )
+
+
+def has_learned(model, dataset):
+    """Return whether a model was trained on these points, or has learned them, perhaps with fewer features and labels.
+
+    No points are never known.
+    """
+    if not dataset.N:
+        return False
+    data, learned = model.data, model.learned
+    of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
+    of_training["fingerprint"] = data.get("first", data["fingerprint"])
+    D, K = data["D"], data["K"]
+    # A fingerprint depends on the numbers of features and labels that the points had then.
+    for batch in [*reversed(learned), of_training]:
+        if batch["N"] == dataset.N and _fingerprint(dataset, D, K) == batch["fingerprint"]:
+            return True
+        D, K = D - batch["D"], K - batch["K"]
+    return False
+
+
+def _fingerprint(dataset, D, K):
+    """Return the fingerprint of points with D features and K labels, or None if they have more."""
+    parts = []
+    for matrix, count in (dataset.features, D), (dataset.labels, K):
+        if matrix.indices.max(initial=-1) >= count:
+            return None
+        parts.append(as_csr(matrix.data, matrix.indices, matrix.indptr, count))
+    return Dataset(*parts).fingerprint
