@@ -23,7 +23,8 @@ def test_folder_without_the_file_is_reported(tmp_path):
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
-        f"{tmp_path}: this folder contains no train.txt, train.svm, *.train.svm or other *.svm, with or without .gz"
+        f"{tmp_path}: this folder contains no train.txt, train.svm, *.train.svm or other *.svm, with or without .gz, "
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key"
     )
 
 
@@ -42,7 +43,13 @@ FOLDERS = [
     ("some.svm some.test.svm", "some.svm", "some.test.svm"),
     ("latest.svm test.svm", "latest.svm", "test.svm"),
     ("test.svm", None, "test.svm"),
-    ("some.txt notes.md svm some.svm.bz2", None, None),
+    ("notes.md svm some.svm.bz2 .some.txt", None, None),
+    ("some.txt train.txt.gz", "train.txt.gz", None),
+    ("train.txt train.tsv", "train.txt", None),
+    ("articles.txt articles.tsv train.txt labels.txt", "train.txt", None),
+    ("articles.txt articles.key vectorizer.json", None, None),
+    ("a.txt b.txt", None, "."),
+    ("a.txt b.txt b.tsv train.txt train.key labels.txt", ".", "."),
 ]
 
 

@@ -10,6 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
+from xmlgp.data.locate import documents_in
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
@@ -84,8 +85,8 @@ def open_output(path):
 def check_outputs(outputs, inputs):
     """Raise UsageError if a file to be written is one that is read, also under another name; `-` is a standard stream.
 
-    An input may be a folder of data or a model folder. Those that are no paths are ignored, and so are pipes and
-    devices.
+    An input may be a folder of data or of documents, or a model folder. Those that are no paths are ignored, and
+    so are pipes and devices.
     """
     read = []
     for path in inputs:
@@ -102,11 +103,13 @@ def check_outputs(outputs, inputs):
 
 
 def _read_of(folder):
+    documents = set(documents_in(folder))
     return [
         file
         for pattern in ("*", "arrays/*")
         for file in folder.glob(pattern)
         if READ.fullmatch(file.relative_to(folder).as_posix())
+        or (file.suffix in (".txt", ".tsv", ".key") and file.parent == folder and file.stem in documents)
     ]
 
 

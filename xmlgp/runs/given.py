@@ -217,7 +217,7 @@ def more_points(data, labels, model, names, corpus, cache, progress, note):
 def _training_file(data, path):
     """Return the training file of a path; it must not be in the folder of the model."""
     file = locate(os.fspath(data), "train")
-    folder = os.path.dirname(file) or os.curdir
+    folder = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
     folders = path is not None and file != "-" and os.path.isdir(path) and os.path.isdir(folder)
     if folders and os.path.samefile(folder, path):
         raise UsageError(f"{path} is the folder of the training data; choose another folder for the model.")
@@ -235,10 +235,10 @@ def more_labels(names, K, add_labels):
     return names, len(names.labels)
 
 
-def known_points(data, labels, part, names, corpus, cache, progress):
+def known_points(data, labels, part, names, corpus, cache, progress, note):
     """Return the `Dataset` of points for a model with these names; words and labels without a name are left out."""
     if is_path(data):
-        return read_known_data(data, part, names, corpus, cache, progress)
+        return read_known_data(data, part, names, corpus, cache, progress, note)
     return in_memory(data, labels, names, extend=False).dataset
 
 

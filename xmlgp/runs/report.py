@@ -101,7 +101,7 @@ def report(
 def _training_data_of(model, train, data, corpus, cache, progress, note):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     if train is not None:
-        training = known_points(train, None, "train", model.names, corpus, cache, progress)
+        training = known_points(train, None, "train", model.names, corpus, cache, progress, note)
         check_label_count(label_of(train, "the training data"), training.K, model.data["K"], str(model))
         return training
     file = None
@@ -109,8 +109,9 @@ def _training_data_of(model, train, data, corpus, cache, progress, note):
         # A folder may well have test data only.
         with contextlib.suppress(XmlgpError):
             file = locate(os.fspath(data), "train")
-    if file is not None:
-        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress)
+    # A folder of documents is not a pair of files.
+    if file is not None and not os.path.isdir(file):
+        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note)
         if training.fingerprint == model.data["fingerprint"]:
             return training
         note(f"{model} was not trained on {file}; --train names its training data")

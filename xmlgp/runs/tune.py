@@ -58,7 +58,7 @@ def tune(
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
-        points = known_points(data, labels, "validation", known.names, corpus, cache, progress)
+        points = known_points(data, labels, "validation", known.names, corpus, cache, progress, note)
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
             raise SettingsError(

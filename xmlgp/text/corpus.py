@@ -5,19 +5,23 @@ The reader of a format is a generator of `Document` from the numbered lines of a
 """
 
 import codecs
+import contextlib
 import os
 import re
 
 from xmlgp.data.libsvm_format import is_libsvm
-from xmlgp.data.lines import decoded_lines
+from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import HEADER
+from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
+from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
+from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
 
-__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "read_documents"]
+__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "open_corpus", "read_documents"]
 
 
 #: The first bytes of text in UTF-16.
@@ -80,11 +84,24 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
     return "annif" if len(others) == 1 or all(other.startswith("<") for other in others) else "tsv"
 
 
+@contextlib.contextmanager
+def open_corpus(path, options=NO_OPTIONS, note=ignore):
+    """Open a corpus; yield the `LineReader` of a file or of `-`, or the `DocumentFolder` of a folder."""
+    if os.path.isdir(path):
+        yield DocumentFolder(path, options.encoding, note)
+    else:
+        with open_input(path) as stream:
+            yield LineReader(stream, path, options.encoding)
+
+
 def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
-    """Yield the documents of a corpus, from a `LineReader` at the first line; DataFormatError names a malformed line.
+    """Yield the documents of a corpus that `open_corpus` has opened; DataFormatError names a malformed line.
 
     Unless `labelled`, documents need no labels, none are read, and a line may be a text alone.
     """
+    if isinstance(reader, DocumentFolder):
+        yield from reader.documents(labelled)
+        return
     first = reader.peek_line()
     if not first:
         return

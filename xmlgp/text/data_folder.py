@@ -8,14 +8,15 @@ import re
 import tempfile
 from pathlib import Path
 
-from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import locate
 from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import Header, write_blocks
-from xmlgp.data.streams import check_outputs, open_input
+from xmlgp.data.streams import check_outputs
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.analysis import Vectorizer
+from xmlgp.text.corpus import open_corpus
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 from xmlgp.text.vectorize import vectorize
@@ -30,15 +31,14 @@ TEST = re.compile(r"test(-\d+)?\.txt")
 
 def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore):
     """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (Paths)."""
-    paths = [path, *tests]
+    paths = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
     _check_writable(folder)
     written = [Path(folder, name) for name in (*names, FEATURES, LABELS, VECTORIZER)]
     check_outputs([*written, *_of_an_earlier_data_set(Path(folder))], paths)
     vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
     for name, path in zip(names, paths, strict=True):
-        with open_input(path) as stream:
-            reader = LineReader(stream, path, options.encoding)
+        with open_corpus(path, options, note) as reader:
             found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress)
         vectorizer, labels, files[name] = found.vectorizer, found.labels, found
     written = write_folder(folder, files, progress)

@@ -22,7 +22,7 @@ from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, checked_analysis
-from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus
+from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
@@ -68,7 +68,7 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
     XmlgpError if a corpus has no words or labels, or if a vectorizer beside the file is malformed; other names that
     cannot be used are noted.
     """
-    with _opened(path, "train", options) as (reader, is_text):
+    with _opened(path, "train", options, note=note) as (reader, is_text):
         analysis = checked_analysis(analysis, is_text, reader.path)
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
@@ -85,7 +85,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     beside the file. The data have names as far as the model has. SettingsError also if the points have fewer features
     or labels than the model, or if names are missing or others than those of the model.
     """
-    with _opened(path, "train", options, names) as (reader, is_text):
+    with _opened(path, "train", options, names, note) as (reader, is_text):
         path = reader.path
         if is_text:
             found = vectorize(reader, names.vectorizer, names.labels, options, extend=True, progress=progress)
@@ -104,9 +104,9 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
 
-def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent):
+def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
     """Read points for a trained model with these `Names` (`Dataset`); words and labels that it has not are left out."""
-    with _opened(path, part, options, names) as (reader, is_text):
+    with _opened(path, part, options, names, note) as (reader, is_text):
         if is_text:
             known = names.vectorizer, names.labels
             return vectorize(reader, *known, options, extend=False, progress=progress).dataset()
@@ -116,7 +116,7 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
 def read_vectorized_data(path, part, cache=True, progress=silent):
     """Read rows of numbers (`Dataset`), as no model tells how to read text; SettingsError for the name of a corpus."""
     path = locate(path, part)
-    if has_corpus_ending(path):
+    if has_corpus_ending(path) or os.path.isdir(path):
         raise SettingsError(
             f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
         )
@@ -130,7 +130,7 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore)
 
     Unless `labelled`, no labels of documents are read, and a line may be a text alone.
     """
-    with _opened(path, "test", options, names) as (reader, is_text):
+    with _opened(path, "test", options, names, note) as (reader, is_text):
         yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note))
 
 
@@ -198,15 +198,14 @@ class Texts:
 
 
 @contextlib.contextmanager
-def _opened(path, part, options, names=None):
-    """Open a file of points; yield its `LineReader`, and whether it is text.
+def _opened(path, part, options, names=None, note=ignore):
+    """Open points; yield what `open_corpus` yields, and whether it is text.
 
     Without `names`, those of a model, the points are for a new one, which may be trained on text.
     """
     path = locate(os.fspath(path), part)
-    with open_input(path) as stream:
-        reader = LineReader(stream, path, options.encoding)
-        first, named = reader.peek_line(), any(options) or has_corpus_ending(path)
+    with open_corpus(path, options, note) as reader:
+        first, named = reader.peek_line(), any(options) or has_corpus_ending(path) or os.path.isdir(path)
         is_text = bool(named or (first and is_corpus(path, first)))
         if is_text and names is not None and not names.vectorizer:
             if named:

@@ -1,0 +1,80 @@
+"""Every command that reads text takes a folder of documents as it takes a corpus in one file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.cli.texts import as_json, documents
+from xmlgp.model_folder.folder import ModelFolder
+
+
+def write(folder, found, labels=True):
+    folder.mkdir()
+    for number, document in enumerate(found):
+        (folder / f"{document['id']}.txt").write_text(document["text"], encoding="utf-8")
+        if labels and number % 2:
+            (folder / f"{document['id']}.key").write_text("\n".join(document["labels"]), encoding="utf-8")
+        elif labels:
+            lines = "".join(f"<{label}>\tsome words\n" for label in document["labels"])
+            (folder / f"{document['id']}.tsv").write_text(lines, encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _files(workdir):
+    for name, (N, seed) in {"train": (60, 0), "new": (9, 1), "more": (20, 2)}.items():
+        found = sorted(documents(N, seed), key=lambda document: document["id"])
+        (workdir / f"{name}.jsonl").write_text(as_json(found))
+        write(workdir / name, found)
+    assert run("train", "-q", "train.jsonl", "model", *SMALL).exit_code == 0
+
+
+def successful(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_a_folder_is_trained_on_and_learned():
+    successful("train", "-q", "train", "other", *SMALL)
+    data = [ModelFolder(name).description["data"] for name in ("model", "other")]
+    assert data[0] == data[1]
+    successful("learn", "-q", "model", "more.jsonl")
+    successful("learn", "-q", "other", "more")
+    assert successful("predict", "-q", "model", "new") == successful("predict", "-q", "other", "new")
+
+
+def test_predictions_have_the_names_of_documents(workdir):
+    write(workdir / "unlabelled", documents(9, 1), labels=False)
+    expected = successful("predict", "-q", "model", "new.jsonl")
+    assert json.loads(expected.splitlines()[0])["id"] == "k0"
+    for folder in ("new", "unlabelled"):
+        assert successful("predict", "-q", "model", folder) == expected
+    assert said(run("predict", "model", "new", "-o", "new/k0.txt"), 2).startswith("The output new/k0.txt is the same")
+
+
+def test_a_folder_is_vectorized_tuned_on_and_reported():
+    successful("vectorize", "-q", "train", "a", "--test", "new")
+    successful("vectorize", "-q", "train.jsonl", "b", "--test", "new.jsonl")
+    tuned = [successful("tune", "-q", "model", data) for data in ("new", "new.jsonl")]
+    assert tuned[0] == tuned[1]
+    pages = []
+    for data in "new", "new.jsonl":
+        successful("report", "-q", "model", data, "-o", "page.html")
+        pages.append(Path("page.html").read_text().replace("new.jsonl", "new"))
+    assert pages[0] == pages[1]
+    for name in "train.txt", "test.txt", "features.txt", "labels.txt":
+        assert Path(f"a/{name}").read_bytes() == Path(f"b/{name}").read_bytes()
+
+
+def test_folders_that_cannot_be_read_so(workdir):
+    write(workdir / "unlabelled", documents(9, 1), labels=False)
+    assert said(run("train", "unlabelled", "other")).endswith(
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+    )
+    assert said(run("train", "new", "new"), 2).startswith("new is the folder of the training data")
+    successful("vectorize", "-q", "train", "rows")
+    (workdir / "rows/vectorizer.json").unlink()
+    successful("train", "-q", "rows", "numbers", *SMALL)
+    assert said(run("predict", "numbers", "new")) == "new is text, but the model was not trained on text"
