@@ -7,7 +7,8 @@ DATASETS ?=
 EPOCHS_SCALE ?= 1
 SHARE ?= 0.1
 
-# The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them, EPOCHS_SCALE shortens them.
+# The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them; EPOCHS_SCALE
+# shortens them, and writes to results/partial.
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right

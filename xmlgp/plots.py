@@ -175,5 +175,6 @@ def save_figure(figure, out):
 def _render(figure, suffix):
     """Return the content of a file. If Matplotlib wrote to a full disk itself, the first error would be hidden."""
     stream = io.BytesIO()
-    figure.savefig(stream, dpi=150, format=suffix)
+    # Without the time, equal figures are equal files.
+    figure.savefig(stream, dpi=150, format=suffix, metadata={"CreationDate": None} if suffix == "pdf" else None)
     return stream.getvalue()

@@ -72,8 +72,8 @@ def test_threads_limit_every_command_that_computes(workdir, monkeypatch):
     for command in (
         "preprocess data model -M 5 --inducing free",
         "train data model -M 5 --inducing free --epochs 1",
-        "learn model data/test.txt",
         "tune model data/test.txt",
+        "learn model data/test.txt",
         "predict model data -k 2 -o scores",
         "report model data",
     ):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import run, said
 from tests.problems import small_dataset
 from xmlgp.cli import main as command
 from xmlgp.data.catalogue import load_catalogue
@@ -24,6 +26,9 @@ EXPERIMENTS = list(load_catalogue().experiments)
 
 #: The last experiment of each kind.
 ONE_OF_A_KIND = {facts["kind"]: name for name, facts in load_catalogue().experiments.items()}.values()
+
+#: The results that the repository has.
+RESULTS = Path(__file__).parents[2] / "results"
 
 #: Scale of the number of epochs: leaves one or two epochs.
 SHORT = 0.01
@@ -148,7 +153,7 @@ def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
 
 
 def test_every_kept_result_belongs_to_an_experiment(catalogue, data):
-    kept = Path(__file__).parents[2] / "results" / "cells"
+    kept = RESULTS / "cells"
     known = {cell.name for name in EXPERIMENTS for cell in load_experiment(catalogue, name, data).cells}
     assert {file.name for file in kept.iterdir()} <= known
 
@@ -176,9 +181,79 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     result = CliRunner().invoke(command, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert result.stdout.count("| bibtex | sf-LINEAR |") == 2
-    assert {"table4.json", "table4.md", "figure2.png", "figure2.pdf"} <= {f.name for f in Path("results").iterdir()}
+    # It is not the experiment of the paper, whose results stay as they are.
+    assert [file.name for file in Path("results").iterdir()] == ["partial"]
+    written = {file.name for file in Path("results/partial").iterdir()}
+    assert {"cells", "table4.json", "table4.md", "figure2.png", "figure2.pdf"} <= written
+    text = (
+        "Not the experiment of the paper, but 0.01 of its epochs or seconds of training; data sets: bibtex; seeds: 0."
+    )
+    assert text in result.stdout
+    assert text in Path("results/partial/table4.md").read_text()
     listed = CliRunner().invoke(command, ["reproduce", "--list"])
     assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_kept_cells_give_the_tables_beside_them(name, catalogue, tmp_path):
+    kept = load_experiment(catalogue, name, tmp_path)._replace(missing=())
+    (tmp_path / "cells").symlink_to(RESULTS / "cells")
+    before = {ending: (RESULTS / f"{name}.{ending}").read_text() for ending in ("json", "md")}
+    (tmp_path / f"{name}.json").write_text(before["json"])
+    write_table(kept, collect(kept, catalogue.entries, tmp_path), tmp_path)
+    assert {ending: (tmp_path / f"{name}.{ending}").read_text() for ending in before} == before
+
+
+def test_a_run_replaces_its_own_rows_only(catalogue, data, tmp_path):
+    def table(dataset):
+        experiment = load_experiment(catalogue, "table4", data, [dataset], SHORT)._replace(epochs_scale=1)
+        in_this_process(experiment.cells[:2], tmp_path)
+        markdown = write_table(experiment, collect(experiment, catalogue.entries, tmp_path), tmp_path)
+        return markdown.splitlines(), json.loads((tmp_path / "table4.json").read_text())
+
+    def dated(dataset, change):
+        for file in (tmp_path / "cells").glob(f"{dataset}-*"):
+            result = json.loads(file.read_text())
+            change(result)
+            file.write_text(json.dumps(result))
+
+    one, before = table("bibtex")
+    assert [line for line in one if " in all." in line] == one[-1:]
+    # Earlier results have no date of their own.
+    dated("bibtex", lambda result: (result.pop("date"), result.pop("machine")))
+    for row in before["rows"]:
+        del row["date"], row["machine"]
+    before |= {"date": "2020-02-02", "machine": "an abacus, 1 core, 1 thread(s) a cell"}
+    (tmp_path / "table4.json").write_text(json.dumps(before))
+    both, after = table("delicious")
+    assert after["rows"][:2] == before["rows"]
+    assert [row["dataset"] for row in after["rows"]] == ["bibtex"] * 2 + ["delicious"] * 2
+    assert both[-2].startswith("bibtex sf-LINEAR, bibtex f-LINEAR: 2020-02-02, an abacus, 1 core, 1 thread(s) a cell; ")
+    assert both[-1].startswith(f"delicious sf-LINEAR, delicious f-LINEAR: {after['rows'][2]['date']}, ")
+    assert table("delicious") == table("bibtex") == (both, after)
+
+
+def test_without_data_and_results_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for options in ([], ["--datasets", "bibtex,eurlex"], ["--epochs-scale", "0.5"]):
+        found = "bibtex, eurlex" if "--datasets" in options else "bibtex, delicious, mediamill, eurlex, rcv1, amazoncat"
+        message = f"table2: not in data: {found}; `xmlgp fetch NAME --into data` downloads them"
+        assert said(run("reproduce", "table2", "-q", *options)) == message
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_are_shown_without_their_data_and_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(RESULTS, tmp_path / "results")
+    result = run("reproduce", "table2", "--datasets", "delicious")
+    assert result.exit_code == 0
+    assert result.stdout == (RESULTS / "table2.md").read_text() + "\n"
+    assert result.stderr.splitlines() == [
+        "table2: not in data: delicious; `xmlgp fetch NAME --into data` downloads them",
+        "table2: 8 rows of the table are from earlier runs, kept in results",
+    ]
+    for file in RESULTS.glob("table2.*"):
+        assert (tmp_path / "results" / file.name).read_bytes() == file.read_bytes()
 
 
 def test_a_signal_ends_the_running_cells(tmp_path):

@@ -6,7 +6,8 @@ import click
 
 from xmlgp.cli.options import OutputPath, check_finite, quiet_option, threads_option
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.experiments.catalogue import load_experiment
+from xmlgp.errors import SettingsError
+from xmlgp.experiments.catalogue import PARTIAL, load_experiment
 from xmlgp.experiments.cells import run_cells
 from xmlgp.experiments.report import write_report
 
@@ -20,8 +21,9 @@ __all__ = ["reproduce"]
     "--results",
     type=OutputPath(file_okay=False, path_type=Path),
     default="results",
+    metavar="DIR",
     show_default=True,
-    help="Folder of results; cells that have a result in it are not run again.",
+    help="Folder of results; cells that have a result in it are not run again. With --epochs-scale, DIR/partial.",
 )
 @click.option("--datasets", default="", help="Only these data sets, such as 'bibtex delicious'.  [default: all]")
 @click.option(
@@ -38,8 +40,11 @@ __all__ = ["reproduce"]
 def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, note):
     """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers next to ours.
 
-    Writes RESULTS/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. An interrupted experiment continues
-    with its unfinished cells. Data sets whose files are missing are skipped with a message.
+    Writes DIR/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. They have all results in DIR, also those of
+    other data sets from earlier runs. An interrupted experiment continues with its unfinished cells. Data sets whose
+    files are missing are skipped with a message.
+
+    With --epochs-scale it is not the experiment of the paper: the table says so, and all is written to DIR/partial.
 
     \b
     Example:
@@ -55,10 +60,19 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
         raise click.UsageError("Name an experiment; --list prints them.")
     only = datasets.replace(",", " ").split()
     experiments = [load_experiment(catalogue, name, data, only, epochs_scale) for name in names]
+    if epochs_scale != 1:
+        results /= PARTIAL
     for experiment in experiments:
-        if experiment.missing:
-            missing = ", ".join(experiment.missing)
-            note(f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them")
+        kept = experiment.finished_rows(results)
+        missing = ", ".join(experiment.missing)
+        text = f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them"
+        if not experiment.cells and not any(dataset in experiment.chosen for dataset, *_ in kept):
+            raise SettingsError(text)
+        if missing:
+            note(text)
+        if kept:
+            rows = "row of the table is" if len(kept) == 1 else "rows of the table are"
+            note(f"{experiment.name}: {len(kept)} {rows} from earlier runs, kept in {results}")
     run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
     for experiment in experiments:
         markdown, files = write_report(experiment, catalogue.entries, results)

@@ -16,7 +16,7 @@ from xmlgp.experiments.mlgpf import MLGPFCell
 from xmlgp.models import resolve_for
 from xmlgp.plots import axis_label
 
-__all__ = ["KINDS", "Experiment", "Kind", "load_experiment"]
+__all__ = ["KINDS", "PARTIAL", "Experiment", "Kind", "load_experiment"]
 
 
 class Kind(NamedTuple):
@@ -70,6 +70,9 @@ SCHEMA = {
 #: Share of the points held out as test points if a data set has no test points ([I] section 2).
 HELD_OUT = 0.2
 
+#: The folder within that of the results for experiments with other numbers of epochs than the papers'.
+PARTIAL = "partial"
+
 #: Symbols of settings in the papers.
 SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 
@@ -77,23 +80,27 @@ SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 class Experiment(NamedTuple):
     """A table or a figure.
 
-    Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart.
-    `missing` names the data sets whose files are missing. `compare` is the key of the paper's numbers in `results` of a
-    data set, or empty. `styles` has the line style of each method, as Matplotlib's keyword arguments.
+    Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. `chosen`
+    names the data sets that are to be run, `missing` those of them whose files are missing. `compare` is the key of the
+    paper's numbers in `results` of a data set, or empty. `styles` has the line style of each method, as Matplotlib's
+    keyword arguments. `epochs_scale` is 1 for the experiment of the paper.
     """
 
     name: str
     title: str
     kind: Kind
     rows: tuple
+    chosen: tuple
     missing: tuple
     compare: str
     styles: dict
+    epochs_scale: float
 
     @property
     def cells(self):
-        """All cells, in order."""
-        return [cell for *_, cells in self.rows for cell in cells]
+        """The cells to be run, in order."""
+        available = set(self.chosen).difference(self.missing)
+        return [cell for dataset, *_, cells in self.rows if dataset in available for cell in cells]
 
     def finished_rows(self, results):
         """Return the rows with results in a folder; each has a list of its results in place of its cells."""
@@ -105,7 +112,7 @@ class Experiment(NamedTuple):
 
 
 def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
-    """Return an `Experiment` of the catalogue, with its data sets in the folder `data`: all, or those in `only`.
+    """Return an `Experiment` of the catalogue, with data sets in the folder `data`; those in `only` are run, or all.
 
     `epochs_scale` multiplies all numbers of epochs, and all time limits of training. SettingsError if the experiment
     is unknown or has none of the data sets, CatalogueError if its entry is malformed.
@@ -116,17 +123,16 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     where, raw = f"{catalogue.path}: experiment {name}", catalogue.experiments[name]
     kind = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
     spec = check(raw, SCHEMA | (kind.cell.schema if kind else {}), where)
-    chosen = [dataset for dataset in spec["datasets"] if not only or dataset in only]
+    chosen = tuple(dataset for dataset in spec["datasets"] if not only or dataset in only)
     if not chosen:
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
     # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
     recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
     rows, missing = [], []
-    for dataset in chosen:
+    for dataset in spec["datasets"]:
         entry, folder = catalogue[dataset], Path(data) / dataset
-        if not all((folder / file.name).exists() for file in entry.files):
+        if dataset in chosen and not all((folder / file.name).exists() for file in entry.files):
             missing.append(dataset)
-            continue
         propensity = tuple(entry.propensity) if entry.propensity else None
         for method, recipe in recipes.items():
             try:
@@ -147,4 +153,5 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
                 cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
                 description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
                 rows.append((dataset, method, description, tuple(cells)))
-    return Experiment(name, spec["title"], kind, tuple(rows), tuple(missing), spec["compare"], spec["styles"])
+    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale
+    return Experiment(name, spec["title"], kind, *parts)

@@ -4,13 +4,16 @@ The file name of a result is a digest of everything that determines it. An inter
 with its unfinished cells, and experiments share the results of cells that they have in common.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
+import platform
 import time
 from abc import ABC, abstractmethod
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import date
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -31,7 +34,7 @@ from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.training.minibatches import hold_out
 
-__all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells", "training_seconds"]
+__all__ = ["KS", "Cell", "Problem", "machine", "read_result", "run_cell", "run_cells", "training_seconds"]
 
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
@@ -182,9 +185,17 @@ def _run_in_processes(cells, results, progress, max_workers):
 def run_cell(cell, results, threads=None):
     """Train, measure and time a cell with some threads, or one for each core, and write the result."""
     with limit_threads(threads):
-        result = _measured(cell) | {"threads": core_count()}
+        result = _measured(cell) | {"threads": core_count(), "date": date.today().isoformat(), "machine": machine()}
     with atomic_write(results / "cells" / cell.name) as stream:
         stream.write(json.dumps(result, indent=1).encode())
+
+
+def machine():
+    """Return the name of the processor, if the system has it, and the number of cores."""
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
+    return f"{name}, {os.cpu_count()} cores"
 
 
 def _measured(cell):

@@ -2,13 +2,11 @@
 
 import contextlib
 import json
-import os
-import platform
 from datetime import date
 
 import numpy as np
 
-from xmlgp.experiments.cells import training_seconds
+from xmlgp.experiments.cells import machine, training_seconds
 from xmlgp.plots import finish_panels, panels_in_a_row, save_figure
 from xmlgp.runtime.atomic_files import atomic_write
 
@@ -23,7 +21,7 @@ def write_report(experiment, entries, results):
     results.mkdir(parents=True, exist_ok=True)
     rows = collect(experiment, entries, results)
     markdown = write_table(experiment, rows, results)
-    return markdown, draw_figure(experiment, results) if rows and experiment.kind.draw else []
+    return markdown, draw_figure(experiment, results) if experiment.kind.draw else []
 
 
 def collect(experiment, entries, results):
@@ -43,7 +41,7 @@ def collect(experiment, entries, results):
                 cell.model.objective: [result["history"][-1][cell.model.objective] for result in done],
                 "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
                 **cell.columns(done),
-                "threads": done[0]["threads"],
+                **{name: done[0][name] for name in ("threads", "date", "machine") if name in done[0]},
                 "training_s": training_seconds(done),
                 "seconds": float(sum(map(_seconds, done))),
                 "paper": reported.get(method),
@@ -65,36 +63,68 @@ def _seconds(result):
 
 
 def write_table(experiment, rows, results):
-    """Write results/NAME.json and results/NAME.md and return the Markdown."""
+    """Write results/NAME.json and results/NAME.md and return the Markdown.
+
+    Cells that were kept before they had a date have that of the earlier results/NAME.json.
+    """
+    earlier = _earlier(results / f"{experiment.name}.json")
+    measured, undated = {}, [row for row in rows if "date" not in row]
+    if undated:
+        usual = date.today().isoformat(), _on(undated[0], machine())
+        measured[earlier.get("date", usual[0]), earlier.get("machine", usual[1])] = undated
+    for row in rows:
+        if "date" in row:
+            measured.setdefault((row["date"], _on(row, row["machine"])), []).append(row)
+    without_rows = {*experiment.missing, *earlier.get("not_there", ())}.difference(row["dataset"] for row in rows)
+    scale = {} if experiment.epochs_scale == 1 else {"epochs_scale": experiment.epochs_scale}
     about = {
         "experiment": experiment.name,
         "title": experiment.title,
-        "date": date.today().isoformat(),
-        "machine": f"{_machine()}, {rows[0]['threads'] if rows else '?'} thread(s) a cell",
-        "training_s": round(sum(row["seconds"] for row in rows), 1),
-        "not_there": list(experiment.missing),
+        **scale,
+        **dict(zip(("date", "machine"), next(iter(measured)), strict=True)),
+        "training_s": _seconds_of(rows),
+        "not_there": [name for name in dict.fromkeys(row[0] for row in experiment.rows) if name in without_rows],
     }
     _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
-    lines = [f"# {experiment.title}", "", *experiment.kind.table(rows), ""]
-    lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
-    if experiment.missing:
-        lines.append(f"Not run, as the data are missing: {', '.join(experiment.missing)}.")
+    lines = [f"# {experiment.title}", ""]
+    if scale:
+        sets = ", ".join(dict.fromkeys(row["dataset"] for row in rows))
+        last = max(row["restarts"] for row in rows) - 1
+        text = f"Not the experiment of the paper, but {experiment.epochs_scale:g} of its epochs or seconds of training"
+        lines += [f"{text}; data sets: {sets}; seeds: {f'0 to {last}' if last else 0}.", ""]
+    lines += [*experiment.kind.table(rows), ""]
+    for (day, where), of_them in measured.items():
+        which = "" if len(measured) == 1 else f"{', '.join(map(_name, of_them))}: "
+        lines.append(f"{which}{day}, {where}; {_seconds_of(of_them):.0f} s of training in all.")
+    if about["not_there"]:
+        lines.append(f"Not run, as the data are missing: {', '.join(about['not_there'])}.")
     markdown = "\n".join(lines) + "\n"
     _write(results / f"{experiment.name}.md", markdown)
     return markdown
 
 
+def _earlier(file):
+    """Return what an earlier table says about itself."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(file.read_text(encoding="utf-8"))
+    return {}
+
+
+def _seconds_of(rows):
+    return round(sum(row["seconds"] for row in rows), 1)
+
+
+def _on(row, processor):
+    return f"{processor}, {row['threads']} thread(s) a cell"
+
+
+def _name(row):
+    return " ".join(filter(None, (row["dataset"], row["method"], row["variant"])))
+
+
 def _write(file, text):
     with atomic_write(file) as stream:
         stream.write(text.encode())
-
-
-def _machine():
-    """Return the name of the processor, if the system has it, and the number of cores."""
-    name = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
-    return f"{name}, {os.cpu_count()} cores"
 
 
 def draw_figure(experiment, results):
