@@ -1,6 +1,8 @@
 """Splitting a stream into complete lines."""
 
 import io
+import os
+import threading
 
 import pytest
 from hypothesis import given
@@ -90,3 +92,29 @@ def test_the_next_line_can_be_looked_at_before_it_is_read_all():
 def test_empty_file_has_no_line():
     reader = LineReader(io.BytesIO(), "x")
     assert reader.peek_line() == reader.read_lines(1) == reader.peek_line() == b""
+
+
+@pytest.mark.parametrize(("patience", "expected"), [(60, [b"a\nb\n"]), (0, [b"a\n", b"b\n"])])
+def test_lines_wait_for_those_that_come_soon_after(monkeypatch, patience, expected):
+    monkeypatch.setattr(lines, "PATIENCE", patience)
+    source, target = map(open, os.pipe(), ("rb", "wb"))
+    with source, target:
+        reader = LineReader(source, "x")
+        reader.answer_at_once()
+        target.write(b"a\n")
+        target.flush()
+        assert reader.peek_line() == b"a\n"
+        assert not reader.waits()
+
+        def write_more():
+            target.write(b"b\n")
+            target.close()
+
+        if not patience:
+            assert reader.read_lines(9) == expected.pop(0)
+            assert reader.waits()
+        timer = threading.Timer(0.05, write_more)
+        timer.start()
+        assert reader.read_lines(9) == expected.pop(0)
+        assert (reader.read_lines(9), reader.waits()) == (b"", False)
+        timer.join()

@@ -1,6 +1,10 @@
 """Split a stream of text into blocks of complete lines, for parsers that read a block at a time."""
 
 import codecs
+import contextlib
+import math
+import select
+import time
 
 import numpy as np
 
@@ -16,6 +20,8 @@ BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 26
 #: Lines decoded at once.
 LINES = 4096
+#: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
+PATIENCE = 0.005
 
 
 class _AsUtf8:
@@ -53,10 +59,36 @@ class LineReader:
     def __init__(self, stream, path, encoding=None):
         self.line_number, self.path, self.encoding = 1, path, encoding
         self.stream = _AsUtf8(stream, encoding) if encoding else stream
+        self._source = stream  # what `select` can wait for
+        self._prompt, self._more, self._patience = False, None, PATIENCE
+        self.decoded = math.inf  # the last line that `decoded_lines` has yielded, if it reads the lines
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
         self._finished = self._truncated = False
+
+    def answer_at_once(self):
+        """Return lines of a pipe or terminal when no more come for now, rather than when a block of them is read."""
+        # A stream in memory, and on Windows any pipe, cannot be asked whether it has more.
+        with contextlib.suppress(OSError, ValueError):
+            select.select([self._source], [], [], 0)
+            self._prompt = True
+
+    def waits(self):
+        """Return whether all lines that were read are taken, and no more come for now (`answer_at_once`)."""
+        taken = not len(self._ends) and self.decoded >= self.line_number - 1
+        return taken and not self._finished and not self._more_come()
+
+    def _more_come(self):
+        """Return whether the stream has more, which is true of a file; lines wait `PATIENCE` seconds in all for it."""
+        if not self._prompt:
+            return True
+        if self._more is None:
+            began = time.monotonic()
+            self._more = bool(select.select([self._source], [], [], self._patience)[0])
+            left = self._patience + began - time.monotonic()
+            self._patience = max(0, left) if self._more else PATIENCE
+        return self._more
 
     def read_lines(self, max_lines):
         """Return the next lines, each with a newline at its end, even if the last line of the file has none.
@@ -67,7 +99,7 @@ class LineReader:
         """
         # Half a block of complete lines is enough: a slow pipe may take long to complete the next line.
         while len(self._ends) < max_lines and not self._finished:
-            if len(self._ends) and self._ends[-1] - self._start >= BLOCK_BYTES // 2:
+            if len(self._ends) and (self._ends[-1] - self._start >= BLOCK_BYTES // 2 or not self._more_come()):
                 break
             self._read()
         if not len(self._ends):
@@ -90,6 +122,7 @@ class LineReader:
 
     def _read(self):
         """Append the available bytes of the stream to _text."""
+        self._more = None
         try:
             piece = self.stream.read1(BLOCK_BYTES)
         except DAMAGED_GZIP as error:
@@ -138,7 +171,8 @@ def decoded_lines(reader, newline_needed=False, advise=None):
                 wrong += advise(block[start:], error.start - start)
         # Each line of the block ends with a newline.
         lines = text.replace("\r\n", "\n").split("\n")[:-1]
-        yield from enumerate(lines, number)
+        for reader.decoded, line in enumerate(lines, number):
+            yield reader.decoded, line
         number += len(lines)
         if wrong:
             raise DataFormatError(reader.path, number, wrong)

@@ -253,7 +253,7 @@ def open_given(data, labels, model, corpus, labelled, note):
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         dataset = in_memory(data if texts is None else texts, labels, model.names, extend=False).dataset
-        opened = contextlib.nullcontext(Rows(dataset.shape, [(1, dataset)], texts))
+        opened = contextlib.nullcontext(Rows(dataset.shape, [(1, dataset)], texts=texts))
     with opened as points:
         try:
             model.predictor.check(points.D)

@@ -240,6 +240,8 @@ class Predictions:
             N = points.count() if format == "scores" or not points.is_text else None
             with open_output(out) as stream:
                 scored = self._scored(points, N)
+                if not out.endswith(".gz"):
+                    scored = _flushed(scored, stream)
                 if format == "scores":
                     write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored))
                 else:
@@ -259,9 +261,16 @@ class Predictions:
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())
         with self._progress("predict", N, " points") as bar:
-            for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work):
+            for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work, points.waits):
                 yield identifiers, features, scores
                 bar.update(scores.N)
         if points.without_words:
             documents = "document has" if points.without_words == 1 else "documents have"
             self._note(f"{label_of(self._data)}: {points.without_words} {documents} no word that the model knows")
+
+
+def _flushed(blocks, stream):
+    """Yield blocks, and flush the stream when each is written."""
+    for block in blocks:
+        yield block
+        stream.flush()

@@ -26,6 +26,9 @@ __all__ = ["ROWS", "Scoring", "score_blocks"]
 #: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
 ROWS = 4096
 
+#: Points to which a smaller shard is filled up when more are waited for: BLAS multiplies one or two rows otherwise.
+LEAST_ROWS = 8
+
 
 class Scoring:
     """How points are scored and labels are chosen: what all shards share.
@@ -72,15 +75,16 @@ def _open_model(path, identity):
     return predictor
 
 
-def score_blocks(scoring, blocks, work=THIS_MACHINE):
+def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
     """Yield the identifiers, the features and the `Scores` of points, a chunk at a time, in order.
 
-    Each block has the identifiers of consecutive points and their features as read. Memory holds only a few shards.
+    Each block has the identifiers of consecutive points and their features as read. Memory holds only a few shards. On
+    this machine, points are scored without others of their shard when the blocks are waited for (`waits`).
     """
     pending = deque()
 
     def arguments():
-        for identifiers, features in _shards(blocks):
+        for identifiers, features in _shards(blocks, lambda: not work.is_cluster and waits()):
             pending.append((identifiers, features))
             yield (features,)
 
@@ -89,8 +93,9 @@ def score_blocks(scoring, blocks, work=THIS_MACHINE):
         start = 0
         for scores in chunks:
             scores = Scores(*scores)
-            rows = slice(start, start + scores.N)
-            yield identifiers[rows], features[rows], scores
+            rows = slice(start, min(start + scores.N, len(identifiers)))
+            if rows.start < rows.stop:
+                yield identifiers[rows], features[rows], scores.rows(0, rows.stop - rows.start)
             start += scores.N
 
 
@@ -101,8 +106,11 @@ def _assign_shard(opened, features):
     return [(chunk.indptr, chunk.labels, chunk.scores, chunk.K, chunk.std) for chunk in chunks]
 
 
-def _shards(blocks):
-    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer."""
+def _shards(blocks, waits):
+    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait.
+
+    That one has features of at least `LEAST_ROWS` points.
+    """
     identifiers, parts, count = [], [], 0
     for names, features in blocks:
         start = 0
@@ -115,6 +123,10 @@ def _shards(blocks):
             if count == ROWS:
                 yield identifiers, _stack(parts)
                 identifiers, parts, count = [], [], 0
+        if count and waits():
+            missing = max(0, LEAST_ROWS - count)
+            yield identifiers, _stack([*parts, csr_array((missing, features.shape[1]), dtype=features.dtype)])
+            identifiers, parts, count = [], [], 0
     if count:
         yield identifiers, _stack(parts)
 

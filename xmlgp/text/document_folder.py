@@ -28,6 +28,12 @@ class DocumentFolder:
         """Return no line, as from an empty file: only files have one that tells their format."""
         return b""
 
+    def waits(self):
+        """Return False: the next document is there, so nothing needs to be answered at once."""
+        return False
+
+    answer_at_once = waits
+
     def documents(self, labelled):
         """Yield each `Document`; if they are read with labels, those without are left out, and a note says how many."""
         names = documents_in(self.path)

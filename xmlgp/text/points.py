@@ -128,10 +128,13 @@ def read_vectorized_data(path, part, cache=True, progress=silent):
 def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore):
     """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
 
-    Unless `labelled`, no labels of documents are read, and a line may be a text alone.
+    Unless `labelled`, no labels of documents are read, a line may be a text alone, and the lines of a pipe come as soon
+    as they are there.
     """
     with _opened(path, "test", options, names, note) as (reader, is_text):
-        yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note))
+        if not labelled:
+            reader.answer_at_once()
+        yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
 
 
 class Rows:
@@ -142,8 +145,9 @@ class Rows:
 
     is_text, without_words = False, 0
 
-    def __init__(self, shape, blocks, texts=None):
+    def __init__(self, shape, blocks, reader=None, texts=None):
         (self._N, self.D, self.K), self._blocks, self._texts = shape, blocks, texts
+        self.waits = reader.waits if reader else lambda: False
 
     def count(self):
         """Return the number of points."""
@@ -175,6 +179,7 @@ class Texts:
         labels = names.labels if labelled else []
         self.D, self.K, self.without_words = len(names.vectorizer.words), len(labels), 0
         self._corpus, self._labelled, self._counted = (reader, names.vectorizer, labels, options), labelled, None
+        self.waits = reader.waits
 
     def count(self):
         """Return the number of documents, for which all are read; then blocks have neither identifiers nor texts."""

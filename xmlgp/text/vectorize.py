@@ -152,7 +152,8 @@ def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled
     """Yield documents, a list at a time, and their points (`Dataset`), without unknown words and labels."""
     documents = read_documents(reader, options, vectorizer.columns, labelled)
     D, K = len(vectorizer.words), len(labels)
-    for read, block in _numbered(documents, reader.path, vectorizer.analysis, vectorizer.numbers, LabelNumbers(labels)):
+    numbers = vectorizer.numbers, LabelNumbers(labels)
+    for read, block in _numbered(documents, reader.path, vectorizer.analysis, *numbers, waits=reader.waits):
         yield read, block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
 
 
@@ -190,8 +191,11 @@ def _vocabulary(names, D, occurrences, analysis):
     return kept
 
 
-def _numbered(documents, path, analysis, words, labels, progress=silent):
-    """Yield lists of documents, each with its `_Numbered`; `words` and `labels` map names to numbers."""
+def _numbered(documents, path, analysis, words, labels, progress=silent, waits=lambda: False):
+    """Yield lists of documents, each with its `_Numbered`; `words` and `labels` map names to numbers.
+
+    A list also ends where the reader of the documents `waits`.
+    """
     analyse, word_number, label_number = analysis.function(), words.__getitem__, labels.__getitem__
     with progress(f"reading {path}", unit=" documents") as bar:
         # Numbers of words and labels, and where those of each document end. Lists are faster to extend than arrays.
@@ -205,7 +209,7 @@ def _numbered(documents, path, analysis, words, labels, progress=silent):
             block.append(document)
             ends.append(len(word_numbers))
             label_ends.append(len(label_numbers))
-            if len(block) == DOCUMENTS or len(word_numbers) >= WORDS:
+            if len(block) == DOCUMENTS or len(word_numbers) >= WORDS or waits():
                 yield block, _as_arrays(word_numbers, label_numbers, ends, label_ends)
                 bar.update(len(block))
                 block, word_numbers, label_numbers, ends, label_ends = [], [], [], [], []
