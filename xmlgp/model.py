@@ -34,6 +34,11 @@ def _nothing(*arguments):
     return ()
 
 
+def _no_values(settings, N, D, K):
+    """Return no values."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Model:
     """A kind of model, as the commands, the estimators and the model folder see it.
@@ -66,6 +71,8 @@ class Model:
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
     notes: Callable = _nothing
+    #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
+    unset: Callable = _no_values
     #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable = _nothing
     #: `(parameters)` → the learned hyperparameters that `xmlgp show` prints, by name.

@@ -8,10 +8,10 @@ from xmlgp.errors import SettingsError, nearest
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
-from xmlgp.settings.fields import check, from_text
+from xmlgp.settings.fields import check, from_text, in_words
 
 __all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "check_names", "default_model", "fields_of", "read_settings"]
-__all__ += ["resolve", "resolve_for", "settings_from"]
+__all__ += ["resolve", "resolve_for", "settings_from", "settings_in_words"]
 
 #: The record of each model, by its name.
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
@@ -45,6 +45,19 @@ def settings_from(mapping, where, model=None, stored=False):
         return MODELS[model].settings(**mapping)
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
+
+
+def settings_in_words(settings, facts, learned=()):
+    """Return the value of each setting of a model in words, by name; "8 (default)" for one that is unset.
+
+    `facts` are those of the points that the model knows; `learned` are the batches among them that it learned later.
+    """
+    shape = (facts[key] - sum(batch[key] for batch in learned) for key in "NDK")
+    unset = MODELS[settings.model].unset(settings, *shape)
+    return {
+        name: f"{in_words(unset[name])} (default)" if value is None else in_words(value)
+        for name, value in settings.mapping().items()
+    }
 
 
 def check_names(names, where, model):

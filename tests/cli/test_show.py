@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -33,15 +32,16 @@ def test_a_trained_model_is_described(request, fixture, arrays):
     assert folder.description["arrays"].keys() <= shown.keys()
     for name, shape in arrays.items():
         assert shown[f"parameters.{name}"] == [shape, "f4"]
-    # Settings that are unset have their default, those without effect are shown as such.
+    # Settings that are unset have their value in this model, those without effect are listed after the others.
     unused = folder.settings.unused()
     assert unused
-    for spec in fields(folder.settings):
-        value = getattr(folder.settings, spec.name)
-        expected = f"default: {spec.metadata['if_unset']}" if value is None else in_words(value)
-        if spec.name in unused:
-            expected = f"no effect with {unused[spec.name]}"
-        assert " ".join(shown[spec.name]) == expected
+    defaults = {"optimiser": "adagrad", "learning_rate": "0.1", "iterations": "4", "burn_in": "2"}
+    for name, value in folder.settings.mapping().items():
+        if name not in unused:
+            expected = f"{defaults[name]} (default)" if value is None else in_words(value)
+            assert " ".join(shown[name]) == expected
+    listed = " ".join(rest).partition(f"no effect with {next(iter(unused.values()))}: ")[2]
+    assert set(" ".join(listed.split()).partition(" arrays")[0].split(", ")) == unused.keys()
     assert json.loads(run("show", "model", "--json").stdout) == folder.description
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.learning import learn
-from xmlgp.bmlpl.parameters import list_topics
+from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.model import Model
@@ -52,6 +52,11 @@ BMLPL = Model(
     objective="log_posterior",
     epoch="iteration",
     notes=_notes,
+    unset=lambda settings, N, D, K: {
+        "topics": min(DEFAULT_TOPICS, K),
+        "iterations": settings.passes,
+        "burn_in": settings.burned,
+    },
     learn=learn,
     topics=list_topics,
 )

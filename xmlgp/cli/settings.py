@@ -6,8 +6,8 @@ import click
 from click.formatting import wrap_text
 
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS, fields_of
-from xmlgp.settings.fields import default_of, describe, in_words
+from xmlgp.models import MODELS, fields_of, settings_in_words
+from xmlgp.settings.fields import default_of, describe
 
 __all__ = ["settings"]
 
@@ -29,19 +29,20 @@ def settings(model, as_json):
       xmlgp settings models/bibtex --json
       xmlgp train data/bibtex models/bibtex --set optimiser=adam
     """
-    values = {}
+    values, texts = {}, {}
     if model in MODELS or model is None:
         models = [model] if model else list(MODELS)
     else:
-        own = ModelFolder(model).settings
-        models, values = [own.model], own.mapping()
+        folder = ModelFolder(model)
+        models, values = [folder.settings.model], folder.settings.mapping()
+        texts = settings_in_words(folder.settings, folder.description["data"], folder.description.get("learned", ()))
     rows = [_row(name, spec, values) for name in models for spec in fields_of(name).values()]
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     for row in rows:
-        about = "default" if not values else f"{in_words(row['value'])}; default"
-        click.echo(f"{row['model']} {row['name']}: {about} {row['default']}")
+        about = f"{texts[row['name']]}; " if texts else ""
+        click.echo(f"{row['model']} {row['name']}: {about}default {row['default']}")
         text = f"{row['meaning']} Allowed: {row['range']}."
         click.echo(wrap_text(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
 

@@ -1,19 +1,20 @@
 """`xmlgp show`: describe a model folder."""
 
-import dataclasses
 import json
 
 import click
+from click.formatting import wrap_text
 
 from xmlgp.cli.options import command_line
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
-from xmlgp.models import MODELS
+from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
-from xmlgp.settings.fields import in_words
 
 __all__ = ["show"]
+
+WIDTH = 100
 
 #: Batches of learning on that are listed one by one, the last ones.
 BATCHES = 10
@@ -50,13 +51,13 @@ def show(model, as_json):
         for title, text in [*_lines(folder), ("run", state)]:
             if text:
                 click.echo(f"{title:8}  {text}")
-        _print_settings(folder.settings)
+        _print_settings(folder.settings, folder.description["data"], folder.description.get("learned", ()))
         arrays = folder.description["arrays"].items()
         shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
         _print_table("arrays", [(name, f"{shape or 'scalar':12} {dtype}") for name, shape, dtype in shapes])
     else:
         click.echo(f"{model}: no model yet, but {state}")
-        _print_settings(run.settings)
+        _print_settings(run.settings, run.data)
 
 
 def _lines(folder):
@@ -125,15 +126,13 @@ def _interrupted(model):
     return run, facts, f"a run that was interrupted {run.where}; resume with `{command}`"
 
 
-def _print_settings(settings):
-    """Print settings; for those that are unset, what decides instead, and those that have no effect as such."""
-    unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(settings)}
-    unused = settings.unused()
-    rows = []
-    for name, value in settings.mapping().items():
-        text = unset[name] if value is None else in_words(value)
-        rows.append((name, f"no effect with {unused[name]}" if name in unused else text))
-    _print_table("settings", rows)
+def _print_settings(settings, *about):
+    """Print the settings, and at the end the names of those that have no effect."""
+    unused, texts = settings.unused(), settings_in_words(settings, *about)
+    _print_table("settings", [(name, text) for name, text in texts.items() if name not in unused])
+    for reason in dict.fromkeys(unused.values()):
+        names = ", ".join(name for name in texts if unused.get(name) == reason)
+        click.echo(wrap_text(f"no effect with {reason}: {names}", WIDTH, "  ", "    "))
 
 
 def _print_table(title, rows):

@@ -12,6 +12,7 @@ from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import standardise_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
+from xmlgp.training.optimisers import AdaDelta
 
 __all__ = ["GPC", "run_inference", "train"]
 
@@ -75,6 +76,7 @@ GPC = Model(
     check_data=_check_data,
     data_format=LIBSVM,
     notes=_notes,
+    unset=lambda settings, N, D, K: {"iterations": settings.passes, "learning_rate": AdaDelta.default_rate},
     review=_review,
     hyperparameters=_hyperparameters,
 )
