@@ -75,6 +75,8 @@ class Model:
     unset: Callable = _no_values
     #: `(settings, description of the model folder)` → sentences to show after training.
     review: Callable = _nothing
+    #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
+    details: Callable = _nothing
     #: `(parameters)` → the learned hyperparameters that `xmlgp show` prints, by name.
     hyperparameters: Callable = _nothing
     #: `(earlier, features, labels, preprocessed, progress, checkpoints)` → `Trained` of a model that has learned more
@@ -126,11 +128,10 @@ class Model:
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
 
     def describe_batch(self, batch):
-        """Return an entry of `learned` of a model folder in words: "20 points, 2 new labels: bound -331.6"."""
+        """Return an entry of `learned` of a model folder in words: "20 points, 2 new labels"."""
         named = ("N", "point"), ("K", "new label"), ("D", "new feature")
         counts = [counted(batch[key], noun) for key, noun in named if batch[key]] or [counted(0, "point")]
-        objective = f": {self.objective_at(batch['history'][-1])}" if batch["history"] else ""
-        return ", ".join(counts) + objective
+        return ", ".join(counts)
 
 
 def counted(number, noun):

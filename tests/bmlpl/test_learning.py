@@ -171,7 +171,7 @@ def test_points_without_labels_or_features_are_learned(full, count, dtype):
     earlier, features, labels, preprocessed = problem(dtype=dtype)
     X, Y = features.toarray()[:count], labels.toarray()[:count]
     X[full[0] :], Y[full[1] :] = 0, False
-    parameters, history = learn(earlier, *arrays_of(X, Y), preprocessed)
+    parameters, history, _ = learn(earlier, *arrays_of(X, Y), preprocessed)
     assert are_valid_parameters(parameters, 12, 6, 4)
     assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
     assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * module.ITERATIONS
@@ -179,7 +179,7 @@ def test_points_without_labels_or_features_are_learned(full, count, dtype):
 
 def test_no_points_leave_the_model_as_it_is():
     earlier, features, labels, preprocessed = problem()
-    parameters, history = learn(earlier, features[:0, :10], labels[:0, :5], preprocessed)
+    parameters, history, _ = learn(earlier, features[:0, :10], labels[:0, :5], preprocessed)
     assert history == []
     for name, value in parameters.items():
         tolerance = {"topics": 1e-3, "shares": 0.02}.get(name, 0)

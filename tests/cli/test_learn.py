@@ -32,10 +32,10 @@ def test_new_points_features_and_labels_are_learned(learner, inducing, epochs):
     before = ModelFolder("model").description
     result = run("learn", "model", "new.txt")
     assert (result.exit_code, result.stdout) == (0, "")
-    learned, knows = result.stderr.splitlines()
-    pattern = r"model: learned 30 points, 2 new labels, 3 new features: bound -[0-9.]+, in [0-9.]+ s"
-    assert re.fullmatch(pattern, learned)
-    assert knows == "model: knows 70 points, 28 features and 9 labels"
+    learned, commands = result.stderr.splitlines()
+    pattern = r"model: learned 30 points, 2 new labels, 3 new features, in [0-9.]+ s; the model now knows 70 points, "
+    assert re.fullmatch(pattern + "28 features and 9 labels", learned)
+    assert commands == "model: next, `xmlgp predict model DATA`; `xmlgp show model` has the details"
     description = ModelFolder("model").description
     assert {name: description["data"][name] for name in "NDK"} == {"N": 70, "D": 28, "K": 9}
     assert len(description["learned"][0]["history"]) == epochs
@@ -63,7 +63,7 @@ def test_what_does_not_change_stays(learner):
 def test_words_and_labels_of_text_are_added(text_learner):
     names = ModelFolder("model").names
     result = run("learn", "model", "more.jsonl")
-    assert "model: learned 20 points, 1 new label, 1 new feature: bound -" in result.stderr
+    assert "model: learned 20 points, 1 new label, 1 new feature, in " in result.stderr
     found = ModelFolder("model").names
     assert found.labels == [*names.labels, "the violet"]
     assert found.vectorizer.words == found.features == [*names.features, "violet"]
@@ -83,7 +83,7 @@ def test_added_labels_leave_the_answers_of_known_ones(text_learner):
     result = run("learn", "model", "--add-labels", "labels")
     assert result.stderr == "model: the model has these labels already; nothing to do\n"
     # The documents have one of them.
-    assert "model: learned 20 points, 1 new feature: bound -" in run("learn", "model", "more.jsonl").stderr
+    assert "model: learned 20 points, 1 new feature, in " in run("learn", "model", "more.jsonl").stderr
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
 
 

@@ -34,7 +34,7 @@ def test_an_interrupted_run_goes_on_with_the_same_result(learner, inducing, step
     assert run("learn", "whole", "new.txt", "-q").exit_code == 0
     line = interrupt(step)
     found = re.fullmatch(
-        rf"interrupted; stopped (after {step} of \d+ steps); resume with `xmlgp learn model new.txt`", line
+        rf"interrupted; stopped (after {step} of \d+ steps of learning); resume with `xmlgp learn model new.txt`", line
     )
     assert arrays("model") == before
     assert run("predict", "model", "data/test.txt").exit_code == 0
@@ -76,12 +76,12 @@ def test_training_and_learning_do_not_resume_each_other(learner):
     interrupt(3)
     before = everything(learner)
     line = said(run("train", "data", "model", "--resume"))
-    assert re.fullmatch(f"model: an unfinished run of `xmlgp learn` exists, which stopped .* steps; {advice}", line)
+    assert re.fullmatch(f"model: an unfinished run of `xmlgp learn` exists, which stopped .* of [a-z]+; {advice}", line)
     assert everything(learner) == before
     with signals_at("xmlgp.mlgpf.stochastic.Stochastic.step", 2, signal.SIGINT):
         assert run("train", "data", "model", *SMALL, "--no-resume").exit_code == 130
     line = refused(learner, "model", "new.txt", "--resume")
-    assert re.fullmatch(f"model: an unfinished run of `xmlgp train` exists, which stopped .* steps; {advice}", line)
+    assert re.fullmatch(f"model: an unfinished run of `xmlgp train` exists, which stopped .* of [a-z]+; {advice}", line)
     (learner / "checkpoint.npz").write_bytes(b"damaged")
     line = refused(learner, "model", "new.txt")
     assert line.endswith("the checkpoint is damaged; use --no-resume to start a new run")

@@ -40,10 +40,12 @@ def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir):
 def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     run("train", "data", "whole", *SMALL)
     message = interrupt(7, "data", "model", *SMALL)
-    assert message == ("interrupted; stopped after 7 of 15 steps; resume with `xmlgp train data model --resume`")
+    assert message == (
+        "interrupted; stopped after 7 of 15 steps of training; resume with `xmlgp train data model --resume`"
+    )
     assert not ModelFolder.exists("model")
     result = run("train", "data", "model", "--resume")
-    assert result.stderr.startswith("model: resuming after 7 of 15 steps\nmodel: trained, 3 epochs, ")
+    assert result.stderr.startswith("model: resuming after 7 of 15 steps of training\nmodel: trained in ")
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
@@ -93,7 +95,7 @@ def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):
 def test_resume_without_a_checkpoint_starts_a_new_run():
     message = run("train", "data", "model", *SMALL, "--resume").stderr.splitlines()
     assert message[0] == "model: no checkpoint found; starting a new run"
-    assert message[2].startswith("model: trained, 3 epochs")
+    assert message[2].startswith("model: trained in ")
 
 
 def test_what_contradicts_the_interrupted_run_is_refused(interrupt, monkeypatch):
@@ -107,7 +109,7 @@ def test_what_contradicts_the_interrupted_run_is_refused(interrupt, monkeypatch)
     # Standard input has the same points.
     monkeypatch.setattr("xmlgp.runs.interrupted.core_count", lambda: 7)
     notes = run("train", "-", "model", *SMALL, stdin=Path("data/train.txt").read_bytes()).stderr.splitlines()
-    assert "model: resuming after 7 of 15 steps" in notes
+    assert "model: resuming after 7 of 15 steps of training" in notes
     counts = f"model: the checkpoint used {core_count()} threads, this run uses 7"
     assert f"{counts}; results may differ in the last digits, but not with --threads {core_count()}" in notes
 
@@ -123,7 +125,7 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(interrupt, second
     result = run("train", "data", "model", *options, "--quiet")
     if seconds > 60:
         assert said(result) == (
-            f"model: an unfinished run {difference} exists, which stopped after 7 of 15 steps; "
+            f"model: an unfinished run {difference} exists, which stopped after 7 of 15 steps of training; "
             "finish it with --resume, or discard it with --no-resume"
         )
         assert Path("model/checkpoint.npz").read_bytes() == before

@@ -54,7 +54,7 @@ def test_a_preprocessed_model_is_described():
 
 
 INTERRUPTED = ["data", "model", *SMALL]
-HINT = "interrupted after 2 of 21 steps; resume with `xmlgp train DATA model --resume`"
+HINT = "interrupted after 2 of 21 steps of training; resume with `xmlgp train DATA model --resume`"
 
 
 def test_an_interrupted_run_without_a_model_is_described(workdir, interrupt):
@@ -66,7 +66,9 @@ def test_an_interrupted_run_without_a_model_is_described(workdir, interrupt):
     assert (found["interrupted"]["step"], found["interrupted"]["settings"]["factors"]) == (2, 3)
     with lock_model_folder("model"):
         message = run("show", "model").stdout
-        assert re.search(rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 21 steps at its last", message)
+        assert re.search(
+            rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 21 steps of training at its last", message
+        )
     (workdir / "model").rename("a model")
     assert "resume with `xmlgp train DATA 'a model' --resume`" in run("show", "a model").stdout
     # The command that it advises works.
@@ -85,7 +87,7 @@ def test_a_model_with_an_interrupted_run_is_described(model, interrupt):
     assert found == json.loads(description)
     assert facts.pop("seconds") > 0
     assert facts.pop("settings")["factors"] == 3
-    expected = {"writer": None, "step": 2, "steps": 21, "where": "after 2 of 21 steps"}
+    expected = {"writer": None, "step": 2, "steps": 21, "where": "after 2 of 21 steps of training"}
     assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 

@@ -34,13 +34,26 @@ def changed(settings, **changes):
 def test_the_command_gives_the_model_of_the_library():
     result = run("train", "-", "models/a", *SMALL, stdin=Path("data/train.txt").read_bytes())
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith("models/a: trained, 2 epochs, ")
+    assert result.stderr.startswith("models/a: trained in ")
     folder = ModelFolder("models/a")
     assert folder.settings == changed(DEFAULT, factors=3, epochs=2, batch_size=16)
     expected = xmlgp.train(small_dataset(), "b", settings=folder.settings).folder
     assert folder.description["data"] == expected.description["data"]
     for name, array in expected.arrays("").items():
         np.testing.assert_array_equal(folder.array(name), array)
+
+
+def test_the_end_of_training_says_how_well_how_sure_and_what_next():
+    write_dataset("data/train.txt", small_dataset(N=300))
+    well, sure, commands = run("train", "data", "model", *SMALL).stderr.splitlines()
+    percent = r"[0-9]+\.[0-9]%"
+    precision = f"P@1 {percent}, P@3 {percent}, P@5 {percent} on 30 points held out of training"
+    assert re.fullmatch(rf"model: trained in [0-9.]+ s; {precision}", well)
+    reliability = r"probabilities are [0-9.]+ percentage points off on average \([0-9.]+ before calibration\)"
+    assert re.fullmatch(f"model: {reliability}", sure)
+    assert commands == "model: next, `xmlgp predict model DATA`; `xmlgp show model` has the details"
+    assert well.partition("; ")[2] in run("show", "model").stdout
+    assert sure.removeprefix("model: ") in run("show", "model").stdout
 
 
 class Stop(Exception):
@@ -93,12 +106,12 @@ def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):
 def test_options_without_effect_are_reported(workdir):
     options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--set", "burn_in=0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
-    assert message[:-1] == [
+    assert message[:-2] == [
         "model: batch_size has no effect with inference=em-cg",
         "model: burn_in has no effect with inference=em-cg",
         "model: there are only 7 labels, so 7 topics are used",
     ]
-    assert message[-1].startswith("model: trained, 1 iteration, ")
+    assert message[-2].startswith("model: trained in ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
@@ -106,8 +119,8 @@ def test_a_bound_below_that_of_a_constant_prediction_is_reported():
     write_dataset("one.txt", small_dataset(K=1))
     options = ["-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
     result = run("train", "one.txt", "model", "--model", "gpc", *options, "--inference", "svi-adadelta")
-    message, advice = result.stderr.splitlines()
-    assert message.startswith("model: trained, 1 iteration, ")
+    message, advice, _ = result.stderr.splitlines()
+    assert message.startswith("model: trained in ")
     assert advice == (
         "model: the bound is lower than that of a constant prediction; try another inference, or another learning_rate"
     )
@@ -147,7 +160,7 @@ def test_divergence_is_one_line_without_warnings():
         line,
     )
     note, _ = run("train", "data", "other", *options).stderr.splitlines()
-    assert note == "other: the checkpoint after 1 of 5 steps is kept; run the command again to resume"
+    assert note == "other: the checkpoint after 1 of 5 steps of training is kept; run the command again to resume"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from sklearn.metrics import ndcg_score
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.errors import NumericalError
+from xmlgp.metrics.probabilities import top_calibration_errors
+from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, without_labels_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -178,7 +180,8 @@ def assert_fitted(coefficients, parameters, arguments):
 )
 def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits_what_is_chosen(dataset, chosen, joins):
     arguments = prepared(dataset, **{"epochs": 20, "learning_rate": None} | chosen)
-    found = train(*arguments).parameters
+    trained = train(*arguments)
+    found = trained.parameters
     assert bool(regression_parameters(found)) == bool(joins)
     assert Calibration.are_valid(found["calibration"])
     parameters = before_held_out_points(arguments)
@@ -191,6 +194,13 @@ def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits
         assert with_regression > without + 1 if joins else with_regression < without - 1
         parameters = pooled if joins else parameters
     assert_fitted(found["calibration"], parameters, arguments)
+    scores, truth = scores_of_held_out(parameters, arguments)
+    assert trained.held_out.points == len(truth)
+    shown = sp.csr_array(scores), sp.csr_array(truth)
+    np.testing.assert_allclose(trained.held_out[1:4], [evaluate_ranking(*shown)[f"P@{k}"] for k in (1, 3, 5)])
+    errors = trained.held_out.uncalibrated_error, trained.held_out.calibrated_error
+    np.testing.assert_allclose(errors[0], top_calibration_errors(*shown, (5,))["ECE@5"], rtol=1e-4)
+    assert 0 < errors[1] < 1
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -210,6 +220,7 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     fitted = []
     monkeypatch.setattr(HeldOutChoices, "_ranked", lambda self, parameters: "regression.part" in parameters)
     monkeypatch.setattr(HeldOutChoices, "_ndcg", lambda self, ranked: scores[ranked])
+    monkeypatch.setattr(HeldOutChoices, "_measure", lambda self, ranked: range(6))
     monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or np.arange(1.0, 6.0))
     choices.step(0, 0)
     # The calibration is that of the model that is chosen.

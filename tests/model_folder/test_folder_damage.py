@@ -12,6 +12,7 @@ from xmlgp.model_folder import description as module
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.training.trained import HeldOut
 
 
 def describe(path, **changes):
@@ -57,6 +58,7 @@ def test_other_format_versions(tmp_path, version):
 
 
 TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3, "value": 0.25, "points": 9}
+MEASURED = HeldOut(9, 50.0, 40.0, 30.0, 0.2, 0.1)._asdict()
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 #: Wrong values of each key, in bytes as JSON text, where Python cannot write it; None stands for no key.
@@ -69,6 +71,7 @@ DAMAGED = {
     "history": [None, [], {}, [3], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}]]
     # Neither NaN nor infinite, also as a float.
     + [b'[{"epoch": 1, "bound": 1, "seconds": %b}]' % number for number in (b"NaN", b"1e999", b"1" + b"0" * 400)],
+    "held_out": [b"null", {}, MEASURED | {"points": 2.5}, MEASURED | {"precision_1": "x"}],
     "tuned": [b"null", {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"}],
     "tuned_before": [b"null", {}, [None], [TUNED | {"limit": 0}]],
     "classes": [

@@ -104,7 +104,7 @@ def test_a_run_says_how_far_it_came(interrupted, tmp_path):
     run = InterruptedRun.read(interrupted())
     assert (run.settings, run.data) == (SETTINGS, small_dataset().facts)
     assert set(run.preprocess) == {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
-    assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps")
+    assert (run.step, run.steps, run.where) == (2, 6, "after 2 of 6 steps of training")
     assert run.seconds > 0
     assert run.cores == core_count()
     assert run.difference(run.data, SETTINGS) is None

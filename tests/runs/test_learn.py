@@ -180,7 +180,7 @@ def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
     (model / CHECKPOINT).write_bytes(checkpoint)
     told = []
     xmlgp.learn(model, MORE, note=told.append)
-    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
+    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps of learning"
 
 
 def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypatch):

@@ -123,7 +123,7 @@ def train(case, progress=silent, checkpoints=None):
     data, record = DATA[case.model], MODELS[case.model]
     if not case.learns:
         preprocessed = record.preprocess(data.features, case.settings, silent)
-        return record.train(data.features, data.labels, preprocessed, case.settings, progress, checkpoints)
+        return record.train(data.features, data.labels, preprocessed, case.settings, progress, checkpoints)[:2]
     N, D, K = KNOWN[case.model]
     facts = {"N": N, "D": D, "K": K, "fingerprint": ""}
     known = TrainedModel(case.settings, facts, *known_model(case), [])

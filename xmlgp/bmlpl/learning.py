@@ -13,6 +13,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
+from xmlgp.training.trained import Trained
 
 __all__ = ["Learning", "learn"]
 
@@ -37,7 +38,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Other random numbers than those of the earlier points.
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1, earlier.N]))
-    return Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints)
+    return Trained(*Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints))
 
 
 class Learning(EM):

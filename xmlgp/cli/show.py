@@ -72,11 +72,16 @@ def _lines(folder):
         last, workers = history[-1], description.get("workers")
         where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
         yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
+    if folder.held_out:
+        yield "measured", folder.held_out.precision(data["K"]) if data["K"] > 1 else ""
+        yield "", folder.held_out.reliability()
+    yield from record.details(description) if history else ()
     if len(batches) > BATCHES:
         points = sum(batch["N"] for batch in batches[:-BATCHES])
         yield "learned", f"{len(batches) - BATCHES} batches of {points} points, and then"
     for batch in batches[-BATCHES:]:
-        yield "learned", record.describe_batch(batch)
+        objective = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
+        yield "learned", record.describe_batch(batch) + objective
     if folder.stage == "trained":
         yield "kernel", _unless_damaged(lambda: _learned(record.hyperparameters(folder.arrays("parameters."))))
     if folder.tuned:

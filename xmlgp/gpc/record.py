@@ -13,6 +13,7 @@ from xmlgp.preprocess.pipeline import standardise_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.optimisers import AdaDelta
+from xmlgp.training.trained import Trained
 
 __all__ = ["GPC", "run_inference", "train"]
 
@@ -23,7 +24,8 @@ WORTHLESS = 1.1 * math.log(2)
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
     """Train GPC on N×1 labels, the points of the second class; see `Model.train`. It has the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
-    return run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
+    inducing = preprocessed.inducing
+    return Trained(*run_inference(coordinates, labels, inducing, settings, progress, checkpoints=checkpoints))
 
 
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):

@@ -8,12 +8,14 @@ from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
+from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
+from xmlgp.training.trained import HeldOut
 
 __all__ = ["HeldOutChoices", "calibration_points", "without_labels_of"]
 
@@ -80,6 +82,8 @@ class HeldOutChoices(Inference):
         self._features, self._labels = features[kept], labels[kept]
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
+        #: The fields of `HeldOut`; zeros if nothing is measured.
+        self._measures = np.zeros(len(HeldOut._fields))
         #: The parameters of the regression on all points.
         self._regression = None
 
@@ -100,7 +104,9 @@ class HeldOutChoices(Inference):
                 best = self._ranked(parameters)
                 with_regression = self._ranked(parameters | part) if part else best
                 pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
-                self._coefficients[:] = self._calibrate(with_regression if pooled else best)
+                chosen = with_regression if pooled else best
+                self._coefficients[:] = self._calibrate(chosen)
+                self._measures[:] = self._measure(chosen)
         self._chosen[:] = pooled and self._regresses, self._judges
 
     def _fit(self, parameters):
@@ -131,16 +137,37 @@ class HeldOutChoices(Inference):
     def _ndcg(self, ranked):
         return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
 
-    def _calibrate(self, ranked):
-        """Return the coefficients of the `Calibration` of these probabilities."""
-        correct = are_true(ranked, self._labels)
+    def _by_rank(self, ranked):
+        """Return probabilities, n×k, and whether the point has these labels, n×k."""
         # The entries of a point are in the order of the ranks.
         shape = len(ranked.indptr) - 1, -1
-        return fit_calibration(ranked.data.reshape(shape), correct.reshape(shape)).coefficients
+        return ranked.data.reshape(shape), are_true(ranked, self._labels).reshape(shape)
+
+    def _calibrate(self, ranked):
+        """Return the coefficients of the `Calibration` of these probabilities."""
+        return fit_calibration(*self._by_rank(ranked)).coefficients
+
+    def _measure(self, ranked):
+        """Return the fields of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
+        (p, correct), labels = self._by_rank(ranked), self._labels
+        calibrated = np.empty_like(p)
+        for half in range(2):
+            calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
+        precision = evaluate_ranking(ranked, labels)
+        pairs = (sp.csr_array((q.ravel(), ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
+        errors = (top_calibration_errors(pair, labels, (5,))["ECE@5"] for pair in pairs)
+        return len(p), *(precision[f"P@{k}"] for k in (1, 3, 5)), *errors
+
+    @property
+    def measured(self):
+        """What was measured (`HeldOut`), or None."""
+        points, *measures = self._measures.tolist()
+        return HeldOut(int(points), *measures) if points else None
 
     def arrays(self):
         """Return the arrays that the step changes, by name."""
-        return {"held_out.chosen": self._chosen, "held_out.calibration": self._coefficients}
+        found = {"chosen": self._chosen, "calibration": self._coefficients, "measures": self._measures}
+        return {f"held_out.{name}": array for name, array in found.items()}
 
     def parameters(self, epochs):
         """Return the calibration, if there is one, and the regression, if it joins; a resumed run fits it here."""

@@ -26,15 +26,12 @@ def _unset(settings, N, D, K):
     }
 
 
-def _review(settings, description):
-    """Yield what happened in a training, in sentences."""
-    last = description["history"][-1]
+def _details(description):
+    """Yield what happened in a training, as titles and texts."""
     if "parameters.regression.weights" in description["arrays"]:
-        yield "scores are pooled with those of exact GP regression on all points"
-    if "parameters.calibration" in description["arrays"]:
-        yield "probabilities are calibrated on the held-out points"
-    if "learning_rate" in last:
-        yield f"trained with the learning rate {last['learning_rate']:g} at the end"
+        yield "pooled", "with exact GP regression on all points"
+    if rate := description["history"][-1].get("learning_rate"):
+        yield "rate", f"learning rate {rate:g}, because training diverged with the one of the settings"
 
 
 MLGPF = Model(
@@ -45,7 +42,7 @@ MLGPF = Model(
     predictor=MLGPFPredictor,
     memory=lambda settings, dataset: settings.load_method().memory(dataset),
     unset=_unset,
-    review=_review,
+    details=_details,
     learn=learn,
     on_cluster=True,
 )

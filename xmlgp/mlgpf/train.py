@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.mlgpf.held_out import calibration_points
+from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.runtime.progress import silent
@@ -66,7 +66,14 @@ class Training(Stages):
             epochs=settings.epoch_count(N),
             rate=rate or default,
         )
-        super().__init__([steps, *method.later_stages(problem, steps, trained, held)])
+        later = method.later_stages(problem, steps, trained, held)
+        self._choices = [stage for stage in later if isinstance(stage, HeldOutChoices)]
+        super().__init__([steps, *later])
+
+    @property
+    def held_out(self):
+        """What was measured on held-out points (`HeldOut`), or None."""
+        return next((stage.measured for stage in self._choices), None)
 
     def notes(self):
         """Return the notes of the stages, and the learning rate if it is not that of the settings."""
@@ -88,12 +95,12 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     method = settings.load_method()
     coordinates = method.coordinates(features, preprocessed, work)
     problem = Problem(settings, coordinates, labels, preprocessed.inducing, features, preprocessed, work, progress)
-    parameters, history = _train_twice(method, problem, progress, checkpoints)
-    return Trained(parameters | statistics_of(features, labels), history)
+    parameters, history, held_out = _train_twice(method, problem, progress, checkpoints)
+    return Trained(parameters | statistics_of(features, labels), history, held_out)
 
 
 def _train_twice(method, problem, progress, checkpoints):
-    """Train; if that diverges, train once more with a lower learning rate.
+    """Train; if that diverges, train once more with a lower learning rate. Return parameters, history and `HeldOut`.
 
     Training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints hold
     the learning rate in use, and how the first attempt failed.
@@ -106,7 +113,8 @@ def _train_twice(method, problem, progress, checkpoints):
     while True:
         facts = {"learning_rate": rate, "first_failure": failure}
         try:
-            return Loop(Training, method, problem, rate).run(progress, None, checkpoints, facts)
+            loop = Loop(Training, method, problem, rate)
+            return *loop.run(progress, None, checkpoints, facts), loop.inference.held_out
         except TrainingDiverged as error:
             if failure is not None:
                 raise TrainingDiverged(f"{error.reason} ({failure})", error.steps, error.advice) from error

@@ -10,6 +10,7 @@ from xmlgp.models import MODELS
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
 __all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "plain_classes", "read_description", "write_description"]
@@ -87,6 +88,7 @@ def _check_description(file, description):
         and isinstance(learned, list)
         and all(_is_data(batch) and _is_history(batch.get("history"), model) for batch in learned)
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
+        and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
         and isinstance(description.get("tuned_before", []), list)
         and all(Tuned.from_untrusted(entry) is not None for entry in description.get("tuned_before", []))

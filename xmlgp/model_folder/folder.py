@@ -18,6 +18,7 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.names import Names
+from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
 __all__ = ["ModelFolder", "tuned_facts"]
@@ -185,6 +186,11 @@ class ModelFolder:
     def classes(self):
         """The names of the two classes of a model with one label, in ascending order (list), or None."""
         return self.description.get("classes")
+
+    @property
+    def held_out(self):
+        """What training measured on points that it held out (`HeldOut`), or None."""
+        return HeldOut.from_untrusted(self.description.get("held_out"))
 
     @property
     def tuned(self):

@@ -34,8 +34,8 @@ __all__ = [
 
 CHECKPOINT = "checkpoint.npz"
 
-#: 6: in weight space, whether regression joins is decided in one step.
-FORMAT_VERSION = 6
+#: 7: of held-out points the measures are kept.
+FORMAT_VERSION = 7
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60
@@ -99,7 +99,7 @@ class InterruptedRun:
         """How far the run came, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
-        return f"after {self.step} of {self.steps} steps"
+        return f"after {self.step} of {self.steps} steps of {'learning' if self.learns else 'training'}"
 
     @property
     def learns(self):

@@ -27,7 +27,7 @@ from xmlgp.runs.interrupted import (
     what_is_left,
 )
 from xmlgp.runs.train import CHECKPOINT_SECONDS
-from xmlgp.runs.trained_model import TrainedModel, held, load, write_model
+from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.training.checkpoints import CheckpointWriter
@@ -160,8 +160,11 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
             raise
     remove([checkpoint_file], ())
     batch = MODELS[model.settings.model].describe_batch(grown.learned[-1])
-    note_here(f"learned {batch}, in {time.perf_counter() - began:.1f} s")
     sizes = [counted(grown.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
-    note_here(f"knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
+    took = f"in {time.perf_counter() - began:.1f} s"
+    note_here(f"learned {batch}, {took}; the model now knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
     if model.tuned:
-        note_here("the tuned threshold is unchanged; `xmlgp tune` chooses a new one")
+        note_here(
+            "the threshold is still that of the last `xmlgp tune`; tune again on points that the model has not seen"
+        )
+    note_here(next_commands(path))

@@ -26,6 +26,7 @@ from xmlgp.runs.trained_model import (
     TrainedModel,
     load,
     named_arrays,
+    next_commands,
     preprocessed_from,
     stored_preprocessing,
     write_model,
@@ -185,7 +186,8 @@ def _trained(dataset, settings, preprocessed, progress, checkpoints, names, work
     model = MODELS[settings.model]
     run = preprocessed, settings, progress, checkpoints
     trained = model.train(dataset.features, dataset.labels, *run, **model.work_options(work))
-    return TrainedModel(settings, dataset.facts, preprocessed, *trained, names)
+    parameters, history, held_out = trained
+    return TrainedModel(settings, dataset.facts, preprocessed, parameters, history, names, held_out=held_out)
 
 
 def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds, progress, note, work):
@@ -209,9 +211,12 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
         began = time.perf_counter()
         with what_is_left(path, note_here):
             folder = _run(path, dataset, plan, names, progress, checkpoint_seconds, work)
-    last, seconds = folder.description["history"][-1], time.perf_counter() - began
-    note_here(f"trained, {model.epochs(last)}, {model.objective_at(last)}, in {seconds:.1f} s")
-    for text in model.review(folder.settings, folder.description):
+    took, held_out = f"trained in {time.perf_counter() - began:.1f} s", folder.held_out
+    # The best of a single label is no measure.
+    note_here(f"{took}; {held_out.precision(dataset.K)}" if held_out and dataset.K > 1 else took)
+    if held_out:
+        note_here(held_out.reliability())
+    for text in [*model.review(folder.settings, folder.description), next_commands(path)]:
         note_here(text)
 
 

@@ -24,12 +24,14 @@ from xmlgp.runs.given import FilePath
 from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
+from xmlgp.training.trained import HeldOut
 
 __all__ = [
     "TrainedModel",
     "held",
     "load",
     "named_arrays",
+    "next_commands",
     "open_model",
     "open_predictor",
     "open_topics",
@@ -56,6 +58,8 @@ class TrainedModel:
         For each epoch `epoch`, the model's objective and `seconds`.
     names : Names
         Of labels and features, and what maps text to features; each may be None.
+    held_out : HeldOut or None
+        What `train` measured on points that it held out.
     tuned : Tuned or None
         What `tune` chose, and for which scores.
     tuned_before : list of Tuned
@@ -79,6 +83,7 @@ class TrainedModel:
     learned: list[dict[str, Any]] = field(default_factory=list)
     classes: np.ndarray | None = None
     folder: ModelFolder | None = None
+    held_out: HeldOut | None = None
 
     @functools.cached_property
     def predictor(self) -> Predictor:
@@ -106,6 +111,8 @@ def write_model(model, path, keep=None, **facts):
     facts |= tuned_facts(model.tuned, model.tuned_before)
     if model.learned:
         facts["learned"] = model.learned
+    if model.held_out:
+        facts["held_out"] = model.held_out._asdict()
     if model.classes is not None:
         facts["classes"] = plain_classes(model.classes)
     return ModelFolder.write(
@@ -136,6 +143,12 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
+def next_commands(path):
+    """Return which commands come after training or learning, in words."""
+    predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
+    return f"next, `{predict} DATA`; `{show}` has the details"
+
+
 def opened(model: FilePath | TrainedModel) -> TrainedModel:
     """Return a model given as such or by its path."""
     return model if isinstance(model, TrainedModel) else load(model)
@@ -162,7 +175,7 @@ def open_model(folder):
     """
     *arrays, predictor = _checked(folder)
     about, classes = folder.description, folder.classes and np.array(folder.classes)
-    more = folder.names, folder.tuned, folder.tuned_before, about.get("learned", []), classes, folder
+    more = folder.names, folder.tuned, folder.tuned_before, about.get("learned", []), classes, folder, folder.held_out
     model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
     model.predictor = predictor
     return model

@@ -11,7 +11,6 @@ from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import TrainingState
-from xmlgp.training.trained import Trained
 
 __all__ = ["Loop", "TrainingDiverged"]
 
@@ -51,7 +50,7 @@ class Loop:
         return self._steps_of(self._epoch) + self._done
 
     def run(self, progress=silent, after_epoch=None, checkpoints=None, facts=None):
-        """Train to the end, and return the model (`Trained`).
+        """Train to the end, and return the parameters by name, and the history.
 
         After each epoch, counted from 1, `after_epoch(epoch, parameters)` is called with a function that returns the
         parameters; its time is not training time. With a `CheckpointWriter`, training begins at its `resume_from`, and
@@ -77,7 +76,7 @@ class Loop:
                 self._run_epochs(progress, checkpoints)
             parameters = self._parameters()
         self._check_finite(parameters)
-        return Trained(parameters, self.history)
+        return parameters, self.history
 
     def state(self):
         """Return the state that training can be resumed from (`TrainingState`)."""

@@ -7,7 +7,8 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "Trained", "add_statistics", "statistics_are_valid", "statistics_of"]
+__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "statistics_are_valid"]
+__all__ += ["statistics_of"]
 
 #: The parameters that learning on needs: how many earlier points have each label, K, and each feature, D.
 STATISTICS = ("statistics.labels", "statistics.features")
@@ -16,15 +17,51 @@ STATISTICS = ("statistics.labels", "statistics.features")
 TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
 
 
+class HeldOut(NamedTuple):
+    """What training measured on points that it held out.
+
+    The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
+    as they are and before calibration, from 0 to 1.
+    """
+
+    points: int
+    precision_1: float
+    precision_3: float
+    precision_5: float
+    uncalibrated_error: float
+    calibrated_error: float
+
+    @classmethod
+    def from_untrusted(cls, entry):
+        """Return the same from an object as JSON has it, or None if it is not one."""
+        if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
+            return None
+        found = cls(**entry)
+        valid = type(found.points) is int and all(type(number) in (int, float) for number in found)
+        return found if valid else None
+
+    def precision(self, K):
+        """Return the precision in words, given the number of labels."""
+        ranks = (1, self.precision_1), (3, self.precision_3), (5, self.precision_5)
+        measured = ", ".join(f"P@{k} {value:.1f}%" for k, value in ranks if k <= K)
+        return f"{measured} on {self.points} points held out of training"
+
+    def reliability(self):
+        """Return the calibration errors in words."""
+        after, before = (f"{100 * error:.1f}" for error in (self.calibrated_error, self.uncalibrated_error))
+        return f"probabilities are {after} percentage points off on average ({before} before calibration)"
+
+
 class Trained(NamedTuple):
     """A trained model.
 
     Parameters have the names in docs/model-folder.md. The history has, for each epoch, `epoch`, the model's objective
-    and `seconds` since the start.
+    and `seconds` since the start. `held_out` is what was measured on points that were held out, or None.
     """
 
     parameters: dict
     history: list
+    held_out: HeldOut | None = None
 
 
 class Earlier(NamedTuple):
