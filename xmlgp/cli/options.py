@@ -7,8 +7,10 @@ import math
 import os
 import re
 import shlex
+import sys
 
 import click
+from tqdm import tqdm
 
 from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
@@ -89,7 +91,8 @@ def quiet_option(command):
 
 
 def _note(text):
-    with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
+    # A log on a full disk is no reason to fail; a bar is drawn again below the note.
+    with contextlib.suppress(OSError), tqdm.external_write_mode(sys.stderr):
         click.echo(text, err=True)
 
 
@@ -172,7 +175,15 @@ def work_of(cluster, note):
 
 
 #: The options of a corpus, in the order of `CorpusOptions`.
-CORPUS = ("--text-column", "--label-column", "--label-separator", "--id-column", "--corpus-format", "--encoding")
+CORPUS = (
+    "--text-column",
+    "--label-column",
+    "--label-separator",
+    "--id-column",
+    "--corpus-format",
+    "--encoding",
+    "--merge-ids",
+)
 
 
 def corpus_options(command):
@@ -207,15 +218,18 @@ def corpus_options(command):
     @click.option(
         "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
     )
+    @click.option(
+        "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
+    )
     @functools.wraps(command)
-    def wrapped(text, label_column, label_separator, id_column, corpus_format, encoding, **options):
+    def wrapped(text, label_column, label_separator, id_column, corpus_format, encoding, merge_ids, **options):
         if label_separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
         for name in filter(None, (*text, label_column, label_separator, id_column)):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
-        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format, encoding)
+        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format, encoding, merge_ids)
         return command(corpus=corpus, **options)
 
     return wrapped

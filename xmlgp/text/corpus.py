@@ -20,6 +20,7 @@ from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
+from xmlgp.text.label_rows import merge_rows, note_repeated, split_labels
 
 __all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "open_corpus", "read_documents"]
 
@@ -94,10 +95,11 @@ def open_corpus(path, options=NO_OPTIONS, note=ignore):
             yield LineReader(stream, path, options.encoding)
 
 
-def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
+def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=ignore):
     """Yield the documents of a corpus that `open_corpus` has opened; DataFormatError names a malformed line.
 
-    Unless `labelled`, documents need no labels, none are read, and a line may be a text alone.
+    Unless `labelled`, documents need no labels, none are read, and a line may be a text alone. Labels that look as if
+    they were separated otherwise, or a row each, are noted.
     """
     if isinstance(reader, DocumentFolder):
         yield from reader.documents(labelled)
@@ -116,7 +118,15 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
         )
         rows = HEADER.fullmatch(first) or is_libsvm(first)
         raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
-    yield from FORMATS[name](decoded_lines(reader, advise=_advise), reader.path, options.columns(usual), labelled)
+    path, columns = reader.path, options.columns(usual)
+    documents = FORMATS[name](decoded_lines(reader, advise=_advise), path, columns, labelled)
+    if labelled:
+        documents = split_labels(documents, path, columns, ";" if name in ("csv", "tsv") else None, note)
+    if options.merge_ids:
+        documents = merge_rows(documents, path)
+    elif labelled:
+        documents = note_repeated(documents, path, note)
+    yield from documents
 
 
 def read_plain(lines, path, columns, labelled):

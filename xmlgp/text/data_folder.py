@@ -39,7 +39,7 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
     vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
     for name, path in zip(names, paths, strict=True):
         with open_corpus(path, options, note) as reader:
-            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress)
+            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, note=note)
         vectorizer, labels, files[name] = found.vectorizer, found.labels, found
     written = write_folder(folder, files, progress)
     for found, path in zip(files.values(), paths, strict=True):

@@ -61,13 +61,8 @@ def _read(lines, path, columns, labelled, delimiter):
         if len(row) != len(header):
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
             raise DataFormatError(path, line, f"this row has {fields}, but the header has {len(header)}")
-        try:
-            names = columns.split(row[labels]) if labelled else []
-        except (ValueError, RecursionError):
-            reason = f"the labels {excerpt(row[labels])} are not a JSON list of names; --label-separator separates them"
-            raise DataFormatError(path, line, reason) from None
         own = None if identifier is None else row[identifier]
-        yield Document(line, own, " ".join([row[text] for text in texts]), names)
+        yield Document(line, own, " ".join([row[text] for text in texts]), row[labels] if labelled else [])
 
 
 def _rows(lines, path, delimiter):

@@ -7,12 +7,15 @@ __all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document"]
 
 
 class Document(NamedTuple):
-    """A document: the line where it starts, its identifier if it has one, its text, and names of labels."""
+    """A document: the line where it starts, its identifier if it has one, its text, and its labels.
+
+    The labels are names; a reader may yield them as one text, which `xmlgp.text.label_rows` splits.
+    """
 
     line: int
     id: str | int | None
     text: str
-    labels: list[str]
+    labels: list[str] | str
 
 
 class Columns(NamedTuple):
@@ -29,17 +32,20 @@ class Columns(NamedTuple):
     id: str | None = None
     id_needed: bool = False
 
-    def split(self, labels):
-        """Return the names in a text of separated labels, or in a JSON list if there is no separator of the user's.
+    def split(self, labels, usual=";"):
+        """Return the names in a text of labels, with the usual separator if the user gave none; None is for one label.
 
-        ValueError if the text is in brackets, but not a JSON list of names.
+        Without a separator of the user, the text may be a JSON list; ValueError if it is in brackets, but not such a
+        list of names.
         """
+        separator = self.separator or usual
+        if separator is None:
+            return [labels]
         if self.separator is None and labels.startswith("[") and labels.endswith("]"):
             names = json.loads(labels)
             if not all(isinstance(name, str) for name in names):
                 raise ValueError("an entry is not a name")
             return names
-        separator = self.separator or ";"
         return labels.split() if separator.isspace() and separator != "\t" else labels.split(separator)
 
 
@@ -47,8 +53,8 @@ class CorpusOptions(NamedTuple):
     """What a user says about a corpus; any of it makes a file a corpus.
 
     The columns are those of `Columns`; documents without the column `id` are refused if it is given. `format` is one of
-    `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python knows, of text that is not UTF-8. What is not given, the
-    file or the model tells.
+    `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python knows, of text that is not UTF-8. With `merge_ids`, rows
+    of the same identifier are one document with the labels of all. What is not given, the file or the model tells.
     """
 
     text: tuple[str, ...] = ()
@@ -57,6 +63,7 @@ class CorpusOptions(NamedTuple):
     id: str | None = None
     format: str | None = None
     encoding: str | None = None
+    merge_ids: bool = False
 
     def columns(self, usual=None):
         """Return the `Columns` that are given, in place of the usual ones."""

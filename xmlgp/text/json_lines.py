@@ -111,7 +111,7 @@ def _labels(value, columns):
     if value is None:
         return []
     if isinstance(value, str):
-        return columns.split(value) if columns.separator else [value]
+        return value
     if isinstance(value, list):
         return [_text(label, f"a label in {columns.labels}") for label in value if label is not None]
     raise _Malformed(f"{columns.labels} is {excerpt(value)}, neither a list of labels nor text")

@@ -72,7 +72,7 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
         analysis = checked_analysis(analysis, is_text, reader.path)
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
-            found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress)
+            found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress, note=note)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
@@ -88,7 +88,9 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     with _opened(path, "train", options, names, note) as (reader, is_text):
         path = reader.path
         if is_text:
-            found = vectorize(reader, names.vectorizer, names.labels, options, extend=True, progress=progress)
+            found = vectorize(
+                reader, names.vectorizer, names.labels, options, extend=True, progress=progress, note=note
+            )
             return _of_corpus(found, path, note, more=True)
         dataset, data_format = read_rows(reader, cache, progress)
     if data_format == LIBSVM:  # which does not declare the number of features
@@ -109,7 +111,7 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
     with _opened(path, part, options, names, note) as (reader, is_text):
         if is_text:
             known = names.vectorizer, names.labels
-            return vectorize(reader, *known, options, extend=False, progress=progress).dataset()
+            return vectorize(reader, *known, options, extend=False, progress=progress, note=note).dataset()
         return read_rows(reader, cache, progress)[0]
 
 
@@ -178,18 +180,18 @@ class Texts:
                 note(f"{reader.path}: {text}")
         labels = names.labels if labelled else []
         self.D, self.K, self.without_words = len(names.vectorizer.words), len(labels), 0
-        self._corpus, self._labelled, self._counted = (reader, names.vectorizer, labels, options), labelled, None
-        self.waits = reader.waits
+        self._corpus, self._counted = (reader, names.vectorizer, labels, options), None
+        self._labelled, self._note, self.waits = labelled, note, reader.waits
 
     def count(self):
         """Return the number of documents, for which all are read; then blocks have neither identifiers nor texts."""
-        self._counted = vectorize(*self._corpus, extend=False, labelled=self._labelled)
+        self._counted = vectorize(*self._corpus, extend=False, labelled=self._labelled, note=self._note)
         return self._counted.N
 
     def blocks(self):
         """Yield the points, a `Block` at a time."""
         if self._counted is None:
-            read = vectorize_blocks(*self._corpus, self._labelled)
+            read = vectorize_blocks(*self._corpus, self._labelled, self._note)
         else:
             read = ((None, points) for points in self._counted.blocks())
         first = 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
@@ -100,14 +100,16 @@ class Vectorized:
         return "; ".join(parts)
 
 
-def vectorize(reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent):
+def vectorize(
+    reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent, note=ignore
+):
     """Return the `Vectorized` corpus of a `LineReader` that is at its first line.
 
     `vectorizer` has the known words, `labels` known label names. New words and labels are left out, or with `extend`
     sorted and appended; of the words, only those that its `Analysis` keeps.
     Unless `labelled`, no labels are read. XmlgpError if `extend` finds no documents, words or labels.
     """
-    documents = read_documents(reader, options, vectorizer.columns, labelled)
+    documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
@@ -148,9 +150,9 @@ def vectorize_texts(texts, vectorizer):
     return corpus.vectorizer, corpus.dataset().features
 
 
-def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled=True):
+def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled=True, note=ignore):
     """Yield documents, a list at a time, and their points (`Dataset`), without unknown words and labels."""
-    documents = read_documents(reader, options, vectorizer.columns, labelled)
+    documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     D, K = len(vectorizer.words), len(labels)
     numbers = vectorizer.numbers, LabelNumbers(labels)
     for read, block in _numbered(documents, reader.path, vectorizer.analysis, *numbers, waits=reader.waits):
