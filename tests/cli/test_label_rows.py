@@ -1,0 +1,61 @@
+"""Every command that reads the labels of a corpus says what looks wrong with them, and reads it as asked."""
+
+import csv
+import json
+
+import pytest
+
+from tests.cli.command import SMALL, run
+from tests.cli.texts import documents
+
+pytestmark = pytest.mark.usefixtures("text_model")
+
+COMMANDS = {
+    "vectorize": ["vectorize", "corpus.csv", "folder"],
+    "test of vectorize": ["vectorize", "train.jsonl", "folder", "--test", "corpus.csv"],
+    "train": ["train", "corpus.csv", "other", *SMALL],
+    "preprocess": ["preprocess", "corpus.csv", "other"],
+    "learn": ["learn", "model", "corpus.csv"],
+    "tune": ["tune", "model", "corpus.csv"],
+    "report": ["report", "model", "corpus.csv"],
+    "training data of report": ["report", "model", "new.jsonl", "--train", "corpus.csv"],
+}
+
+
+def write_corpus(rows):
+    """Write a table with a column of labels that names the model's, or is a label of it."""
+    with open("corpus.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([("id", "text", "labels"), *rows])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_labels_with_another_separator_are_noted(command):
+    write_corpus((own["id"], own["text"], ", ".join(own["labels"] + ["the red"])) for own in documents(60, 5))
+    result = run(*COMMANDS[command])
+    assert result.stderr.count("; if it separates labels, give --label-separator ,\n") == 1
+    assert "corpus.csv: labels such as 'the " in result.stderr
+    if command == "vectorize":
+        assert run(*COMMANDS[command], "-q").stderr == ""
+        result = run(*COMMANDS[command], "--label-separator", ",")
+        assert result.stderr == "corpus.csv: 60 documents, 14 features, 5 labels\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_row_for_each_label_is_noted_and_merged_when_asked(command):
+    found = documents(60, 5)
+    write_corpus((own["id"], own["text"], label) for own in found for label in own["labels"])
+    result = run(*COMMANDS[command])
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.count("; --merge-ids makes them one document with all labels\n") == 1
+
+
+def test_merged_rows_are_the_same_data_set_and_one_answer(workdir):
+    found = documents(60, 5)
+    write_corpus((own["id"], own["text"], ";".join(own["labels"])) for own in found)
+    run("vectorize", "corpus.csv", "expected")
+    write_corpus((own["id"], own["text"], label) for own in found for label in dict.fromkeys(own["labels"]))
+    run("vectorize", "corpus.csv", "merged", "--merge-ids")
+    for name in "train.txt", "labels.txt", "features.txt":
+        assert (workdir / "merged" / name).read_bytes() == (workdir / "expected" / name).read_bytes()
+    answers = run("predict", "-q", "model", "corpus.csv", "--merge-ids").stdout.splitlines()
+    assert [json.loads(answer)["id"] for answer in answers] == [own["id"] for own in found]
