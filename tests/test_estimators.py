@@ -13,13 +13,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.problems import small_dataset
+from xmlgp import api
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
+from xmlgp.estimators.classifier import parameters_of
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.runtime.threads import core_count, limit_threads
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},
@@ -39,7 +42,53 @@ def fitted(request):
     [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings), (GPCClassifier, GPCSettings)],
 )
 def test_parameters_are_the_settings(kind, settings):
-    assert kind().get_params() == settings().mapping()
+    assert kind().get_params() == parameters_of(settings()) | {"n_jobs": None}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, GPCClassifier])
+def test_random_state_is_the_seed(tmp_path, kind):
+    data, small = small_dataset(K=1), {} if kind is MLGPFClassifier else {"iterations": 1}
+    small = SMALL.get(kind, {"inducing_count": 9}) | small
+    labels = data.labels.toarray()[:, 0] if kind is GPCClassifier else data.labels
+    fitted = kind(**small, random_state=7).fit(data.features, labels)
+    assert fitted.model_.settings.seed == 7
+    fitted.save(tmp_path)
+    assert load_estimator(tmp_path).get_params()["random_state"] == 7
+    states = [np.int64(7), np.random.RandomState(7), np.random.RandomState(7), None, None]
+    seeds = [kind(**small, random_state=s).fit(data.features, labels).model_.settings.seed for s in states]
+    assert (seeds[0], seeds[1]) == (7, seeds[2])
+    assert seeds[3] != seeds[4]
+    for random_state in (-1, "seven"):
+        with pytest.raises(ValueError, match="[Ss]eed"):
+            kind(**small, random_state=random_state).fit(data.features, labels)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'seed'"):
+        kind(seed=7)
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 3), (1, 1), (2, 2), (-1, 3), (-2, 2), (-9, 1)])
+def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
+    used = set()
+
+    def counted(tasks):
+        used.add(core_count())
+        return [task() for task in tasks]
+
+    data, (texts, labels) = small_dataset(), (["a dog", "a cat", "a cow"] * 9, [["dog"], ["cat"], []] * 9)
+    model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features, data.labels)
+    tagger = TextTagger(clone(model)).fit(texts, labels)
+    monkeypatch.setattr("xmlgp.prediction.predictor.run_parallel", counted)
+    for name in "train", "learn":
+        call = getattr(api, name)
+        monkeypatch.setattr(api, name, lambda *args, call=call, **more: counted([lambda: call(*args, **more)])[0])
+    with limit_threads(3):
+        for use in model.predict_proba, model.predict, model.decision_function:
+            use(data.features)
+        for use in tagger.suggest, tagger.explain, tagger.predict_proba, tagger.decision_function:
+            use(texts)
+        model.fit(data.features, data.labels).partial_fit(data.features, data.labels)
+    assert used == {threads}
+    with pytest.raises(ValueError, match="threads is 0"):
+        model.set_params(n_jobs=0).predict(data.features)
 
 
 def test_an_unknown_parameter_is_a_type_error():

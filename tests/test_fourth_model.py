@@ -17,6 +17,7 @@ from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, Log
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.estimators import load_estimator
+from xmlgp.estimators.classifier import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 
@@ -89,7 +90,7 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
 @pytest.mark.usefixtures("registered")
 def test_the_estimator_gives_the_model_of_the_command():
     classifier = clone(LogisticClassifier(iterations=9)).fit(TRAIN.features, TRAIN.labels)
-    assert classifier.get_params() == LogisticSettings(iterations=9).mapping()
+    assert classifier.get_params() == parameters_of(LogisticSettings(iterations=9)) | {"n_jobs": None}
     folder = xmlgp.train(TRAIN, "model", settings=LogisticSettings(iterations=9)).folder
     for name, array in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(classifier.parameters_[name], array)

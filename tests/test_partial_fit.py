@@ -119,7 +119,7 @@ def test_the_settings_are_those_of_fit(tmp_path, models):
     name = "weight space"
     model = models(name)
     expected = models(name).partial_fit(SAME.features, SAME.labels)
-    model.set_params(seed=7, dtype="float64").partial_fit(SAME.features, SAME.labels)
+    model.set_params(random_state=7, dtype="float64").partial_fit(SAME.features, SAME.labels)
     for key, value in expected.parameters_.items():
         assert model.parameters_[key].dtype == value.dtype
         np.testing.assert_array_equal(model.parameters_[key], value)

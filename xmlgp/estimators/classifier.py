@@ -7,11 +7,13 @@ import dataclasses
 import inspect
 import os
 from abc import ABC
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -21,6 +23,8 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import columns_of, features_in_memory, labels_in_memory
+from xmlgp.runtime.threads import core_count, limit_threads
+from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
 from xmlgp.work import THIS_MACHINE
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
     #: A matrix of features or labels.
     Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
-__all__ = ["Classifier", "Estimator", "load_estimator"]
+__all__ = ["Classifier", "Estimator", "load_estimator", "parameters_of"]
+
+#: The parameters of estimators that scikit-learn calls otherwise than the settings that they are.
+PARAMETERS = {"seed": "random_state"}
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
@@ -49,9 +56,14 @@ def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     """
     model = api.load(path)
     model.folder = None
-    estimator = Estimator.kinds[model.settings.model](**model.settings.mapping())
+    estimator = Estimator.kinds[model.settings.model](**parameters_of(model.settings))
     estimator.model_ = model
     return estimator
+
+
+def parameters_of(settings):
+    """Return `Settings` as parameters of an estimator."""
+    return {PARAMETERS.get(name, name): value for name, value in settings.mapping().items()}
 
 
 def _learns_on(estimator: Estimator) -> bool:
@@ -66,7 +78,9 @@ def _of_model(name: str) -> Any:
 class Estimator(ABC, ClassifierMixin, BaseEstimator):
     """A classifier whose parameters are the settings of its model.
 
-    A subclass names its `Model`, from whose settings the signature of its constructor is made.
+    A subclass names its `Model`, from whose settings the signature of its constructor is made. The setting `seed` is
+    the parameter `random_state`, as in scikit-learn: an integer, by default 0, a RandomState or None. `n_jobs` is the
+    number of threads, by default one for each core; −1 means all, −2 all but one.
 
     Attributes
     ----------
@@ -101,17 +115,21 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         if model is None:
             return
         specs = dataclasses.fields(model.settings)
+        defaults = {PARAMETERS.get(spec.name, spec.name): (spec.default, spec.type) for spec in specs}
+        defaults["n_jobs"] = (None, int | None)
 
-        def __init__(self, **settings):
-            unknown = settings.keys() - {spec.name for spec in specs}
+        def __init__(self, **parameters):
+            unknown = parameters.keys() - defaults.keys()
             if unknown:
                 raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {min(unknown)!r}")
-            for spec in specs:
-                setattr(self, spec.name, settings.get(spec.name, spec.default))
+            for name, (default, _) in defaults.items():
+                setattr(self, name, parameters.get(name, default))
 
         # scikit-learn reads the names of the parameters and their defaults from the signature.
         kind = inspect.Parameter
-        named = [kind(spec.name, kind.KEYWORD_ONLY, default=spec.default, annotation=spec.type) for spec in specs]
+        named = [
+            kind(name, kind.KEYWORD_ONLY, default=value, annotation=type_) for name, (value, type_) in defaults.items()
+        ]
         __init__.__signature__ = inspect.Signature([kind("self", kind.POSITIONAL_OR_KEYWORD), *named])  # type: ignore[attr-defined]
         __init__.__doc__ = None
         cls.__init__ = __init__  # type: ignore[method-assign]
@@ -141,14 +159,26 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     def _fit(self, points, work=THIS_MACHINE):
         """Train on `TrainingData`, and return the estimator itself."""
-        settings = self.model.settings(**self.get_params()).for_shape(*points.dataset.shape)
-        self.model_ = api.train(points, settings=settings, work=work)
+        parameters = self.get_params()
+        random, _ = parameters.pop("random_state"), parameters.pop("n_jobs")
+        state = check_random_state(random)
+        # An integer is the seed itself, so that commands with it train the same model.
+        parameters["seed"] = int(random if isinstance(random, Integral) else state.randint(SEED_LIMIT, dtype=np.int64))
+        settings = self.model.settings(**parameters).for_shape(*points.dataset.shape)
+        with self._threads():
+            self.model_ = api.train(points, settings=settings, work=work)
         return self
+
+    def _threads(self):
+        """Return a context that computes with the threads of `n_jobs`; negative ones count down from all cores."""
+        n_jobs = self.n_jobs  # type: ignore[attr-defined]
+        return limit_threads(max(1, core_count() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs)
 
     def _score(self, X, output):
         """Return the scores of all labels, N×K."""
         features = self._known_features(X)
-        return self.model_.predictor.score(features, output)[0]
+        with self._threads():
+            return self.model_.predictor.score(features, output)[0]
 
     def _known_features(self, X):
         """Return the features of points for the fitted model; raise an error if they are not as many as in `fit`."""
@@ -221,7 +251,12 @@ class Classifier(Estimator):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, Y)
-        self.model_ = api.learn(self.model_, self._points(X, Y))
+        return self._learn(self._points(X, Y))
+
+    def _learn(self, points):
+        """Learn more `TrainingData`, and return the estimator itself."""
+        with self._threads():
+            self.model_ = api.learn(self.model_, points)
         return self
 
     def decision_function(self, X: Matrix) -> np.ndarray:
@@ -233,12 +268,13 @@ class Classifier(Estimator):
         if client is None:
             return self._score(X, "probability")
         features = self._known_features(X)
-        with open_work(client=client) as work:
+        with open_work(client=client) as work, self._threads():
             return _predicted(self.model_, features, k="all", output="probability", work=work).matrix().toarray()
 
     def predict(self, X: Matrix) -> np.ndarray:
         """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
-        assigned = self._assigned(self._known_features(X)).matrix()
+        with self._threads():
+            assigned = self._assigned(self._known_features(X)).matrix()
         # An assigned label may have the utility 0.
         assigned.data = np.ones(assigned.nnz, int)
         return assigned.toarray()
@@ -255,7 +291,8 @@ class Classifier(Estimator):
     def _tune(self, points, labels, metric, force):
         # Copies of the estimator share the model.
         model = copy.copy(self.model_)
-        api.tune(model, points, labels=labels, metric=metric, output="probability", force=force)
+        with self._threads():
+            api.tune(model, points, labels=labels, metric=metric, output="probability", force=force)
         self.model_ = model
         return self
 

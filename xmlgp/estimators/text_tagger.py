@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp import api
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator
 from xmlgp.estimators.models import MLGPFClassifier
@@ -133,9 +132,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("there are no documents")
         if points.names.vectorizer and is_matrix(X):
             self.classifier_._check_features(points.dataset.D)
-        classifier = copy.copy(self.classifier_)
-        classifier.model_ = api.learn(classifier.model_, points)
-        return self._set_fitted(classifier, self._transformer)
+        return self._set_fitted(copy.copy(self.classifier_)._learn(points), self._transformer)
 
     def suggest(
         self,
@@ -167,12 +164,13 @@ class TextTagger(BaseEstimator):
         _check_limits(k, threshold)
         rule = {} if k is None and threshold is None else {"limit": k, "threshold": threshold}
         found: list[list[tuple[str, float]]] = []
-        for _, features, scores in self.classifier_._assigned(self._features(X), only, without, **rule).blocks():
-            scores.check_finite(len(found))
-            if not rule and self.tuned_ and self.tuned_.output != "probability":
-                scores = self._with_probabilities(features, scores)
-            pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
-            found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
+        with self.classifier_._threads():
+            for _, features, scores in self.classifier_._assigned(self._features(X), only, without, **rule).blocks():
+                scores.check_finite(len(found))
+                if not rule and self.tuned_ and self.tuned_.output != "probability":
+                    scores = self._with_probabilities(features, scores)
+                pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
+                found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
         return found
 
     def explain(
@@ -202,12 +200,14 @@ class TextTagger(BaseEstimator):
         _check_limits(k, None)
         chosen = {"k": "all" if k is None else k, "output": "probability", "only": only, "without": without}
         found = _predicted(self.classifier_.model_, self._features(X), explain=words, **chosen)
-        return [point["labels"] for point in found]
+        with self.classifier_._threads():
+            return [point["labels"] for point in found]
 
     def predict_proba(self, X: Documents) -> np.ndarray:
         """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
-        return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
+        with self.classifier_._threads():
+            return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
 
     def decision_function(self, X: Documents) -> np.ndarray:
         """Return the numbers that labels are ranked by, N×K, in the order of `classes_`; see the classifier's."""
