@@ -119,7 +119,9 @@ def test_errors_name_the_given_path(tmp_path):
 def linked(tmp_path, monkeypatch):
     """Change to a folder with files of data and of a model, and other names for one of them."""
     monkeypatch.chdir(tmp_path)
-    for name in ("a.txt", "set/train.txt", "set/mine.txt", "model/model.json", "model/arrays/x.npy", "model/page.html"):
+    model = ("model/model.json", "model/arrays/x.npy", "model/page.html")
+    documents = ("documents/b.txt", "documents/b.key", "documents/b.jsonl")
+    for name in ("a.txt", "set/train.txt", "set/mine.txt", *model, *documents):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     os.symlink("a.txt", "link")
@@ -137,6 +139,7 @@ def linked(tmp_path, monkeypatch):
         ("set/train.txt", "set", "set/train.txt"),
         ("model/model.json", "folder/model", "folder/model/model.json"),
         ("model/arrays/x.npy", "model", "model/arrays/x.npy"),
+        ("documents/b.key", "documents", "documents/b.key"),
     ],
 )
 def test_an_output_is_not_an_input_also_under_another_name(linked, output, read, named):
@@ -146,8 +149,9 @@ def test_an_output_is_not_an_input_also_under_another_name(linked, output, read,
 
 
 def test_results_beside_inputs_devices_pipes_and_new_files_are_outputs(linked):
-    inputs = ["model", "set", "a.txt", "pipe", "/dev/null", "nowhere", "bad\0name", [["texts"]]]
-    check_outputs(["set/mine.txt", "model/page.html", "new", "pipe", "/dev/null", "nowhere", "bad\0name"], inputs)
+    inputs = ["model", "set", "documents", "a.txt", "pipe", "/dev/null", "nowhere", "bad\0name", [["texts"]]]
+    results = ["set/mine.txt", "model/page.html", "documents/b.jsonl"]
+    check_outputs([*results, "new", "pipe", "/dev/null", "nowhere", "bad\0name"], inputs)
 
 
 @pytest.mark.parametrize("output", ["-", "/dev/stdout", "a.txt"])

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from xmlgp.errors import XmlgpError
 
-__all__ = ["documents_in", "locate"]
+__all__ = ["documents_in", "files_read", "locate"]
 
 #: Files of a data folder, which holds no documents.
 OF_DATA = re.compile(r"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json")
+
+#: Names beside data, and the files of a model folder.
+OTHERS = re.compile(r"(features|labels)\.txt|model\.json|checkpoint\.npz|arrays/.*")
 
 
 def locate(path, part):
@@ -55,6 +58,19 @@ def documents_in(folder, labelled=False):
     # `train.txt` may be a document among others, but not the only one.
     found = of_data <= with_labels and (with_labels if labelled else names) - of_data
     return sorted(names) if found else []
+
+
+def files_read(folder):
+    """Return the files of a folder of data, of documents or of a model that are read; others in it may be results."""
+    documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "tsv", "key")}
+    files = {
+        file.relative_to(folder).as_posix(): file
+        for pattern in ("*", "arrays/*")
+        for file in Path(folder).glob(pattern)
+    }
+    return [
+        file for name, file in files.items() if name in documents or OF_DATA.fullmatch(name) or OTHERS.fullmatch(name)
+    ]
 
 
 def _libsvm_names(folder):

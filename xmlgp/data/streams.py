@@ -4,13 +4,11 @@ import contextlib
 import gzip
 import io
 import os
-import re
 import stat
 import sys
 import zlib
-from pathlib import Path
 
-from xmlgp.data.locate import documents_in
+from xmlgp.data.locate import files_read
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
@@ -20,12 +18,6 @@ __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "check_outputs", "describe_damage", "op
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 GZIP_MAGIC = b"\x1f\x8b"
-
-#: What is read of a folder of data, and of a model folder; other files in them may be results.
-READ = re.compile(
-    r"(train|test(-\d+)?|validation)\.txt(\.gz)?|.*\.svm(\.gz)?|(features|labels)\.txt|vectorizer\.json|"
-    r"model\.json|checkpoint\.npz|arrays/.*"
-)
 
 
 def describe_damage(error):
@@ -91,7 +83,7 @@ def check_outputs(outputs, inputs):
     read = []
     for path in inputs:
         if isinstance(path, str | os.PathLike):
-            files = _read_of(Path(path)) if os.path.isdir(path) else [path]
+            files = files_read(path) if os.path.isdir(path) else [path]
             read += [(file, status) for file in files if (status := _regular_file(file, 0))]
     for output in outputs:
         written = _regular_file(output, 1)
@@ -100,17 +92,6 @@ def check_outputs(outputs, inputs):
                 one = "Standard output" if output == "-" else f"The output {output}"
                 other = "standard input" if file == "-" else f"the input {file}"
                 raise UsageError(f"{one} is the same file as {other}; choose another output.")
-
-
-def _read_of(folder):
-    documents = set(documents_in(folder))
-    return [
-        file
-        for pattern in ("*", "arrays/*")
-        for file in folder.glob(pattern)
-        if READ.fullmatch(file.relative_to(folder).as_posix())
-        or (file.suffix in (".txt", ".tsv", ".key") and file.parent == folder and file.stem in documents)
-    ]
 
 
 def _regular_file(path, standard):
