@@ -15,7 +15,7 @@ from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
-__all__ = ["Preview", "has_learned", "preview", "read_batch", "warn_of_foreign"]
+__all__ = ["Preview", "check_given", "has_learned", "preview", "read_batch", "warn_of_foreign"]
 
 #: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
 #: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
@@ -69,14 +69,19 @@ def preview(
     note: Callable[[str], object] = ignore,
 ) -> Preview:
     """Return what `learn` with the same arguments would add to a model; nothing changes."""
+    check_given(data, add_labels)
     trained = opened(model)
     return _preview(trained, *read_batch(trained, data, labels, add_labels, corpus, cache, progress, note))
 
 
-def read_batch(model, data, labels, add_labels, corpus, cache, progress, note):
-    """Return the points that a `TrainedModel` is to learn (`Dataset`), perhaps none, and the names after them."""
+def check_given(data, add_labels):
+    """Raise UsageError if there is nothing to learn."""
     if data is None and add_labels is None:
         raise UsageError("Nothing to learn: give data, or labels to add.")
+
+
+def read_batch(model, data, labels, add_labels, corpus, cache, progress, note):
+    """Return the points that a `TrainedModel` is to learn (`Dataset`), perhaps none, and the names after them."""
     kind = model.settings.model
     if MODELS[kind].learn is None:
         able = " and ".join(name for name, other in MODELS.items() if other.learn)

@@ -16,7 +16,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
-from xmlgp.runs.batch import has_learned, read_batch, warn_of_foreign
+from xmlgp.runs.batch import check_given, has_learned, read_batch, warn_of_foreign
 from xmlgp.runs.given import FilePath, Labels, Points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
@@ -75,6 +75,7 @@ def learn(
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
+    check_given(data, add_labels)
     with held(model) as trained:
         points, names = read_batch(trained, data, labels, add_labels, corpus, cache, progress, note)
         if data is None and trained.data["K"] == points.K:
