@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import cross_val_predict
 
 import xmlgp
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
+from xmlgp.text.names import Names
 
 COLUMNS, LABELS = ["height", "width", "größe", "a b", "e"], ["red", "grün", "b c"]
 X = pd.DataFrame(small_features(60, D=5, density=0.5).toarray(), columns=COLUMNS)
@@ -89,7 +91,7 @@ def test_tables_of_any_numbers_are_taken_and_others_refused():
     mixed = Y.astype({"red": int})
     assert xmlgp.train(X, labels=mixed, settings=SETTINGS).data == xmlgp.train(X, labels=Y, settings=SETTINGS).data
     numbered = xmlgp.train(X.set_axis(range(5), axis=1), labels=Y.set_axis(range(3), axis=1), settings=SETTINGS)
-    assert numbered.names == (None, None, None)
+    assert numbered.names == Names()
     texts = pd.DataFrame({"text": ["a dog", "a cat"] * 9, "tags": [["x"], ["y", "z"]] * 9})
     for data, labels, message in [
         (texts[["text"]], texts["tags"], r"a DataFrame must have numbers; .* as a column of it, such as df\['text'\]"),
@@ -106,8 +108,13 @@ def test_tables_of_any_numbers_are_taken_and_others_refused():
             xmlgp.train(data, labels=labels, settings=SETTINGS)
     named = xmlgp.train(texts["text"], labels=pd.DataFrame({"b": [1, 0] * 9, "a": 1}), settings=SETTINGS)
     assert named.names.labels == ["b", "a"]
-    with pytest.raises(SettingsError, match=r"such as df\['text'\]"):
-        TextTagger(BMLPLClassifier(iterations=2)).fit(texts[["text"]], texts["tags"])
+    for vectorizer in None, TfidfVectorizer():
+        tagger = TextTagger(BMLPLClassifier(iterations=2), vectorizer)
+        with pytest.raises(SettingsError, match=r"such as df\['text'\]"):
+            tagger.fit(texts[["text"]], texts["tags"])
+        tagger.fit(texts["text"], texts["tags"])
+        with pytest.raises(SettingsError, match=r"such as df\['text'\]"):
+            tagger.predict(texts[["text"]])
 
 
 def test_cross_val_predict_takes_all_methods():

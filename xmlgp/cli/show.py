@@ -11,6 +11,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.text.transformer import Transformer
 
 __all__ = ["show"]
 
@@ -97,6 +98,8 @@ def _unless_damaged(text):
 
 
 def _reading(vectorizer):
+    if isinstance(vectorizer, Transformer):
+        return "by a vectorizer of scikit-learn"
     analysis, columns = vectorizer.analysis, vectorizer.columns
     lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
     named = ", ".join(map(repr, columns.text))

@@ -12,10 +12,13 @@ from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError
 
-__all__ = ["CONTROL", "check_name", "format_names", "parse_names", "read_feature_names", "read_label_names"]
+__all__ = ["CONTROL", "UNFIT", "check_name", "format_names", "parse_names", "read_feature_names", "read_label_names"]
 
 #: C0, delete and C1: any of them can start a command to a terminal.
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+
+#: What names cannot have: control characters, and halves of a surrogate pair, which no file can have.
+UNFIT = re.compile(f"{CONTROL.pattern}|[\ud800-\udfff]")
 
 
 def read_label_names(path, K):

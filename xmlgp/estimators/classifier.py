@@ -144,10 +144,10 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """The names of the features; missing if there are none, or if they are the words of texts."""
-        _, features, vectorizer = self.model_.names
-        if features is None or vectorizer:
+        names = self.model_.names
+        if names.features is None or names.vectorizer:
             raise AttributeError("the features have no names")
-        return np.array(features, object)
+        return np.array(names.features, object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.

@@ -24,6 +24,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
+from xmlgp.text.transformer import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,19 +104,21 @@ class TextTagger(BaseEstimator):
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        analysis, transformer = Analysis() if self.vectorizer is None else self.vectorizer, None
+        analysis = Analysis() if self.vectorizer is None else self.vectorizer
         if not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
-            X = transformer.fit_transform(X)
-        elif is_matrix(X) and self.vectorizer is not None:
-            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
+            X = transformer.fit_transform(_not_a_table(X, transformer))
+            known = Transformer(X.shape[1], transformer)
+            names = Names([], known.feature_names(), known)
         else:
+            if is_matrix(X) and self.vectorizer is not None:
+                raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
             analysis.check()
-        names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
+            names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
         points = in_memory(X, y, names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
-        return self._set_fitted(clone(self._template)._fit(points), transformer)
+        return self._set_fitted(clone(self._template)._fit(points))
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
@@ -132,7 +135,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("there are no documents")
         if points.names.vectorizer and is_matrix(X):
             self.classifier_._check_features(points.dataset.D)
-        return self._set_fitted(copy.copy(self.classifier_)._learn(points), self._transformer)
+        return self._set_fitted(copy.copy(self.classifier_)._learn(points))
 
     def suggest(
         self,
@@ -239,19 +242,15 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric, force)
-        return self._set_fitted(classifier, self._transformer)
+        return self._set_fitted(classifier)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
 
-        A folder holds no code, so SettingsError for another vectorizer than the default one or an `Analysis`.
+        A vectorizer of scikit-learn is written by skops, which must be installed. A folder holds no code, so a
+        SettingsError names functions in the vectorizer, such as its own `tokenizer`.
         """
         check_is_fitted(self)
-        if self._transformer is not None:
-            raise SettingsError(
-                f"a model folder holds no code, so a tagger with {type(self._transformer).__name__} cannot be saved; "
-                "fit one without a vectorizer, or save its classifier_, which takes features"
-            )
         self.classifier_.save(path)
 
     @classmethod
@@ -264,21 +263,25 @@ class TextTagger(BaseEstimator):
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):
             raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use load_estimator")
-        labels, _, vectorizer = classifier.names_
-        if labels is None:
+        vectorizer = classifier.names_.vectorizer
+        if classifier.names_.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
-        analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
-        return cls(clone(classifier), analysis)._set_fitted(classifier, None)
+        if isinstance(vectorizer, Transformer):
+            parameter = clone(vectorizer.fitted)
+        else:
+            parameter = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
+        return cls(clone(classifier), parameter)._set_fitted(classifier)
 
     @property
     def tuned_(self) -> Tuned | None:
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
-    def _set_fitted(self, classifier, transformer):
-        """Set the attributes of a fitted tagger: a classifier that has names of labels, and another's vectorizer."""
-        self.classifier_, self._transformer = classifier, transformer
-        self.vectorizer_ = classifier.names_.vectorizer if transformer is None else transformer
+    def _set_fitted(self, classifier):
+        """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""
+        self.classifier_, self.vectorizer_ = classifier, classifier.names_.vectorizer
+        if isinstance(self.vectorizer_, Transformer):
+            self.vectorizer_ = self.vectorizer_.fitted
         # Strings of a fixed length would take the memory of the longest for each.
         self.classes_ = np.array(classifier.names_.labels, object)
         return self
@@ -290,7 +293,8 @@ class TextTagger(BaseEstimator):
 
     def _transformed(self, X):
         """Return documents as the classifier takes them."""
-        return X if self._transformer is None else self._transformer.transform(X)
+        known = self.classifier_.names_.vectorizer
+        return known.fitted.transform(_not_a_table(X, known.fitted)) if isinstance(known, Transformer) else X
 
     def _features(self, X):
         """Return the features of documents, as the predictor takes them."""
@@ -313,6 +317,13 @@ class TextTagger(BaseEstimator):
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
+
+
+def _not_a_table(X, transformer):
+    """Return documents; SettingsError for a DataFrame, of which a vectorizer of texts would read the columns' names."""
+    if hasattr(X, "columns") and hasattr(transformer, "build_analyzer"):
+        raise SettingsError(f"X is a DataFrame; give the column of the texts, such as df[{excerpt(next(iter(X), 0))}]")
+    return X
 
 
 class _NameLists(list):

@@ -18,10 +18,14 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.names import Names
+from xmlgp.text.transformer import Transformer
 from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
 __all__ = ["ModelFolder", "tuned_facts"]
+
+#: The array with the bytes of a vectorizer of scikit-learn.
+STORED_VECTORIZER = "vectorizer.skops"
 
 
 class ModelFolder:
@@ -113,7 +117,9 @@ class ModelFolder:
             for name in ("labels", "features")
             if getattr(names, name) is not None
         }
-        if names.vectorizer:
+        if isinstance(names.vectorizer, Transformer):
+            arrays[STORED_VECTORIZER] = np.frombuffer(names.vectorizer.stored, np.uint8)
+        elif names.vectorizer:
             facts["vectorizer"] = names.vectorizer.mapping()
         try:
             write_arrays(path, arrays, written)
@@ -154,8 +160,10 @@ class ModelFolder:
 
     @property
     def vectorizer(self):
-        """What maps text to the features (`Vectorizer`), or None."""
-        mapping = self.description.get("vectorizer")
+        """What maps text to the features (`Vectorizer` or `Transformer`), or None."""
+        mapping, stored = self.description.get("vectorizer"), self.array(STORED_VECTORIZER)
+        if stored is not None:
+            return Transformer(self.description["data"]["D"], stored=stored.tobytes(), source=self.path)
         if mapping is None:
             return None
         words = self._names("features", "D")
@@ -169,7 +177,7 @@ class ModelFolder:
         """The names of labels and features, and what maps text to these (`Names`)."""
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
-        words = vectorizer.words if vectorizer else self._names("features", "D")
+        words = vectorizer.words if isinstance(vectorizer, Vectorizer) else self._names("features", "D")
         return Names(self._names("labels", "K"), words, vectorizer)
 
     def _names(self, kind, count):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
 
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
-from xmlgp.data.names import CONTROL
+from xmlgp.data.names import UNFIT
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.runtime.untrusted_text import excerpt
@@ -22,6 +21,7 @@ from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.points import Rows, TrainingData, open_points, read_known_data, read_more_data, read_training_data
+from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import as_texts, vectorize_texts
 
 __all__ = [
@@ -43,9 +43,6 @@ __all__ = [
     "open_given",
     "training_points",
 ]
-
-#: What names cannot have: control characters, and halves of a surrogate pair, which no file can have.
-UNFIT = re.compile(f"{CONTROL.pattern}|[\ud800-\udfff]")
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
 Matrix: TypeAlias = "np.ndarray | sp.sparray | sp.spmatrix"
@@ -158,7 +155,7 @@ def in_memory(data, labels, names, extend):
         names = names._replace(features=columns or names.features)
     elif names.vectorizer is None:
         raise SettingsError("the points are text, but the model was not trained on text")
-    elif extend:
+    elif extend and not isinstance(names.vectorizer, Transformer):
         vectorizer, features = vectorize_texts(as_texts(data), names.vectorizer)
         names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
     else:
@@ -211,7 +208,7 @@ def more_points(data, labels, model, names, corpus, cache, progress, note):
             if model.folder:
                 raise SettingsError(f"{model} has names of {kind}, but the points have {kind} without a name")
             names = names._replace(**{kind: None})
-    return dataset, names if names.features else names._replace(vectorizer=None)
+    return dataset, names if names.features or dataset.D == D else names._replace(vectorizer=None)
 
 
 def _training_file(data, path):

@@ -11,6 +11,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer
+from xmlgp.text.transformer import Transformer
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "read_names"]
 
@@ -26,7 +27,7 @@ class Names(NamedTuple):
 
     labels: list[str] | None = None
     features: list[str] | None = None
-    vectorizer: Vectorizer | None = None
+    vectorizer: Vectorizer | Transformer | None = None
 
 
 def read_names(folder, D, K):

@@ -25,6 +25,7 @@ from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
+from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
 
 __all__ = [
@@ -100,7 +101,9 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     features = _more_names("feature", FEATURES, names.features, beside.features, dataset.D, path, note)
     labels = _more_names("label", LABELS, names.labels, beside.labels, dataset.K, path, note)
     vectorizer = names.vectorizer
-    if vectorizer and len(features) > D:
+    if isinstance(vectorizer, Transformer):
+        vectorizer = vectorizer if dataset.D == D else None
+    elif vectorizer and len(features) > D:
         _check_unique(features, D, path)
         vectorizer = Vectorizer(vectorizer.analysis, features, vectorizer.columns)
     return TrainingData(dataset, data_format, Names(labels, features, vectorizer))

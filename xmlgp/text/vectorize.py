@@ -19,6 +19,7 @@ from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
 from xmlgp.text.labels import BadName, LabelNumbers, numbered_in_order
+from xmlgp.text.transformer import Transformed, Transformer
 
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
@@ -109,6 +110,12 @@ def vectorize(
     sorted and appended; of the words, only those that its `Analysis` keeps.
     Unless `labelled`, no labels are read. XmlgpError if `extend` finds no documents, words or labels.
     """
+    if isinstance(vectorizer, Transformer):
+        if extend:
+            advice = "`TextTagger.partial_fit` learns such texts in Python"
+            raise SettingsError(f"{reader.path}: a vectorizer of scikit-learn takes no new words; {advice}")
+        read = vectorize_blocks(reader, vectorizer, labels, options, labelled, note)
+        return Transformed([no_points(len(vectorizer.words), len(labels)), *(points for _, points in read)])
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
     min_count = vectorizer.analysis.min_count
@@ -156,7 +163,10 @@ def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled
     D, K = len(vectorizer.words), len(labels)
     numbers = vectorizer.numbers, LabelNumbers(labels)
     for read, block in _numbered(documents, reader.path, vectorizer.analysis, *numbers, waits=reader.waits):
-        yield read, block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
+        points = block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
+        if isinstance(vectorizer, Transformer):
+            points = Dataset(vectorizer.features([document.text for document in read]), points.labels)
+        yield read, points
 
 
 def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):

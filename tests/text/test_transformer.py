@@ -1,0 +1,168 @@
+"""Vectorizers of scikit-learn in a model folder, which holds no code."""
+
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import skops.io
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.pipeline import make_pipeline, make_union
+
+import xmlgp
+from tests.cli.command import run, said
+from tests.test_text_tagger import LABELS, NEW, SMALL, TEXTS, TRUTH
+from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
+from xmlgp.estimators import MLGPFClassifier, TextTagger, load_estimator
+from xmlgp.prediction.scores_file import read_scores
+from xmlgp.text.transformer import Transformer
+
+VECTORIZERS = {
+    "tfidf": TfidfVectorizer(min_df=2, sublinear_tf=True),
+    "counts": CountVectorizer(ngram_range=(1, 2), stop_words=["the"], strip_accents="unicode"),
+    "hashes": HashingVectorizer(n_features=64),
+    "union": make_union(TfidfVectorizer(), CountVectorizer(analyzer="char", ngram_range=(2, 3))),
+    "pipeline": make_pipeline(CountVectorizer(), TfidfTransformer(), TruncatedSVD(5)),
+}
+
+
+@pytest.fixture
+def tagger():
+    return TextTagger(SMALL, TfidfVectorizer()).fit(TEXTS, LABELS)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def _no_skops(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+
+
+def corpus(name, labels=TRUTH):
+    documents = [{"text": text, "labels": own} for text, own in zip(NEW, labels, strict=True)]
+    Path(name).write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return name
+
+
+def shout(text):
+    """Do what no folder may make anybody do."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize("name", VECTORIZERS)
+def test_saved_vectorizers_read_text_as_before(name):
+    tagger = TextTagger(SMALL, VECTORIZERS[name]).fit(TEXTS, LABELS)
+    tagger.save("model")
+    loaded = TextTagger.load("model")
+    assert loaded.suggest(NEW) == tagger.suggest(NEW)
+    assert loaded.vectorizer.get_params().keys() == VECTORIZERS[name].get_params().keys()
+    names = loaded.classifier_.names_.features
+    assert names == (None if name == "hashes" else tagger.vectorizer_.get_feature_names_out().tolist())
+    expected = list(xmlgp.predict(tagger.classifier_.model_, NEW, k=2))
+    assert list(xmlgp.predict("model", NEW, k=2)) == expected
+    stdin = "".join(json.dumps({"text": text}) + "\n" for text in NEW)
+    written = run("predict", "-q", "model", "-", "-k", "2", stdin=stdin).stdout
+    assert [json.loads(line) for line in written.splitlines()] == expected
+    # Every command that reads a corpus.
+    for command in ["tune"], ["report", "--out", "page.html"], ["predict", "--format", "scores", "-o", "all.scores"]:
+        found = run(command[0], "-q", "model", corpus("new.jsonl"), *command[1:])
+        assert (found.exit_code, found.stderr) == (0, "")
+    assert len(NEW) == read_scores("all.scores").N
+    assert "text      by a vectorizer of scikit-learn" in run("show", "model").stdout
+
+
+@pytest.mark.usefixtures("tagger")
+def test_new_labels_are_learned_and_words_stay(monkeypatch):
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 2)
+    tagger = TextTagger(MLGPFClassifier(factors=2, epochs=2), HashingVectorizer(n_features=32)).fit(TEXTS, LABELS)
+    tagger.save("model")
+    loaded = TextTagger.load("model").partial_fit(["an ape"], [["apes"]])
+    grown = xmlgp.learn(tagger.classifier_.model_, ["an ape"], labels=[["apes"]])
+    assert loaded.classes_.tolist() == grown.names.labels == [*tagger.classes_, "apes"]
+    loaded.save("model")
+    assert TextTagger.load("model").suggest(NEW) == loaded.suggest(NEW)
+    message = "a vectorizer of scikit-learn takes no new words; `TextTagger.partial_fit` learns such texts in Python"
+    assert said(run("learn", "model", corpus("more.jsonl"))) == f"more.jsonl: {message}"
+
+
+@pytest.mark.parametrize(
+    ("vectorizer", "code"),
+    [
+        (CountVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer=str.split"),
+        (make_union(TfidfVectorizer(preprocessor=str.lower)), "tfidfvectorizer__preprocessor=str.lower"),
+    ],
+    ids=["tokenizer", "nested"],
+)
+def test_code_in_a_vectorizer_is_named_when_it_is_saved(vectorizer, code):
+    tagger = TextTagger(SMALL, vectorizer).fit(TEXTS, LABELS)
+    kind = type(vectorizer).__name__
+    message = f"^{kind} cannot be saved, because a model folder holds no code, and it has '{code}'$"
+    with pytest.raises(SettingsError, match=message):
+        tagger.save("model")
+    assert not any(Path("model").glob("**/*.npy"))
+
+
+@pytest.mark.usefixtures("_no_skops")
+def test_without_skops_one_sentence_says_what_to_install(tagger):
+    with pytest.raises(
+        XmlgpError, match="^to save a model with TfidfVectorizer, install skops: pip install 'xmlgp.text"
+    ):
+        tagger.save("model")
+
+
+def test_without_skops_rows_are_still_read(monkeypatch, tagger):
+    tagger.save("model")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    message = "model: to read text as this model does, install skops: pip install 'xmlgp[text]'"
+    assert said(run("predict", "model", corpus("new.jsonl"))) == message
+    with pytest.raises(XmlgpError, match="^model: to read text as this model does, install skops"):
+        TextTagger.load("model")
+    features = tagger.vectorizer_.transform(NEW)
+    assert load_estimator("model").predict(features).shape == (len(NEW), 4)
+
+
+def compressed(content):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    return stream.getvalue()
+
+
+def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagger):
+    with monkeypatch.context() as patched:
+        patched.setattr(skops.io, "get_untrusted_types", lambda data: [])
+        tagger.vectorizer_.tokenizer = shout
+        tagger.save("code")
+    content = skops.io.dumps(TfidfVectorizer().fit(TEXTS))
+    for name, stored in {
+        "compressed": compressed(content),
+        "cut": content[:-99],
+        "text": b"text",
+        "other": skops.io.dumps(TfidfVectorizer().fit(["other words"])),
+        "list": skops.io.dumps([1]),
+    }.items():
+        other = TextTagger(SMALL, TfidfVectorizer()).fit(TEXTS, LABELS)
+        names = other.classifier_.names_
+        transformer = Transformer(len(names.features), stored=stored)
+        other.classifier_.model_.names = names._replace(vectorizer=transformer)
+        other.classifier_.save(name)
+    for name, reason in {
+        "code": "the vectorizer of this model cannot be used: .*shout",
+        "compressed": "the vectorizer of this model cannot be used: .*compressed",
+        "cut": "the vectorizer of this model cannot be used",
+        "text": "the vectorizer of this model cannot be used",
+        "other": r"the vectorizer of this model does not give its \d+ features",
+        "list": "list fails",
+    }.items():
+        with pytest.raises(XmlgpError, match=f"^{name}: {reason}"):
+            list(xmlgp.predict(name, NEW))
+        assert run("predict", name, corpus("new.jsonl")).exit_code == 1
+    with pytest.raises(ModelFolderError):
+        TextTagger.load("code")

@@ -1,0 +1,124 @@
+"""A fitted vectorizer of scikit-learn in place of the one here, and how a model folder keeps it without code."""
+
+import functools
+import io
+import zipfile
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.data.dataset import stack
+from xmlgp.data.names import UNFIT
+from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.documents import Columns
+
+__all__ = ["Transformed", "Transformer"]
+
+
+class Transformer:
+    """Maps texts to D features by a fitted vectorizer of scikit-learn, as such or as skops `stored` it.
+
+    What is stored is untrusted and comes from `source`; it is loaded when the first text needs it. No words are found
+    here: `analysis`, `words` and `numbers` are what `xmlgp.text.vectorize` reads.
+    """
+
+    def __init__(self, D, fitted=None, stored=None, source="the model"):
+        self.words, self.numbers, self.columns, self._source = range(D), {}, Columns(), source
+        if fitted is None:
+            self.stored = stored
+        else:
+            self.fitted = fitted
+
+    @property
+    def analysis(self):
+        """What finds no words."""
+        return self
+
+    def function(self):
+        """Return a function that lists no words of a text."""
+        return _no_words
+
+    @functools.cached_property
+    def stored(self):
+        """The vectorizer as skops writes it (bytes); SettingsError names the code in it, which no folder can hold."""
+        name, skops = type(self.fitted).__name__, _skops(f"to save a model with {type(self.fitted).__name__}")
+        try:
+            content = skops.dumps(self.fitted)
+            untrusted = skops.get_untrusted_types(data=content)
+        except Exception as error:
+            raise SettingsError(f"{name} cannot be saved: {excerpt(error)}") from None
+        if untrusted:
+            code = {key: getattr(value, "__qualname__", None) for key, value in self.fitted.get_params().items()}
+            classes = {key for key, value in self.fitted.get_params().items() if isinstance(value, type)}
+            code = [f"{key}={own}" for key, own in code.items() if own and key not in classes] or untrusted
+            raise SettingsError(
+                f"{name} cannot be saved, because a model folder holds no code, and it has {excerpt(', '.join(code))}"
+            )
+        return content
+
+    @functools.cached_property
+    def fitted(self):
+        """The vectorizer, if all its types are among those that skops trusts; otherwise ModelFolderError."""
+        skops = _skops(f"{self._source}: to read text as this model does")
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.stored)) as archive:
+                # What is compressed could fill the memory.
+                if any(entry.compress_type for entry in archive.infolist()):
+                    raise ValueError("it is compressed")
+            return skops.loads(self.stored)
+        except Exception as error:
+            reason = f"cannot be used: {excerpt(error)}"
+            raise ModelFolderError(f"{self._source}: the vectorizer of this model {reason}") from None
+
+    def feature_names(self):
+        """Return the names of the features (list of str), or None if the vectorizer has none that a file can have."""
+        try:
+            names = [str(name) for name in self.fitted.get_feature_names_out()]
+        except Exception:  # those of other packages may raise anything
+            return None
+        return None if len(names) != len(self.words) or any(map(UNFIT.search, names)) else names
+
+    def features(self, texts):
+        """Return the features of texts, B×D (csr_array of float32)."""
+        texts, fitted = list(texts), self.fitted
+        try:
+            found = sp.csr_array(fitted.transform(texts), dtype=np.float32)
+        except Exception as error:
+            raise XmlgpError(f"{self._source}: {type(fitted).__name__} fails: {excerpt(error)}") from None
+        if found.shape != (len(texts), len(self.words)) or not np.isfinite(found.data).all():
+            raise XmlgpError(
+                f"{self._source}: the vectorizer of this model does not give its {len(self.words)} features"
+            )
+        found.sum_duplicates()
+        found.eliminate_zeros()
+        return found
+
+
+class Transformed:
+    """A corpus whose features a `Transformer` has computed: N documents as points, blocks of `Dataset`."""
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+        self.N = sum(block.N for block in blocks)
+
+    def blocks(self):
+        """Yield the documents as points, a `Dataset` at a time."""
+        return iter(self._blocks)
+
+    def dataset(self):
+        """Return all documents as one `Dataset`."""
+        return stack(self._blocks)
+
+
+def _no_words(text):
+    return ()
+
+
+def _skops(purpose):
+    """Return the module that reads and writes vectorizers without code."""
+    try:
+        import skops.io
+    except ImportError:
+        raise XmlgpError(f"{purpose}, install skops: pip install 'xmlgp[text]'") from None
+    return skops.io
