@@ -40,6 +40,8 @@ WHOLE = {
         b'{"text": "The cat sat", "labels": ["x y", 3, null, ""], "id": 17}\n\n{"labels": null, "text": null}\r\n'
         b'{"text": 1.5, "labels": "one; label", "id": "k", "more": [{"a": {"b": [1, true, -2e5]}}]}\n',
         '{"id": "机", "text": "\\u0301 \\ud83c\\udf89 dog\\ttab\\n", "labels": ["\\u00e9t\\u00e9", "街"]}\n'.encode(),
+        b'[{"text": "The cat, \\"sat\\" [", "labels": ["x y"], "id": 17},\n\n {\n"text": "a dog}",\n"labels": "a,b" }'
+        b' , {"text": null, "labels": [], "more": [[{}], {"]": [1, "["]}]}\n]\n',
     ],
     "csv": [
         b'id,text,labels\n7,"a ""cat"", dog",x;y z\n\n8,"two\r\nlines here",\n,plain,;x; ;\n',
@@ -53,10 +55,11 @@ WHOLE = {
 
 TOKENS = [
     b"\t", b",", b'"', b'""', b'"\n', b";", b"<", b">", b"<>", b"__label__", b"__label__ ", b"{", b"}", b"{}", b"[]",
-    b"null", b"true", b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b'"\\u0000"', b'"\\t"', b'"\\u009b"', b"\\",
+    b"[", b"]", b"null", b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b'"\\u0000"', b'"\\t"', b'"\\u009b"', b"\\",
     b'"text": ', b'"labels": ["a\\tb"], ', b'"id": 1.5, ', b'"id": null, ', b'{"text": "ab", "labels": []}\n', b"text",
     b"labels", b"id", b"text\tlabels\n", b"text,labels\n", b"\r\r", b"\ra", b"3 4 5\n", b"1 1:1\n", b"#", b"1,2",
     b"\xc2\x9b", b"\x1b[2J", "\u2028".encode(), "\u00a0".encode(), "\u0130".encode(), b"\xf0\x9f", b"9" * 5000 + b"\t",
+    b"true",
 ]  # fmt: skip
 
 

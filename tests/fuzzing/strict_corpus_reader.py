@@ -74,11 +74,14 @@ def read_jsonl(content):
     def refuse(name):
         raise ValueError
 
-    for number, line in lines_of(content):
+    decoder = json.JSONDecoder(object_pairs_hook=strictly, parse_constant=refuse)
+    first = next((line for _, line in lines_of(content) if line.strip()), "")
+    is_array = re.match("[ \t\r]*\\[", first)
+    for number, line in elements_of(content, decoder) if is_array else lines_of(content):
         if not line.strip():
             continue
         try:
-            found = json.loads(line, object_pairs_hook=strictly, parse_constant=refuse)
+            found = decoder.decode(line)
             text, labels, identifier = found["text"], found["labels"], found.get("id")
             labels = [labels] if isinstance(labels, str) else labels or []
             if not isinstance(labels, list) or found["labels"] in (False, 0, {}):
@@ -88,8 +91,22 @@ def read_jsonl(content):
             text, *labels = [as_text(value) for value in (text, *labels)]
             "".join([text, *labels, str(identifier)]).encode()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Malformed(number) from None
+            raise Malformed(None if is_array else number) from None
         yield number, identifier, text, labels
+
+
+def elements_of(content, decoder):
+    """Yield the line where each element of an array starts, and the text of the element."""
+    try:
+        text = "\n".join(line for _, line in lines_of(content))
+        elements, place = decoder.decode(text), text.index("[") + 1
+    except (ValueError, RecursionError, Malformed):
+        raise Malformed(None) from None
+    for _ in elements:
+        place = re.compile("[ \t\r\n,]*").match(text, place).end()
+        end = decoder.raw_decode(text, place)[1]
+        yield text.count("\n", 0, place) + 1, text[place:end]
+        place = end
 
 
 def as_text(value):

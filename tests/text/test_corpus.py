@@ -53,6 +53,26 @@ CORPORA = {
         NO_OPTIONS,
         [(1, 17, "a\tb é", ["x y", "3", ""]), (3, None, "", []), (4, "k", "1.5", ["one; label"])],
     ),
+    "jsonl in an array": (
+        "corpus",
+        '[{"text": "a [b], \\\\\\"{c", "labels": ["x"]}, {"text": "d", "labels": []},\n\n  {\n    "text": "e",\n'
+        '    "labels": "y", "more": [[{}], {"]": ","}]\n  }\n  ,\n{"text": "", "labels": null, "id": 3}]\n\n',
+        NO_OPTIONS,
+        [(1, None, 'a [b], \\"{c', ["x"]), (1, None, "d", []), (3, None, "e", ["y"]), (8, 3, "", [])],
+    ),
+    "jsonl in an empty array": ("corpus.json", "[\n\n]\n", NO_OPTIONS, []),
+    "jsonl with subjects": (
+        "corpus",
+        '{"text": "a", "subjects": [{"uri": "http://x/1", "label": "cats"}, {"label": "dogs", "uri": null}, "c"]}\n',
+        CorpusOptions(labels="subjects"),
+        [(1, None, "a", ["http://x/1", "dogs", "c"])],
+    ),
+    "jsonl with the labels of subjects": (
+        "corpus",
+        '{"text": "a", "subjects": [{"uri": "http://x/1", "label": "cats"}, {"label": "dogs"}]}\n',
+        CorpusOptions(labels="subjects.label"),
+        [(1, None, "a", ["cats", "dogs"])],
+    ),
     "jsonl with nested columns": (
         "corpus.jsonl",
         '{"doc": {"title": "One", "body": {"text": "two"}}, "meta": {"tags": ["a", "b"]}, "x.y": "dotted"}\n'
@@ -117,6 +137,10 @@ def test_the_format_is_told_and_can_be_given(tmp_path, case):
         ("\u0663\twords\n".encode(), "annif"),
         (b"1,\twords\n", "annif"),
         (b'  {"text": 1}\n', "jsonl"),
+        (b"[\n", "jsonl"),
+        (b' [ {"text": 1}, {}\n', "jsonl"),
+        (b"[a] text\tlabel\n", "annif"),
+        (b"[1] text\n", "lines"),
         (b"\xff\xfea\tb\n", "annif"),
         (b'"text,labels\n', "lines"),
     ],

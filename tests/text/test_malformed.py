@@ -6,7 +6,7 @@ import pytest
 
 from tests.text.corpora import documents_of, in_every_way, vectorized
 from xmlgp.errors import DataFormatError
-from xmlgp.text import delimited
+from xmlgp.text import delimited, json_lines
 from xmlgp.text.documents import CorpusOptions
 
 GOOD = b'{"text": "a b", "labels": ["x"]}\n'
@@ -37,18 +37,30 @@ MALFORMED = [
     ),
     ("a.txt", b"text\tlabels\na b\n", 2, "this row has 1 field, but the header has 2"),
     ("a.jsonl", GOOD + b"nonsense\n", 2, f"this line is not JSON: {EMPTY}"),
-    ("a.jsonl", GOOD + b"[1]\n", 2, "this line is [1], not a JSON object"),
+    ("a.jsonl", GOOD + b"[1]\n", 2, "this line is a list, not a JSON object"),
     ("a.jsonl", GOOD + GOOD.replace(b"}", b"} {}"), 2, "this line is not JSON: Extra data at column "),
     ("a.jsonl", GOOD + b"[" * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
     ("a.jsonl", json_with(b'"n": ' + b"9" * 5000), 2, "this line is not JSON: a number has too many digits"),
     ("a.jsonl", json_with(b'"n": NaN'), 2, "this line is not JSON: JSON has no NaN"),
     ("a.jsonl", GOOD + b'{"text": 1e999, "labels": []}\n', 2, "text is inf, which is not text"),
-    ("a.jsonl", GOOD + b'{"text": ["a"], "labels": []}\n', 2, "text is ['a'], which is not text"),
+    ("a.jsonl", GOOD + b'{"text": ["a"], "labels": []}\n', 2, "text is a list, which is not text"),
     ("a.jsonl", json_with(b'"a": {"b": 1, "b": 1}'), 2, "this line is not JSON: an object has 'b' twice"),
     ("a.jsonl", GOOD + b'{"labels": []}\n', 2, "there is no field 'text'; the fields are 'labels'"),
     ("a.jsonl", GOOD + b'{"text": ""}\n', 2, "there is no field 'labels'; the fields are 'text'"),
-    ("a.jsonl", GOOD + b'{"text": "", "labels": {}}\n', 2, "labels is {}, neither a list of labels nor text"),
-    ("a.jsonl", GOOD + b'{"text": "", "labels": [[]]}\n', 2, "a label in labels is [], which is not text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": {}}\n', 2, "labels is an object, neither a list of labels nor text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": [[]]}\n', 2, "a label in labels is a list, which is not text"),
+    ("a.jsonl", GOOD + b"null\n", 2, "this line is null, not a JSON object"),
+    ("a.jsonl", GOOD + b'{"text": true, "labels": []}\n', 2, "text is true, which is not text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": [{"name": "x"}]}\n', 2, "a label in labels is an object without uri"),
+    ("a.json", b'{\n  "text": "",\n', 1, "this line is not JSON: Expecting property name enclosed in double quotes"),
+    ("a.json", b"[" + GOOD + b", 17]\n", 2, "element 2 is 17, not a JSON object"),
+    ("a.json", b"[" + GOOD + b",\n\n" + GOOD + b",]\n", 5, f"element 3 is not JSON: {EMPTY}"),
+    ("a.json", b"[" + GOOD + b",\n\n{\n'a': 1}\n]\n", 5, "element 2 is not JSON: Expecting property name enclosed"),
+    ("a.json", b"[" + GOOD + b',\n{"text": []}]\n', 3, "element 2: text is a list, which is not text"),
+    ("a.json", b"[" + GOOD + b"," + GOOD, 2, "the JSON array has no end; the file may be truncated"),
+    ("a.json", b"[" + GOOD + b',{"te\nxt": ""}]\n', 2, "this line ends within a text in quotes"),
+    ("a.json", b"[" + GOOD + b"]\n\n" + GOOD, 4, "the JSON array ends before this"),
+    ("a.json", b"[" + GOOD + b"}\n", 2, "a brace closes the JSON array"),
     ("a.jsonl", json_with(b'"id": 1.5'), 2, "id is 1.5, neither text nor an integer"),
     ("a.jsonl", json_with(b'"id": "\\ud800"'), 2, "an escape sequence is half of a surrogate pair"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": ["\\ud800"]}\n', 2, "an escape sequence is half of a surrogate pair"),
@@ -115,3 +127,11 @@ def test_a_corpus_that_is_not_as_given_is_refused(tmp_path, name, content, optio
     (tmp_path / name).write_text(content)
     with pytest.raises(DataFormatError, match=re.escape(f"{name}:1: {reason}")):
         documents_of(tmp_path / name, options)
+
+
+def test_an_element_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "MAX_LINE_BYTES", 1000)
+    path = tmp_path / "a.json"
+    path.write_bytes(b"[" + (GOOD + b",\n") * 99 + b"\n{\n" + b'"a": [1,\n' * 200)
+    with pytest.raises(DataFormatError, match="a.json:200: the element that starts here is longer than 0 MiB"):
+        documents_of(path)

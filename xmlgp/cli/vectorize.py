@@ -26,7 +26,7 @@ def vectorize(path, data, tests, corpus, analysis, **options):
       text<TAB>label label ...         a document a line, as for Annif; <label> too
       __label__a __label__b text       as for fastText
       3,17<TAB>text                    numbers of labels, as for PECOS
-      {"text": ..., "labels": [...]}   JSON Lines
+      {"text": ..., "labels": [...]}   JSON Lines, or an array of objects
       .csv, or a header with `text`    a table, separated by commas or tabs
       a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each
 

@@ -142,7 +142,9 @@ class LineReader:
         self._text += piece
         self._ends = np.concatenate([self._ends, new_ends])
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > MAX_LINE_BYTES:
-            reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; this is not a data file"
+            array = self.line_number == 1 and self._text.startswith(b"[")
+            advice = "`jq -c '.[]'` divides a JSON array into lines" if array else "this is not a data file"
+            reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; {advice}"
             raise DataFormatError(self.path, self.line_number + len(self._ends), reason)
 
 

@@ -40,6 +40,9 @@ GUESSED, SHOWN = 4096, 30
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
 
+#: The start of an object, or of an array of objects.
+JSON_START = re.compile(r"\s*(\{|\[\s*(\{|\Z))")
+
 #: The first field of a line in PECOS's format.
 PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")
 
@@ -64,7 +67,7 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
     if _ending(path) in ENDINGS:
         return ENDINGS[_ending(path)]
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
-    if text.lstrip().startswith("{"):
+    if JSON_START.match(text):
         return "jsonl"
     columns = options.columns(usual)
     for name, delimiter in ("tsv", "\t"), ("csv", ","), ("csv", ";"):

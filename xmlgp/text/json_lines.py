@@ -1,9 +1,12 @@
-"""JSON Lines: an object a line."""
+"""JSON: an object a line, or an array of objects."""
 
 import json
 import math
+import re
 from collections import Counter
+from itertools import chain
 
+from xmlgp.data.lines import MAX_LINE_BYTES
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document
@@ -11,30 +14,86 @@ from xmlgp.text.documents import Document
 __all__ = ["read_json_lines"]
 
 
-def read_json_lines(lines, path, columns, labelled):
-    """Yield the documents of objects with a text, a list of labels and perhaps an identifier.
+#: The fields of an object that is a label, the first of which counts: two subjects may have the same label.
+SUBJECT = ("uri", "label")
 
-    Numbers count as texts. A text or a list that is null is empty.
+#: Whitespace between the values of JSON.
+BLANK = " \t\r\n"
+
+#: What divides an array into elements, and what hides it: quotes and escapes.
+MARKS = re.compile(r'\\.|["\[\]{},]')
+
+
+def read_json_lines(lines, path, columns, labelled):
+    """Yield the documents of objects, one a line or in an array.
+
+    An object has a text, a list of labels, and perhaps an identifier. Numbers count as texts. A text or a list that is
+    null is empty.
     """
-    for number, line in lines:
-        if not line or line.isspace():
+    number, line = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
+    lines, is_array = chain([(number, line)], lines), line.lstrip(BLANK).startswith("[")
+    for place, (number, text) in enumerate(_elements(lines, path) if is_array else lines, 1):
+        if not (is_array or text.strip()):
             continue
+        what = f"element {place}" if is_array else "this line"
         try:
-            found = JSON.decode(line)
+            found = JSON.decode(text)
         except (ValueError, RecursionError) as error:
-            raise DataFormatError(path, number, f"this line is not JSON: {_reason(error)}") from None
+            # The first line of an object that has several.
+            advice = "; `jq -c .` writes each object on one line" if text.rstrip() == "{" else ""
+            number += getattr(error, "lineno", 1) - 1
+            raise DataFormatError(path, number, f"{what} is not JSON: {_reason(error)}{advice}") from None
         if not isinstance(found, dict):
-            raise DataFormatError(path, number, f"this line is {excerpt(found)}, not a JSON object")
+            raise DataFormatError(path, number, f"{what} is {_shown(found)}, not a JSON object")
         try:
             document = _document(number, found, columns, labelled)
             # JSON can have halves of characters, which no UTF-8 file can.
-            if "\\u" in line:
+            if "\\u" in text:
                 "".join([document.text, *document.labels, str(document.id)]).encode()
         except _Malformed as error:
-            raise DataFormatError(path, number, str(error)) from None
+            raise DataFormatError(path, number, f"{what}: {error}" if is_array else str(error)) from None
         except UnicodeEncodeError:
             raise DataFormatError(path, number, "an escape sequence is half of a surrogate pair") from None
         yield document
+
+
+def _elements(lines, path):
+    """Yield the line where each element of an array starts, and its text."""
+    depth, parts, size, start, found, ended = 0, [], 0, 1, 0, False
+    for number, line in lines:
+        begin, quoted = 0, False
+        for mark in () if ended else MARKS.finditer(line):
+            character = mark[0]
+            quoted ^= character == '"'
+            if quoted:
+                continue
+            depth += (character in ("[", "{")) - (character in ("]", "}"))
+            if depth == 1 and character == "[":  # the first of all
+                begin = mark.end()
+            elif depth == 0 or (depth == 1 and character == ","):
+                if character == "}":
+                    raise DataFormatError(path, number, "a brace closes the JSON array")
+                parts.append(line[begin : mark.start()])
+                text, begin, ended = "\n".join(parts), mark.end(), depth == 0
+                if found or not ended or text.strip(BLANK):
+                    yield start if len(parts) > 1 else number, text
+                found, parts, size = found + 1, [], 0
+                if ended:
+                    break
+        rest = line[begin:]
+        if ended and rest.strip(BLANK):
+            raise DataFormatError(path, number, "the JSON array ends before this")
+        if quoted:
+            raise DataFormatError(path, number, "this line ends within a text in quotes")
+        if parts or rest.strip(BLANK):
+            start = start if parts else number
+            parts.append(rest)
+            size += len(rest)
+        if size > MAX_LINE_BYTES:
+            reason = f"the element that starts here is longer than {MAX_LINE_BYTES >> 20} MiB; is it not closed?"
+            raise DataFormatError(path, start, reason)
+    if not ended:
+        raise DataFormatError(path, start, "the JSON array has no end; the file may be truncated")
 
 
 class _Malformed(ValueError):
@@ -70,7 +129,7 @@ def _document(number, found, columns, labelled):
     labels = _labels(_field(found, columns.labels), columns) if labelled else []
     identifier = _identifier(found, columns)
     if identifier is not None and type(identifier) not in (str, int):
-        raise _Malformed(f"{columns.id or 'id'} is {excerpt(identifier)}, neither text nor an integer")
+        raise _Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
     return Document(number, identifier, text, labels)
 
 
@@ -89,12 +148,28 @@ def _field(found, name):
     """Return a field by its name, or by the names on the way to it."""
     if name in found:
         return found[name]
-    value = found
-    for part in name.split("."):
-        if not isinstance(value, dict) or part not in value:
-            raise _Malformed(f"there is no field {excerpt(name)}; the fields are {excerpt(', '.join(found))}")
+    try:
+        return _within(found, name.split("."))
+    except KeyError:
+        raise _Malformed(f"there is no field {excerpt(name)}; the fields are {excerpt(', '.join(found))}") from None
+
+
+def _within(value, path):
+    """Return what a value has at the end of a path of names; of a list, what each entry has. KeyError if it has not."""
+    for place, part in enumerate(path):
+        if isinstance(value, list):
+            return [_within(entry, path[place:]) for entry in value]
+        if not isinstance(value, dict):
+            raise KeyError(part)
         value = value[part]
     return value
+
+
+def _shown(value):
+    """Return what messages call a value, as JSON calls it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return {dict: "an object", list: "a list"}.get(type(value)) or excerpt(value)
 
 
 def _text(value, name):
@@ -104,7 +179,7 @@ def _text(value, name):
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return str(value)
-    raise _Malformed(f"{name} is {excerpt(value)}, which is not text")
+    raise _Malformed(f"{name} is {_shown(value)}, which is not text")
 
 
 def _labels(value, columns):
@@ -113,5 +188,15 @@ def _labels(value, columns):
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return [_text(label, f"a label in {columns.labels}") for label in value if label is not None]
-    raise _Malformed(f"{columns.labels} is {excerpt(value)}, neither a list of labels nor text")
+        return [_label(label, columns.labels) for label in value if label is not None]
+    raise _Malformed(f"{columns.labels} is {_shown(value)}, neither a list of labels nor text")
+
+
+def _label(value, name):
+    """Return the name of a label: a text, or the URI or else the label in an object, as Annif has subjects."""
+    if isinstance(value, dict):
+        names = [value[key] for key in SUBJECT if value.get(key) is not None]
+        if not names:
+            raise _Malformed(f"a label in {name} is an object without {' and '.join(SUBJECT)}")
+        value = names[0]
+    return _text(value, f"a label in {name}")
