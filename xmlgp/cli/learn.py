@@ -9,8 +9,10 @@ from xmlgp.cli.options import (
     check_standard_input,
     checkpoint_option,
     command_line,
+    given_options,
     reading_options,
     threads_option,
+    vocabulary_options,
 )
 
 __all__ = ["learn"]
@@ -45,15 +47,27 @@ SHOWN = 5
     help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
     "if another run of a minute or more would be discarded.",
 )
+@vocabulary_options
 @checkpoint_option
 @reading_options
 @threads_option
-def learn(model, data, add_labels, dry_run, keep_previous, resume, checkpoint_seconds, **options):
+def learn(
+    model,
+    data,
+    add_labels,
+    dry_run,
+    keep_previous,
+    resume,
+    checkpoint_seconds,
+    vocabulary,
+    vocabulary_language,
+    **options,
+):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
     DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
     features and labels than MODEL: the first ones are those of MODEL, by number, or by name where MODEL has names. New
-    words and labels of text are added.
+    words and labels of text are added. Without DATA, --vocabulary names the labels of MODEL anew.
 
     MODEL is replaced when all is learned, and stays as it was if anything fails. A batch that it has learned already,
     the same points in the same order, is not learned twice, so a command that was interrupted can be run again.
@@ -64,14 +78,16 @@ def learn(model, data, add_labels, dry_run, keep_previous, resume, checkpoint_se
       xmlgp learn models/tickets this-week.csv --dry-run
       xmlgp learn models/tickets this-week.csv --keep-previous
       xmlgp learn models/tickets --add-labels more-labels.txt
+      xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
     """
-    check_standard_input(data, add_labels)
+    check_standard_input(data, add_labels, vocabulary)
     if dry_run:
         _show(api.preview(model, data, add_labels=add_labels, **options))
         return
     paths = [model, data] if data is not None else [model]
-    given = {"--add-labels": add_labels, "--keep-previous": keep_previous}
+    given = {"--add-labels": add_labels, "--keep-previous": keep_previous} | given_options()
     run = {"keep_previous": keep_previous, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    run |= {"vocabulary": vocabulary, "vocabulary_language": vocabulary_language}
     with advice(command_line("learn", paths, options["corpus"], given), data):
         api.learn(model, data, add_labels=add_labels, **run, **options)
 

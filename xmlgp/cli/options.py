@@ -35,11 +35,12 @@ __all__ = [
     "cluster_options",
     "command_line",
     "corpus_options",
-    "given_analysis",
+    "given_options",
     "overwrite_option",
     "quiet_option",
     "reading_options",
     "threads_option",
+    "vocabulary_options",
     "work_of",
 ]
 
@@ -289,13 +290,34 @@ def analysis_options(command):
     return wrapped
 
 
-def given_analysis():
-    """Return the options of `analysis_options` that this command was given, for `command_line`."""
+def given_options():
+    """Return the options of `analysis_options` and `vocabulary_options` that were given, for `command_line`."""
     context, found = click.get_current_context(), {}
-    for name in ("analyzer", "ngrams", "min_count", "max_features", "stop_words"):
+    words = "analyzer", "ngrams", "min_count", "max_features", "stop_words"
+    for name in (*words, "vocabulary", "vocabulary_language"):
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             found[f"--{name.replace('_', '-')}"] = context.params[name]
     return found
+
+
+def vocabulary_options(command):
+    """Add `--vocabulary` and `--vocabulary-language`."""
+    for option in (
+        click.option(
+            "--vocabulary-language",
+            metavar="LANGUAGE",
+            help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
+        ),
+        click.option(
+            "--vocabulary",
+            type=INPUT,
+            metavar="FILE",
+            help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
+            "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def reading_options(command):

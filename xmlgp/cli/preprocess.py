@@ -9,7 +9,7 @@ from xmlgp.cli.options import (
     analysis_options,
     cluster_options,
     command_line,
-    given_analysis,
+    given_options,
     overwrite_option,
     reading_options,
     threads_option,
@@ -46,5 +46,5 @@ def preprocess(data, model, corpus, cluster, note, **options):
     """
     with work_of(cluster, note) as work:
         folder = api.preprocess(data, model, corpus=corpus, note=note, work=work, **options)
-    command = command_line("train", [data, model], corpus, given_analysis())
+    command = command_line("train", [data, model], corpus, given_options())
     note(f"{model}: {folder.stage}; continue with `{command}`")

@@ -66,8 +66,9 @@ def _lines(folder):
     description, record = folder.description, MODELS[folder.settings.model]
     data, history, batches = description["data"], description.get("history"), description.get("learned", [])
     yield "data", f"N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
-    kinds = sorted((kind.removeprefix("names.") for kind in folder.entries("names.")), reverse=True)
-    yield "names", kinds and f"of {' and '.join(kinds)}"
+    kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in folder.entries("names.")]
+    preferred = "; preferred labels of a vocabulary" * ("names.preferred" in folder.entries("names."))
+    yield "names", kinds and f"of {' and '.join(kinds)}{preferred}"
     yield "text", _unless_damaged(lambda: folder.vectorizer and _reading(folder.vectorizer))
     if history:
         last, workers = history[-1], description.get("workers")

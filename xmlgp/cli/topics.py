@@ -37,7 +37,7 @@ def topics(model, top, label_names, as_json):
     """
     folder, found = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
     K = folder.description["data"]["K"]
-    names = read_label_names(label_names, K) if label_names else folder.names.labels
+    names = read_label_names(label_names, K) if label_names else folder.names.shown
     if as_json:
         click.echo(json.dumps([_facts(topic, names) for topic in found]))
         return

@@ -8,13 +8,15 @@ from xmlgp.cli.options import (
     OutputPath,
     advice,
     analysis_options,
+    check_standard_input,
     checkpoint_option,
     cluster_options,
     command_line,
-    given_analysis,
+    given_options,
     overwrite_option,
     reading_options,
     threads_option,
+    vocabulary_options,
     work_of,
 )
 from xmlgp.cli.settings_options import settings_options
@@ -36,6 +38,7 @@ __all__ = ["train"]
 @checkpoint_option
 @cluster_options
 @analysis_options
+@vocabulary_options
 @reading_options
 @threads_option
 def train(data, model, cluster, corpus, note, **options):
@@ -43,7 +46,8 @@ def train(data, model, cluster, corpus, note, **options):
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
     .gz, or - for standard input), or a folder with train.txt or one *.svm. Or it is a corpus of text as for `xmlgp
-    vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text.
+    vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text. With
+    --vocabulary it also keeps the URIs and the preferred labels, by which commands name the labels.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
@@ -56,6 +60,7 @@ def train(data, model, cluster, corpus, note, **options):
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    given = {f"--{name}": value for name, value in cluster.items()} | given_analysis() | {"--resume": True}
+    check_standard_input(data, options["vocabulary"])
+    given = {f"--{name}": value for name, value in cluster.items()} | given_options() | {"--resume": True}
     with advice(command_line("train", [data, model], corpus, given), data), work_of(cluster, note) as work:
         api.train(data, model, corpus=corpus, note=note, work=work, **options)

@@ -114,7 +114,7 @@ class ModelFolder:
         written = {}
         arrays = dict(arrays) | {
             f"names.{name}": np.frombuffer(format_names(getattr(names, name)), np.uint8)
-            for name in ("labels", "features")
+            for name in ("labels", "features", "uris", "preferred")
             if getattr(names, name) is not None
         }
         if isinstance(names.vectorizer, Transformer):
@@ -178,7 +178,8 @@ class ModelFolder:
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
         words = vectorizer.words if isinstance(vectorizer, Vectorizer) else self._names("features", "D")
-        return Names(self._names("labels", "K"), words, vectorizer)
+        uris, preferred = self._names("uris", "K"), self._names("preferred", "K")
+        return Names(self._names("labels", "K"), words, vectorizer, *((uris, preferred) if uris and preferred else ()))
 
     def _names(self, kind, count):
         array = self.array(f"names.{kind}")

@@ -47,29 +47,29 @@ def explain_labels(predictor, names, count, features, scores):
         ]
 
 
-def write_labels(stream, name, blocks, names, output, with_std=False, explain=None):
+def write_labels(stream, name, blocks, names, output, with_std=False, explain=None, uris=None):
     """Write the labels of points into a binary file, in the format called `name`, a block at a time.
 
     JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`. Tables have
     a header and a row for each label of a point. With an explanation, a label also has `for` and `against`.
 
     `blocks` has identifiers, features (csr_array) and `Scores` of consecutive points. `names` are those of the K
-    labels, or None for their numbers. `output` says what the scores are, and `with_std` whether they have standard
-    deviations. `explain`, given features and scores of points, does what `explain_labels` does. NumericalError is
-    raised if a score is not finite.
+    labels, or None for their numbers; with `uris`, a label also has `uri`, null if that is empty. `output` says what
+    the scores are, and `with_std` whether they have standard deviations. `explain`, given features and scores of
+    points, does what `explain_labels` does. NumericalError is raised if a score is not finite.
     """
     # The header is written with the first points: an error in these leaves no output.
-    head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain)])
-    for record in label_records(blocks, names, output, with_std, explain):
+    head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
+    for record in label_records(blocks, names, output, with_std, explain, uris):
         lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
         stream.write((head + "".join(lines)).encode())
         head = ""
     stream.write(head.encode())
 
 
-def label_records(blocks, names, output, with_std=False, explain=None):
+def label_records(blocks, names, output, with_std=False, explain=None, uris=None):
     """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
-    fields, done = _fields(output, with_std, explain), 0
+    fields, done = _fields(output, with_std, explain, uris), 0
     for identifiers, features, block in blocks:
         block.check_finite(done)
         scores = block.descending()
@@ -77,6 +77,8 @@ def label_records(blocks, names, output, with_std=False, explain=None):
             rows = slice(start, min(start + POINTS, scores.N))
             part = scores.rows(rows.start, rows.stop)
             columns = [part.labels.tolist() if names is None else [names[label] for label in part.labels.tolist()]]
+            if uris is not None:
+                columns.insert(0, [uris[label] or None for label in part.labels.tolist()])
             numbers = part.scores, part.std
             columns += [list(map(_rounded, values.tolist())) for values in numbers if values is not None]
             if explain:
@@ -87,8 +89,14 @@ def label_records(blocks, names, output, with_std=False, explain=None):
         done += block.N
 
 
-def _fields(output, with_std, explain):
-    return ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)]
+def _fields(output, with_std, explain, uris):
+    return [
+        *["uri"] * (uris is not None),
+        "label",
+        output,
+        *["std"] * with_std,
+        *["for", "against"] * (explain is not None),
+    ]
 
 
 def _json_line(record):
@@ -112,7 +120,8 @@ def _row(name, row):
     """Return a row of a table with its line end."""
     if name == "tsv":
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
-        return "\t".join([" ".join(CONTROL.sub(" ", str(value)).split()) for value in row]) + "\n"
+        cells = ["" if value is None else " ".join(CONTROL.sub(" ", str(value)).split()) for value in row]
+        return "\t".join(cells) + "\n"
     text = io.StringIO()
     cells = [CONTROL_CODES.sub(" ", value) if isinstance(value, str) else value for value in row]
     csv.writer(text, lineterminator="\n").writerow(cells)

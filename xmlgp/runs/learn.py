@@ -30,6 +30,7 @@ from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statistics_of
 
@@ -42,6 +43,8 @@ def learn(
     *,
     labels: Labels | None = None,
     add_labels: FilePath | Sequence[str] | None = None,
+    vocabulary: FilePath | None = None,
+    vocabulary_language: str | None = None,
     keep_previous: bool = False,
     resume: bool | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -61,6 +64,8 @@ def learn(
         that it has learned already.
     add_labels : path or list of str, optional
         Names of labels to add, or a file with one name per line.
+    vocabulary, vocabulary_language
+        As for `train`; labels that are not in it keep their earlier preferred labels. It needs no data.
     keep_previous : bool
         Whether to keep the model in a folder, as it is before, as another model in the folder MODEL.previous. It
         replaces an earlier one there, and takes only the room of the arrays that change.
@@ -75,10 +80,17 @@ def learn(
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
-    check_given(data, add_labels)
+    if vocabulary is None:
+        check_given(data, add_labels)
+    known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
+        if known and data is None and add_labels is None:
+            return _renamed(trained, name_labels(trained.names, known, note))
         points, names = read_batch(trained, data, labels, add_labels, corpus, cache, progress, note)
+        names = name_labels(names, known, note, trained.names)
         if data is None and trained.data["K"] == points.K:
+            if known:
+                return _renamed(trained, names)
             note(f"{model}: the model has these labels already; nothing to do")
             return trained
         warn_of_foreign(trained, points, names, note)
@@ -89,6 +101,17 @@ def learn(
         with lock_model_folder(previous) if previous else contextlib.nullcontext():
             _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note, previous)
     return load(path)
+
+
+def _renamed(model, names):
+    """Return a model, which may be in a locked folder, with other names."""
+    model = replace(model, names=names)
+    if model.folder is None:
+        return model
+    description = model.folder.description
+    keep = {name: entry for name, entry in description["arrays"].items() if not name.startswith("names.")}
+    facts = {"workers": description["workers"]} if "workers" in description else {}
+    return replace(model, folder=write_model(model, model.folder.path, keep, **facts))
 
 
 def learn_points(model, dataset, progress=silent, checkpoints=None):

@@ -121,7 +121,7 @@ def predict(
         rule = _default_rule(model, output, uncalibrated, note)
     else:
         rule = AssignmentRule(threshold, limit, assign)
-    allowed = _allowed_labels(only, without, predictor.label_count, model.names.labels)
+    allowed = _allowed_labels(only, without, predictor.label_count, model.names)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
     inputs = model.folder and model.folder.path, data, only, without
     return Predictions(model, data, scoring, explain, corpus, progress, note, work, inputs)
@@ -154,14 +154,15 @@ def _allowed_labels(only, without, K, names):
     if only is None and without is None:
         return None
     known = {}
-    for label, name in enumerate(names or map(str, range(K))):
-        # Several labels can have the same name.
-        known.setdefault(name, []).append(label)
+    for kind in names.labels or map(str, range(K)), names.uris or (), names.preferred or ():
+        for label, name in enumerate(kind):
+            # Several labels can have the same name, and a label the same as name, URI and preferred label.
+            known.setdefault(name, {})[label] = True
     allowed = np.full(K, only is None)
     for labels, value in (only, True), (without, False):
         if labels is not None:
             find = _in_file if is_path(labels) else _in_sequence
-            allowed[[label for same in find(labels, known, K, names) for label in same]] = value
+            allowed[[label for same in find(labels, known, K, names.labels) for label in same]] = value
     if not allowed.any():
         raise SettingsError("`only` and `without` allow no label")
     return allowed
@@ -192,7 +193,8 @@ class Predictions:
     """The labels of points with their scores, which are computed whenever they are asked for; `predict` returns one.
 
     It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first. A
-    label is its name, or its number if the model has no names. With standard deviations, a label also has `std`; with
+    label is its name, or its number if the model has no names; with a vocabulary, its preferred
+    label after its `uri`. With standard deviations, a label also has `std`; with
     an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
     """
 
@@ -256,7 +258,7 @@ class Predictions:
         explain, names = None, self._model.names
         if self._explain:
             explain = functools.partial(explain_labels, self._model.predictor, names.features, self._explain)
-        return names.labels, self._scoring.output, self._scoring.with_std, explain
+        return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris
 
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())

@@ -84,7 +84,7 @@ def report(
             blocks(),
             title=title or (model.folder.path.resolve().name if model.folder else "Model"),
             facts=_facts(model, name, training),
-            names=names or model.names.labels,
+            names=names or model.names.shown,
             feature_names=model.names.features,
             tuned=model.tuned,
             counts=counts,

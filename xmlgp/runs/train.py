@@ -35,6 +35,7 @@ from xmlgp.runtime.progress import ignore, silent
 from xmlgp.settings.fields import Settings
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.work import THIS_MACHINE, ThisMachine
 
@@ -92,6 +93,8 @@ def train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
     analysis: Analysis | None = None,
+    vocabulary: FilePath | None = None,
+    vocabulary_language: str | None = None,
     cache: bool = True,
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
@@ -128,6 +131,10 @@ def train(
         Where a file of text has its texts and labels; any of it makes the file a corpus.
     analysis : xmlgp.text.analysis.Analysis, optional
         Which words of texts are features. Default: all single words.
+    vocabulary : path, optional
+        A vocabulary with URIs and preferred labels, by which predictions name the labels; see docs/text.md.
+    vocabulary_language : str, optional
+        The language of preferred labels. Default: English if there are any, otherwise that of most labels.
     cache : bool
         Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
     progress : callable
@@ -152,7 +159,9 @@ def train(
     ClusterError
         If the cluster is lost; the last checkpoint stays.
     """
+    known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note)
+    names = name_labels(names, known, note=note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)

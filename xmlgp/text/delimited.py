@@ -7,7 +7,7 @@ from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document
 
-__all__ = ["header_fields", "read_csv", "read_tsv"]
+__all__ = ["header_fields", "read_csv", "read_rows", "read_tsv"]
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
@@ -42,7 +42,7 @@ def read_tsv(lines, path, columns, labelled):
 
 
 def _read(lines, path, columns, labelled, delimiter):
-    rows = _rows(lines, path, delimiter)
+    rows = read_rows(lines, path, delimiter)
     line, header = next(rows, (1, []))
 
     def place(name):
@@ -65,7 +65,7 @@ def _read(lines, path, columns, labelled, delimiter):
         yield Document(line, own, " ".join([row[text] for text in texts]), row[labels] if labelled else [])
 
 
-def _rows(lines, path, delimiter):
+def read_rows(lines, path, delimiter):
     """Yield the line where each row starts, and its fields; rows without characters are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
     rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)

@@ -23,11 +23,21 @@ LARGEST = 1 << 20
 
 
 class Names(NamedTuple):
-    """The names of labels and features of a data set, and what maps text to its features; each may be missing."""
+    """The names of labels and features of a data set, and what maps text to its features; each may be missing.
+
+    A vocabulary adds the URIs and the preferred labels of labels; a URI may be empty.
+    """
 
     labels: list[str] | None = None
     features: list[str] | None = None
     vectorizer: Vectorizer | Transformer | None = None
+    uris: list[str] | None = None
+    preferred: list[str] | None = None
+
+    @property
+    def shown(self):
+        """What users see as the names of labels: the preferred labels if there are any."""
+        return self.preferred or self.labels
 
 
 def read_names(folder, D, K):

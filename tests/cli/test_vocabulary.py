@@ -1,0 +1,106 @@
+"""A vocabulary given to `train` or `learn` names labels in all output; the names of the corpus stay what labels are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.cli.texts import COLOURS, documents
+from xmlgp import api
+from xmlgp.model_folder.folder import ModelFolder
+
+URIS = {f"the {colour}": f"http://ex.org/{number}" for number, colour in enumerate(COLOURS)}
+
+
+def corpus(N, seed):
+    found = documents(N, seed)
+    for document in found:
+        document["labels"] = [URIS[label] for label in document["labels"]]
+    return "".join(json.dumps(document) + "\n" for document in found)
+
+
+@pytest.fixture(autouse=True)
+def _files(workdir):
+    (workdir / "train.jsonl").write_text(corpus(60, 0))
+    (workdir / "new.jsonl").write_text(corpus(3, 1))
+    rows = "".join(f"{uri},{label},{label.upper()}\n" for label, uri in list(URIS.items())[:4])
+    (workdir / "words.csv").write_text("uri,label_en,label_fi\n" + rows)
+
+
+def trained(*options):
+    result = run("train", "train.jsonl", "model", *SMALL, *options)
+    assert result.exit_code == 0, result.stderr
+    return result.stderr.splitlines()
+
+
+def answers(*options):
+    result = run("predict", "-q", "model", "new.jsonl", "-k", "all", *options)
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line)["labels"] for line in result.stdout.splitlines()]
+
+
+def test_answers_have_uri_and_label():
+    plain = trained() and answers()
+    notes = trained("--vocabulary", "words.csv")
+    assert "words.csv: preferred labels of 4 of 5 labels, in 'en' (there is also 'fi')" in notes
+    labels = dict(zip(URIS.values(), URIS, strict=True)) | {"http://ex.org/4": "http://ex.org/4"}
+    for before, after in zip(plain, answers(), strict=True):
+        expected = [{"uri": found["label"], **found, "label": labels[found["label"]]} for found in before]
+        assert after == expected
+        assert list(after[0]) == ["uri", "label", "probability"]
+    table = run("predict", "-q", "model", "new.jsonl", "-k", "1", "--format", "tsv").stdout.splitlines()
+    best = answers()[0][0]
+    assert table[:2] == ["id\turi\tlabel\tprobability", f"k0\t{best['uri']}\t{best['label']}\t{best['probability']}"]
+    assert "names     of labels and features; preferred labels of a vocabulary" in run("show", "model").stdout
+    assert run("report", "-q", "model", "train.jsonl", "-o", "page.html").exit_code == 0
+    assert "the red" in Path("page.html").read_text()
+    assert ModelFolder("model").names.labels == list(URIS.values())
+
+
+def test_labels_are_allowed_by_either_name(workdir):
+    trained("--vocabulary", "words.csv")
+    (workdir / "some").write_text("the red\nhttp://ex.org/1\n")
+    assert {found["uri"] for labels in answers("--only", "some") for found in labels} == {
+        "http://ex.org/0",
+        "http://ex.org/1",
+    }
+    assert len(answers("--without", "some")[0]) == 3
+
+
+def test_learn_names_old_and_new_labels(workdir):
+    trained()
+    before = ModelFolder("model")
+    result = run("learn", "model", "--vocabulary", "words.csv", "--vocabulary-language", "fi")
+    assert result.stderr == "words.csv: preferred labels of 4 of 5 labels, in 'fi' (there is also 'en')\n"
+    renamed = ModelFolder("model")
+    finnish = renamed.names.preferred
+    assert finnish[:4] == [label.upper() for label in list(URIS)[:4]]
+    changed = {"arrays", "written_by"}
+    assert {key: value for key, value in before.description.items() if key not in changed} == {
+        key: value for key, value in renamed.description.items() if key not in changed
+    }
+    assert before.entries("parameters.") == renamed.entries("parameters.")
+    (workdir / "more.jsonl").write_text(json.dumps({"text": "yellow", "labels": ["http://ex.org/5"]}) + "\n")
+    (workdir / "more.tsv").write_text("<http://ex.org/5>\tthe yellow\n")
+    assert run("learn", "-q", "model", "more.jsonl", "--vocabulary", "more.tsv").exit_code == 0
+    names = ModelFolder("model").names
+    assert names.preferred == [*finnish, "the yellow"]
+    assert names.uris == names.labels == [*URIS.values(), "http://ex.org/5"]
+
+
+def test_a_bad_vocabulary_stops_before_training(workdir):
+    (workdir / "bad.tsv").write_text("no uri\n")
+    assert said(run("train", "train.jsonl", "model", "--vocabulary", "bad.tsv"), 1).startswith("bad.tsv:1: ")
+    assert not (workdir / "model").exists()
+    assert said(run("train", "-", "model", "--vocabulary", "-"), 2) == "Only one of the files can be standard input."
+
+
+def test_in_python(workdir):
+    model = api.train("train.jsonl", settings={"epochs": 1}, vocabulary="words.csv")
+    assert next(iter(api.predict(model, "new.jsonl")))["labels"][0].keys() == {"uri", "label", "probability"}
+    model.save("saved")
+    assert api.load("saved").names.preferred == model.names.preferred
+    other = api.learn(model, vocabulary="words.csv", vocabulary_language="fi")
+    assert other.names.preferred[0] == "THE RED"
+    assert model.names.preferred[0] == "the red"

@@ -1,0 +1,132 @@
+"""Vocabularies of all formats give the same names, and labels are found by URI, label and notation."""
+
+import gzip
+import sys
+
+import pytest
+
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.text.names import Names
+from xmlgp.text.vocabulary import name_labels, read_vocabulary
+
+PREFIX = "http://ex.org/"
+
+TURTLE = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<http://ex.org/1> a skos:Concept ; skos:prefLabel "cats"@en, "kissat"@fi ; skos:notation "599.75" .
+<http://ex.org/2> skos:prefLabel "big\\n dogs"@en .
+<http://ex.org/3> skos:prefLabel "melu"@fi ; skos:altLabel "din"@en .
+<http://ex.org/4> skos:notation "4" .
+"""
+
+TRIPLES = """<http://ex.org/1> <http://www.w3.org/2004/02/skos/core#prefLabel> "cats"@en .
+<http://ex.org/1> <http://www.w3.org/2004/02/skos/core#prefLabel> "kissat"@fi .
+<http://ex.org/1> <http://www.w3.org/2004/02/skos/core#notation> "599.75" .
+<http://ex.org/2> <http://www.w3.org/2004/02/skos/core#prefLabel> "big dogs"@en .
+<http://ex.org/3> <http://www.w3.org/2004/02/skos/core#prefLabel> "melu"@fi .
+"""
+
+XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="http://www.w3.org/2004/02/skos/core#">
+<s:Concept rdf:about="http://ex.org/1"><s:prefLabel xml:lang="en">cats</s:prefLabel>
+<s:prefLabel xml:lang="fi">kissat</s:prefLabel><s:notation>599.75</s:notation></s:Concept>
+<s:Concept rdf:about="http://ex.org/2"><s:prefLabel xml:lang="en">big dogs</s:prefLabel></s:Concept>
+<s:Concept rdf:about="http://ex.org/3"><s:prefLabel xml:lang="fi">melu</s:prefLabel></s:Concept>
+</rdf:RDF>
+"""
+
+CSV = """uri,notation,label_en,label_fi
+http://ex.org/1,599.75,cats,kissat
+http://ex.org/2,,big  dogs,
+http://ex.org/3,,,melu
+"""
+
+TSV = "<http://ex.org/1>\tcats\t599.75\n\n<http://ex.org/2>\tbig dogs\n<http://ex.org/3>\tmelu\r\n"
+
+CATS, DOGS, NOISE = (f"{PREFIX}1", "cats"), (f"{PREFIX}2", "big dogs"), (f"{PREFIX}3", "melu")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.ttl", TURTLE), ("a.nt", TRIPLES), ("a.rdf", XML), ("a.xml", XML), ("a.csv", CSV), ("a.tsv", TSV), ("a", TSV)],
+)
+def test_all_formats_have_the_same_concepts(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    found = read_vocabulary(tmp_path / name)
+    expected = {own: concept for concept in (CATS, DOGS, NOISE) for own in concept} | {"599.75": CATS}
+    if content is not TSV:
+        expected["kissat"] = CATS
+        assert found.languages == ["en", "fi"]
+        finnish = read_vocabulary(tmp_path / name, "fi").concepts
+        assert finnish["cats"] == finnish[f"{PREFIX}1"] == (f"{PREFIX}1", "kissat")
+        assert finnish["big dogs"] == DOGS
+    assert found.concepts == expected
+    assert read_vocabulary(tmp_path / f"{name}.gz").concepts == expected
+
+
+def test_the_language_is_english_or_that_of_most_labels(tmp_path):
+    for header, expected in ("label_sv,label_en", ["en", "sv"]), ("label_sv,label_fi", ["fi", "sv"]), ("label", [""]):
+        names = ",".join("x" for _ in header.split(",")[1:])
+        (tmp_path / "a.csv").write_text(f"uri,{header}\nu:1,{',' * bool(names)}b\nu:2,a{',' * bool(names)}{names}\n")
+        assert read_vocabulary(tmp_path / "a.csv").languages == expected
+
+
+def test_a_name_of_several_concepts_is_that_of_none(tmp_path):
+    (tmp_path / "a").write_text("<u:1>\tbank\n<u:2>\tbank\n<u:3>\tu:1\tbank\n")
+    found = read_vocabulary(tmp_path / "a").concepts
+    assert found == {"u:1": ("u:1", "bank"), "u:2": ("u:2", "bank"), "u:3": ("u:3", "u:1")}
+
+
+def test_labels_keep_their_names_and_get_others(tmp_path):
+    (tmp_path / "a.csv").write_text(CSV)
+    names, notes = Names([f"{PREFIX}3", "kissat", "other", f"{PREFIX}9"]), []
+    found = name_labels(names, read_vocabulary(tmp_path / "a.csv"), notes.append)
+    assert found.labels == names.labels
+    assert found.uris == [f"{PREFIX}3", f"{PREFIX}1", "", f"{PREFIX}9"]
+    assert found.shown == found.preferred == ["melu", "cats", "other", f"{PREFIX}9"]
+    assert notes == [f"{tmp_path}/a.csv: preferred labels of 2 of 4 labels, in 'en' (there is also 'fi')"]
+    # Later labels follow, another vocabulary replaces what it knows.
+    more = names._replace(labels=[*names.labels, "big dogs"])
+    assert name_labels(more, earlier=found).preferred == [*found.preferred, "big dogs"]
+    (tmp_path / "b").write_text("<u:9>\tother\n")
+    other = name_labels(more, read_vocabulary(tmp_path / "b"), earlier=found)
+    assert other.uris == [*found.uris[:2], "u:9", found.uris[3], ""]
+    assert name_labels(names) is names
+    assert name_labels(Names(), earlier=found) == Names()
+    with pytest.raises(SettingsError, match="the labels have no names"):
+        name_labels(Names(), read_vocabulary(tmp_path / "b"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "reason"),
+    [
+        ("a", "<u:1>\tcats\nu:2\tdogs\n", DataFormatError, "a:2: the line must be `<URI><TAB>label`, not "),
+        ("a", "<u:1>\n", DataFormatError, "a:1: the line must be `<URI><TAB>label`, not "),
+        ("a", "", XmlgpError, "a: there are no concepts with preferred labels"),
+        ("a.csv", "id,label\n", DataFormatError, "a.csv:1: a vocabulary needs the columns uri and label"),
+        ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 fields, but the header has 2"),
+        ("a.ttl", "<u:1> <u:2>\n", XmlgpError, "a.ttl: this is not SKOS in turtle: "),
+        ("a.nt", "text\n", XmlgpError, "a.nt: this is not SKOS in nt: "),
+        ("a.rdf", "<rdf", XmlgpError, "a.rdf: this is not SKOS in xml: "),
+        ("a.rdf", "\xff", XmlgpError, "a.rdf: this is not SKOS in xml: "),
+        ("a.nt", TRIPLES.replace("pref", "alt"), XmlgpError, "a.nt: there are no concepts with preferred labels"),
+    ],
+)
+def test_a_malformed_vocabulary_is_refused(tmp_path, name, content, error, reason):
+    (tmp_path / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(error) as caught:
+        read_vocabulary(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path}/{reason}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_language_that_no_label_has(tmp_path):
+    (tmp_path / "a.csv").write_text(CSV)
+    with pytest.raises(SettingsError, match="there are no labels in 'de', only in 'en', 'fi'"):
+        read_vocabulary(tmp_path / "a.csv", "de")
+
+
+def test_skos_without_rdflib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+    (tmp_path / "a.ttl").write_text(TURTLE)
+    with pytest.raises(XmlgpError, match=r"SKOS needs rdflib: pip install 'xmlgp\[text\]'"):
+        read_vocabulary(tmp_path / "a.ttl")
