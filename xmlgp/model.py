@@ -71,6 +71,8 @@ class Model:
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
     notes: Callable = _nothing
+    #: `(settings)` → a faster choice and what it costs, in words, or None.
+    faster: Callable = _nothing
     #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
     unset: Callable = _no_values
     #: `(settings, description of the model folder)` → sentences to show after training.

@@ -56,6 +56,18 @@ def test_the_end_of_training_says_how_well_how_sure_and_what_next():
     assert sure.removeprefix("model: ") in run("show", "model").stdout
 
 
+def test_a_faster_choice_is_named_where_training_is_slow(monkeypatch):
+    monkeypatch.setattr("xmlgp.runtime.progress.SLOW", 0)
+    monkeypatch.setattr("xmlgp.runtime.progress.MEASURED", 0)
+    slow = [*SMALL, "--factors", "101"]
+    assert re.match(
+        r"model: training takes about \d+ more minutes; --factors 100 takes about half the time, and lowers ",
+        run("train", "data", "model", *slow).stderr,
+    )
+    assert "more minutes" not in run("train", "data", "model", *SMALL).stderr
+    assert run("train", "data", "model", *slow, "-q").stderr == ""
+
+
 class Stop(Exception):
     """Raised instead of training, with the settings."""
 

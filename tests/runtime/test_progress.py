@@ -3,10 +3,12 @@
 import io
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from xmlgp.runtime.progress import silent, terminal_progress
+from xmlgp.runtime import progress as module
+from xmlgp.runtime.progress import silent, tell_if_slow, terminal_progress
 
 
 class Terminal(io.StringIO):
@@ -49,3 +51,16 @@ def test_counts_without_a_unit_are_not_shown(monkeypatch):
     assert " 20%|" in drawn
     assert "bound=-7.5" in drawn
     assert "2.5/" not in drawn
+
+
+@pytest.mark.parametrize(("total", "told"), [(100, [192.0]), (90, [])])
+def test_a_slow_rest_is_told_once_and_by_the_speed_after_the_first_step(monkeypatch, total, told):
+    clock, found = SimpleNamespace(now=0.0), []
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
+    progress = tell_if_slow(silent, "train", found.append)
+    for label in "preprocess", "train":
+        with progress(label, total=total) as bar:
+            for seconds in (1000, 2, 2, 2, 2):
+                clock.now += seconds
+                bar.update()
+    assert found == told

@@ -31,7 +31,7 @@ from xmlgp.runs.trained_model import (
     stored_preprocessing,
     write_model,
 )
-from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.progress import ignore, silent, tell_if_slow
 from xmlgp.settings.fields import Settings
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -217,6 +217,12 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
             note_here(text)
         if not plan:
             return
+        if faster := model.faster(plan.settings):
+
+            def tell(seconds):
+                note_here(f"training takes about {seconds / 60:.0f} more minutes; {faster}")
+
+            progress = tell_if_slow(progress, "train", tell)
         began = time.perf_counter()
         with what_is_left(path, note_here):
             folder = _run(path, dataset, plan, names, progress, checkpoint_seconds, work)

@@ -5,14 +5,18 @@ Library functions take `progress=silent` and know neither terminals nor options.
 
 import contextlib
 import sys
+import time
 from types import SimpleNamespace
 
 from tqdm import tqdm
 
-__all__ = ["ignore", "silent", "terminal_progress"]
+__all__ = ["ignore", "silent", "tell_if_slow", "terminal_progress"]
 
 #: tqdm's format without counts.
 TIMES = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+
+#: Seconds that the rest of a slow training takes at least, and seconds in which its speed is measured.
+SLOW, MEASURED = 180, 5
 
 
 @contextlib.contextmanager
@@ -44,6 +48,33 @@ def terminal_progress(quiet=False):
                 if facts:
                     bar.set_postfix(facts, refresh=False)
                 bar.update(count)
+
+            yield SimpleNamespace(update=update)
+
+    return show
+
+
+def tell_if_slow(progress, label, tell):
+    """Return a `progress` that also calls `tell(seconds)`, once, if the rest of the work with a label is slow.
+
+    The first update, which may stand for steps of an earlier run or for compiling, is not measured.
+    """
+
+    @contextlib.contextmanager
+    def show(name, total=None, unit="it"):
+        with progress(name, total=total, unit=unit) as bar:
+            first, done, measured = None, 0, name != label
+
+            def update(count=1, **facts):
+                nonlocal first, done, measured
+                bar.update(count, **facts)
+                done, now = done + count, time.monotonic()
+                first = first or (done, now)
+                if not measured and now - first[1] >= MEASURED and done > first[0]:
+                    measured = True
+                    left = (total - done) * (now - first[1]) / (done - first[0])
+                    if left >= SLOW:
+                        tell(left)
 
             yield SimpleNamespace(update=update)
 
