@@ -16,6 +16,7 @@ DATA = "3 2 4\n0,3 0:1\n1 1:0.5\n 0:1\n"
 
 FILES = {
     "a.scores": SCORES,
+    "b.scores": SCORES.replace("\n", " assigned\n", 1),
     "test.txt": DATA,
     # Label frequencies 4, 2, 1, 0.
     "train.txt": "5 2 4\n0,1 0:1\n0,1 0:1\n0 1:1\n0,2 1:1\n 0:1\n",
@@ -29,14 +30,22 @@ FILES = {
     "none.scores": "0 1\n",
 }
 
+RANKING, ASSIGNED = "a.scores ranks the labels of each point", "b.scores has the assigned labels of each point"
 WITHOUT_PSP = "Without training data there are no propensity-scored measures"
 LISTED = "the 6 listed labels only, at most 3 of 4 per point; `xmlgp predict -k all` lists all labels"
+
+ASSIGNED_TABLE = [
+    "             micro    macro    point",
+    "precision  0.50000  0.50000  0.58333",
+    "recall     1.00000  0.75000  1.00000",
+    "F1         0.66667  0.58333  0.73333",
+]
 
 #: What commands print, and their notes.
 PRINTED = {
     "a.scores test.txt": (
         ["            @1      @3      @5", "P        50.00   50.00   30.00", "nDCG     50.00   77.53   77.53"],
-        ["a.scores lists at most 3 labels per point; for larger k the others count as wrong", WITHOUT_PSP],
+        [RANKING, "a.scores lists at most 3 labels per point; for larger k the others count as wrong", WITHOUT_PSP],
     ),
     "a.scores test.txt -k 1 --train train.txt --calibration --auc": (
         [
@@ -53,6 +62,7 @@ PRINTED = {
             "ECE@k         0.46667",
         ],
         [
+            RANKING,
             "Propensity model: A=0.55, B=1.5 (the default)",
             f"AUC treats unlisted labels as tied in the last place; it is over {LISTED}",
             f"Log loss and ECE are over {LISTED}",
@@ -75,16 +85,20 @@ PRINTED = {
             "2-3                   2       0.6000  0.5000",
             "4-7                   2       0.9500  0.5000",
         ],
-        ["Propensity model: A=0.5, B=0.4 (as given)"],
+        [RANKING, "Propensity model: A=0.5, B=0.4 (as given)"],
     ),
     "a.scores test.txt --assigned -k 1 --auc": (
-        [
-            "             micro    macro    point",
-            "precision  0.50000  0.50000  0.58333",
-            "recall     1.00000  0.75000  1.00000",
-            "F1         0.66667  0.58333  0.73333",
-        ],
+        ASSIGNED_TABLE,
         ["k has no effect on assigned labels", "auc has no effect on assigned labels"],
+    ),
+    "b.scores test.txt": (ASSIGNED_TABLE, [ASSIGNED]),
+    "b.scores test.txt --auc --calibration": (
+        ASSIGNED_TABLE,
+        [ASSIGNED, "auc has no effect on assigned labels", "calibration has no effect on assigned labels"],
+    ),
+    "b.scores test.txt --ranking": (
+        ["            @1      @3      @5", "P        50.00   50.00   30.00", "nDCG     50.00   77.53   77.53"],
+        ["b.scores lists at most 3 labels per point; for larger k the others count as wrong", WITHOUT_PSP],
     ),
     "p.scores one.svm --calibration --train nowhere": (
         ["accuracy    80.00", "log_loss  0.35587", "AUC       1.00000", "ECE       0.11500"],

@@ -61,13 +61,13 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
         (["all.scores"], 2, "Missing argument"),
         (["no.scores", "test.txt"], 1, "no.scores: No such file or directory"),
         (["all.scores", "test.txt", "-o", "a.foo"], 1, "a.foo: figures are written as png, pdf or svg, not as foo"),
-        (["all.scores", "test.txt", "--by", "frequency"], 2, "--by frequency needs --train, which has no other use."),
+        (["all.scores", "test.txt", "--by", "frequency"], 2, "--by frequency needs --train."),
         (["b.scores", "test.txt"], 1, "b.scores contains scores outside [0, 1]"),
-        (["c.scores", "test.txt"], 1, "c.scores: the probabilities are 2×3, the true labels 3×3"),
+        (["c.scores", "test.txt"], 1, "c.scores has 2 points and 3 labels, but test.txt has 3 points and 3 labels"),
         (
             ["all.scores", "test.txt", "--by", "frequency", "--train", "other.txt"],
             1,
-            "other.txt has 7 labels, but test.txt has 3 labels",
+            "other.txt has 7 labels, but all.scores has 3 labels",
         ),
     ],
 )

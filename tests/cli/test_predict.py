@@ -1,6 +1,7 @@
 """`xmlgp predict`: scores, kinds of input and output, and errors."""
 
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -59,10 +60,22 @@ def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit
     assert (result.exit_code, result.output) == (0, "")
     ranking = run("predict", "model", "data", "-k", "all", "--output", output, "--with-std").stdout
     first, *points = lines(ranking)
-    expected = [first] + [
+    expected = [[*first, "assigned"]] + [
         [pair for pair in point if float(pair.split(":")[1]) >= threshold][:limit] for point in points
     ]
     assert lines(Path("labels").read_text()) == expected
+
+
+@pytest.mark.parametrize("options", [["--threshold", "0.3"], ["--limit", "2"], ["--assign"], []])
+def test_files_of_assigned_labels_say_so(options):
+    if not options:
+        run("tune", "model", "data/train.txt")
+    assert run("predict", "-q", "model", "data", *options, "-k", "2").exit_code == (2 if options else 0)
+    assert run("predict", "-q", "model", "data", *options).stdout.startswith("9 7 assigned\n")
+    rows = run("predict", "-q", "model", "data", *options, "--format", "jsonl").stdout.splitlines()
+    assert {json.loads(row)["assigned"] for row in rows} == {True}
+    assert run("predict", "-q", "model", "data", "-k", "2").stdout.startswith("9 7\n")
+    assert "assigned" not in run("predict", "-q", "model", "data", "-k", "2", "--format", "jsonl").stdout
 
 
 def test_default_settings_rank_far_better_than_chance(tmp_path):

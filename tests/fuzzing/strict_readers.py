@@ -42,7 +42,7 @@ def read_scores_text(content):
     first = next((line.split()[0] for line in content.split(b"\n")[1:] if line.split()), b"")
     pair = INDEX + (b":" + DECIMAL) * (2 if first.count(b":") == 2 else 1)
     line = re.compile(rb"[ \t]*(?:%b(?:[ \t]+%b)*)?[ \t]*" % (pair, pair))
-    return _read(content, 2, lambda text, K: _scores(text, K, line))
+    return _read(content, 2, lambda text, K: _scores(text, K, line), rb"(?:[ \t]+assigned)?")
 
 
 def is_libsvm(content):
@@ -90,13 +90,17 @@ def _lines_of(content):
     return [line[:-1] if line[-1:] == b"\r" else line for line in lines], ended
 
 
-def _read(content, counts, read_point):
-    """Return the numbers of the first line, and a list of what `read_point(line, *all but the first)` returns."""
+def _read(content, counts, read_point, end=b""):
+    """Return the numbers of the first line, and a list of what `read_point(line, *all but the first)` returns.
+
+    The first line ends with what the regular expression `end` says.
+    """
     lines, ended = _lines_of(content)
-    header = re.fullmatch(rb"[ \t]*%b[ \t]*" % rb"[ \t]+".join([b"([0-9]+)"] * counts), lines[0]) if lines else None
+    first = rb"[ \t]*%b%b[ \t]*" % (rb"[ \t]+".join([b"([0-9]+)"] * counts), end)
+    header = re.fullmatch(first, lines[0]) if lines else None
     # Without its line end the first line has one byte less.
-    end = content.find(b"\n") if b"\n" in content else len(content)
-    if not header or end >= HEADER_BYTES:
+    length = content.find(b"\n") if b"\n" in content else len(content)
+    if not header or length >= HEADER_BYTES:
         raise Malformed(1)
     N, *sizes = map(int, header.groups())
     if max(sizes) >= 2**31:

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from xmlgp.errors import NumericalError
-from xmlgp.prediction.label_files import FORMATS, write_labels
+from xmlgp.data.lines import LineReader
+from xmlgp.errors import DataFormatError, NumericalError, SettingsError
+from xmlgp.prediction.label_files import FORMATS, read_label_records, scores_of_records, write_labels
 from xmlgp.prediction.scores_file import Scores
 
 NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", ""]
@@ -22,11 +23,11 @@ def scores(with_std=False, value=0.25):
     return [([7, "b, c", "d\te"], first)] + ([] if with_std else [(range(4, 5), last)])
 
 
-def written(name, blocks, names=NAMES, output="probability", with_std=False):
+def written(name, blocks, names=NAMES, output="probability", with_std=False, assigned=False):
     stream = io.BytesIO()
     # Without an explanation, features are not looked at.
     with_features = [(ids, np.empty((scores.N, 0)), scores) for ids, scores in blocks]
-    write_labels(stream, name, with_features, names, output, with_std)
+    write_labels(stream, name, with_features, names, output, with_std, assigned=assigned)
     return stream.getvalue().decode()
 
 
@@ -42,6 +43,67 @@ def test_json_lines(names, output):
     shown = [[{"label": names[k] if names else k, output: value} for i, k, value in EXPECTED if i == place]
              for place in (7, "b, c", "d\te", 4)]  # fmt: skip
     assert rows == [{"id": i, "labels": labels} for i, labels in zip((7, "b, c", "d\te", 4), shown, strict=True)]
+
+
+def read(text):
+    return read_label_records(LineReader(io.BytesIO(text.encode()), "p.jsonl"))
+
+
+@pytest.mark.parametrize("output", ["probability", "utility"])
+@pytest.mark.parametrize("assigned", [False, True])
+def test_json_lines_are_read_as_they_were_written(assigned, output):
+    names = [*NAMES[:4], "last"]
+    found = read(written("jsonl", scores(), names, output, assigned=assigned))
+    assert (found.ids, found.scores.assigned) == ([7, "b, c", "d\te", 4], assigned)
+    assert found.names == sorted(names[k] for _, k, _ in EXPECTED)
+    pairs = zip(found.scores.points.tolist(), found.scores.labels.tolist(), found.scores.scores.tolist(), strict=True)
+    assert [(found.ids[i], found.names[k], value) for i, k, value in pairs] == [
+        (i, names[k], value) for i, k, value in EXPECTED
+    ]
+    assert scores_of_records(map(json.loads, written("jsonl", scores(), names).splitlines())).names == found.names
+
+
+def test_labels_without_scores_are_assigned():
+    for text in (
+        '{"labels": ["b", "a"]}\n{"labels": []}\n',
+        '{"labels": [{"label": "b"}, {"label": "a"}]}\n\n{"labels": []}',
+    ):
+        found = read(text)
+        assert (found.ids, found.names, found.scores.assigned) == (None, ["a", "b"], True)
+        assert found.scores.matrix.toarray().tolist() == [[1, 1], [0, 0]]
+    found = read('{"id": 1, "labels": []}\n{"labels": [{"label": 7, "score": 2}]}\n')
+    assert (found.ids, found.names, found.scores.assigned) == ([1, None], ["7"], False)
+    assert scores_of_records([["b"], ("a", "b")]).scores.matrix.toarray().tolist() == [[0, 1], [1, 1]]
+    assert (read("").scores.N, scores_of_records([]).scores.N) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[1]", "this line is [1], not a JSON object"),
+        ('{"id": 1}', "there is no field labels"),
+        ('{"labels": "a"}', "labels is 'a', not a list"),
+        ('{"labels": [""]}', "a label is '', which has no name"),
+        ('{"labels": [{"name": "a"}]}', "a label is {'name': 'a'}, which has no name"),
+        ('{"labels": [{"label": "a", "score": "1"}]}', "a score is '1', not a finite number"),
+        ('{"labels": [{"label": "a", "score": 1e999}]}', "a score is inf, not a finite number"),
+        (
+            '{"labels": [{"label": "a", "score": 1}, "b"]}',
+            "a label has no score (probability, utility, score), but others",
+        ),
+        ('{"labels": ["a", " a"]}', "occurs twice"),
+        ('{"labels": ["a\\u0007"]}', "label 'a\\x07' has a control character, U+0007"),
+        ('{"labels": ["\\ud800"]}', "an escape sequence is half of a surrogate pair"),
+        ('{"id": [], "labels": []}', "id is [], neither text nor an integer"),
+    ],
+)
+def test_malformed_json_lines_raise_an_error_with_the_line(line, reason):
+    with pytest.raises(DataFormatError, match=r"^p\.jsonl:2: ") as caught:
+        read('{"labels": ["a"]}\n' + line + "\n")
+    assert reason in str(caught.value)
+    if line.startswith("{") and "ud8" not in line:
+        with pytest.raises(SettingsError, match="^prediction 2: "):
+            scores_of_records([["a"], json.loads(line)])
 
 
 @pytest.mark.parametrize("names", [NAMES, None], ids=["names", "numbers"])

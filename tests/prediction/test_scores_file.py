@@ -28,9 +28,9 @@ def rows_of(scores):
     return [pairs[start:stop] for start, stop in zip(scores.indptr, scores.indptr[1:], strict=False)]
 
 
-def written(blocks, N, K):
+def written(blocks, N, K, assigned=False):
     stream = io.BytesIO()
-    write_scores(stream, N, K, blocks)
+    write_scores(stream, N, K, blocks, assigned)
     return stream.getvalue()
 
 
@@ -54,6 +54,17 @@ def test_examples_of_the_format():
     assert written([top], 2, 4) == b"2 4\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n"
     top = Scores.from_top(np.array([[3, 0]]), np.array([[1.0, 2.0]]), K=4, std=np.array([[0.5, 0.125]]))
     assert written([top], 1, 4) == b"1 4\n0:2:0.125 3:1:0.5\n"
+
+
+@pytest.mark.parametrize("with_std", [False, True])
+def test_the_header_says_whether_labels_are_assigned(read, with_std):
+    rows = [[(3, 0.25, 0.5)[: 2 + with_std]], []]
+    for assigned, header in (False, b"2 4\n"), (True, b"2 4 assigned\n"):
+        content = written([scores_of(rows, 4, with_std)], 2, 4, assigned)
+        assert content.startswith(header)
+        found = read(content)
+        assert (found.assigned, found.rows(0, 1).assigned, rows_of(found)) == (assigned, assigned, rows)
+    assert read(b" 2\t4  assigned \r\n\n\n").assigned
 
 
 @settings(max_examples=25)
@@ -102,6 +113,7 @@ def test_standard_deviations_may_start_after_empty_lines(read):
 MALFORMED = [
     (b"", 1, "the file is empty"),
     (b"1 2 3\n", 1, "two nonnegative integers `N K`, not '1 2 3'"),
+    (b"1 2 Assigned\n", 1, "two nonnegative integers `N K`"),
     (b"1" * 5000 + b" 2\n", 1, "two nonnegative integers"),
     (b"0 2147483648\n", 1, "2147483648 labels are more than the 2147483647 supported"),
     (b"2 3\n1:0.5\n", 3, "the file ends after 1 points, but its first line declares 2"),

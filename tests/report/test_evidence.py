@@ -93,5 +93,5 @@ def test_five_to_ten_labels_are_shown():
 def test_scores_that_are_no_probabilities_or_of_other_labels(value):
     with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):
         Evidence(2, AssignmentRule(0.5)).add(ranked([[value, 0.5]]), labels_of([{0}], 2))
-    with pytest.raises(SettingsError, match="scores of 1 points and 2 labels, but 1 points with 3 true labels"):
-        Evidence(2).add(ranked([[0.9, 0.5]]), labels_of([{0}], 3))
+    with pytest.raises(SettingsError, match="scores of 1 points and 2 labels, but 1 points with 1 true labels"):
+        Evidence(2).add(ranked([[0.9, 0.5]]), labels_of([{0}], 1))

@@ -22,6 +22,7 @@ from xmlgp.errors import XmlgpError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.labels import LabelNumbers
 
 
 def corpus(N=300, seed=0):
@@ -86,7 +87,7 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     assert sum(block.N for block in found.blocks()) == 300
     assert found.without_labels == labels.count([])
     with open_input(tmp_path / "a") as stream:
-        blocks = list(vectorize.vectorize_blocks(LineReader(stream, "a"), found.vectorizer, found.labels))
+        blocks = list(vectorize.vectorize_blocks(LineReader(stream, "a"), found.vectorizer, LabelNumbers(found.labels)))
     assert [document.text for read, _ in blocks for document in read] == texts
     points = stack([block for _, block in blocks])
     assert (points.features != dataset.features).nnz == (points.labels != dataset.labels).nnz == 0

@@ -6,7 +6,7 @@ from itertools import starmap
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, cache_option, check_finite, check_standard_input, quiet_option
+from xmlgp.cli.options import INPUT, check_finite, check_standard_input, reading_options
 
 __all__ = ["evaluate"]
 
@@ -47,13 +47,13 @@ def _parse_ks(context, option, value):
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--reliability", is_flag=True, help="Also print mean probability and share of true labels, by rank.")
 @click.option(
-    "--assigned",
-    is_flag=True,
-    help="SCORES has only assigned labels, as from predict --assign or --threshold: print precision, recall, F1.",
+    "--assigned/--ranking",
+    default=None,
+    help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
+    "says]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
-@cache_option
-@quiet_option
+@reading_options
 def evaluate(scores, data, train, ks, as_json, **options):
     """Compare SCORES with the true labels in DATA.
 
@@ -102,7 +102,8 @@ def evaluate(scores, data, train, ks, as_json, **options):
     result = api.evaluate(scores, data, train=train, ks=ks, **options)
     curves = {name: [row._asdict() for row in rows] for name, rows in result.reliability.items()}
     if as_json:
-        click.echo(json.dumps(result.measures | ({"reliability": curves} if curves else {})))
+        more = {"reliability": curves, "unknown_labels": result.unknown}
+        click.echo(json.dumps(result.measures | {name: value for name, value in more.items() if value}))
     else:
         table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _ranking_table}[result.kind]
         click.echo("\n\n".join([table(result.measures, ks), *starmap(_reliability_table, curves.items())]))

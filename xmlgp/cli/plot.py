@@ -5,7 +5,7 @@ import functools
 import click
 import numpy as np
 
-from xmlgp.cli.options import INPUT, OutputPath, cache_option, check_standard_input, quiet_option
+from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
@@ -13,9 +13,8 @@ from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.plots import Panel, plot_objective, plot_reliability, plot_reliability_by_group
-from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.evaluate import check_label_count, check_probabilities, describe_coverage
-from xmlgp.text.points import read_vectorized_data
+from xmlgp.runs.evaluate import check_probabilities, describe_coverage
+from xmlgp.runs.matching import matched
 
 __all__ = ["plot"]
 
@@ -79,11 +78,10 @@ def bound(models, out):
 @click.option(
     "-k", "k", type=click.IntRange(1), help="Only the k labels of highest probability.  [default: all listed]"
 )
-@click.option("--train", type=INPUT, help="Training data, for --by frequency.")
+@click.option("--train", type=INPUT, help="Training data or a model, for --by frequency and names.")
 @_out_option("reliability.png")
-@cache_option
-@quiet_option
-def reliability(scores, data, by, k, train, out, cache, progress, note):
+@reading_options
+def reliability(scores, data, by, k, train, out, **reading):
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
     The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
@@ -104,24 +102,19 @@ def reliability(scores, data, by, k, train, out, cache, progress, note):
     """
     check_standard_input(*scores, data, train)
     check_outputs([out], [*scores, data, train])
-    if (by == "frequency") != (train is not None):
-        raise click.UsageError("--by frequency needs --train, which has no other use.")
-    labels = read_vectorized_data(data, "test", cache, progress).labels
-    counts = None
-    if train:
-        training = read_vectorized_data(train, "train", cache, progress)
-        check_label_count(train, training.K, labels.shape[1], data)
-        counts = np.bincount(training.labels.indices, minlength=training.K)
-    curves = {}
-    for path in scores:
-        read = read_scores(path, progress)
+    if by == "frequency" and train is None:
+        raise click.UsageError("--by frequency needs --train.")
+    curves, note = {}, reading["note"]
+    for path, found in zip(scores, matched(scores, data, train, **reading), strict=True):
+        read = found.scores
+        counts = found.with_counts(train, path).counts if by == "frequency" else None
         check_probabilities(read, path)
         try:
-            name, curve = _curve(path, top_entries(read.matrix, k or read.K), labels, by, counts)
+            name, curve = _curve(path, top_entries(read.matrix, k or read.K), found.labels, by, counts)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
         all_listed = k is None or k >= np.diff(read.indptr).max(initial=0)
-        covered = describe_coverage(read) if all_listed else f"the best {k} labels of each point"
+        covered = describe_coverage(read, found.K) if all_listed else f"the best {k} labels of each point"
         note(f"The curve of {path} is over {covered}")
         curves[name] = curve
     xlabel = {"rank": "rank of the label for its point", "frequency": "training points of the label"}.get(by)

@@ -1,4 +1,4 @@
-"""Write the labels of points with their names, for people and other programs: JSON Lines, and tables."""
+"""The labels of points with their names: JSON Lines, which are also read, and tables."""
 
 import csv
 import io
@@ -6,10 +6,29 @@ import itertools
 import json
 import os
 import re
+import sys
+from typing import NamedTuple
 
+import numpy as np
+
+from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
+from xmlgp.errors import SettingsError
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
+from xmlgp.text.labels import BadName, LabelNumbers
 
-__all__ = ["FORMATS", "explain_labels", "format_of", "label_records", "write_labels"]
+__all__ = [
+    "FORMATS",
+    "NamedScores",
+    "explain_labels",
+    "format_of",
+    "label_records",
+    "read_label_records",
+    "scores_of_records",
+    "write_labels",
+]
 
 #: Formats of `write_labels`.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -20,6 +39,9 @@ NUMBER = ".7g"
 #: Control characters without whitespace. Identifiers may have any, and a terminal would obey those printed on it.
 CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 
+#: What the score of a label is called: by xmlgp, and by other programs.
+SCORES = ("probability", "utility", "score")
+
 #: Points that are explained and formatted at a time.
 POINTS = 256
 
@@ -28,6 +50,78 @@ def format_of(path):
     """Return the format that the ending of a name tells, or None; `.gz` does not count."""
     ending = os.path.splitext(path.removesuffix(".gz"))[1].removeprefix(".").lower()
     return ending if ending in FORMATS else None
+
+
+class NamedScores(NamedTuple):
+    """Scores of points, the names of their K labels, and identifiers of the points; names and identifiers or None."""
+
+    scores: Scores
+    names: list | None = None
+    ids: list | None = None
+
+
+def read_label_records(reader):
+    """Return the `NamedScores` of JSON Lines, see `scores_of_records`; DataFormatError names a malformed line."""
+    numbers = LabelNumbers()
+    read = read_objects(decoded_lines(reader), reader.path, lambda number, found: _record(found, numbers))
+    return _named_scores(list(read), numbers)
+
+
+def scores_of_records(records):
+    """Return the `NamedScores` of a dict for each point, as `label_records` yields it, or of lists of names.
+
+    The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
+    assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
+    """
+    numbers, rows = LabelNumbers(), []
+    for place, found in enumerate(records, 1):
+        try:
+            rows.append(_record(found if isinstance(found, dict) else {"labels": list(found)}, numbers)[0])
+        except Malformed as error:
+            raise SettingsError(f"prediction {place}: {error}") from None
+    return _named_scores(rows, numbers)
+
+
+def _record(found, numbers):
+    """Return identifier, numbers of labels, scores and whether these are none; and the texts that came from JSON."""
+    identifier, entries = found.get("id"), found.get("labels")
+    if identifier is not None and type(identifier) not in (str, int):
+        raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
+    if not isinstance(entries, list):
+        raise Malformed(
+            f"labels is {excerpt(entries)}, not a list" if "labels" in found else "there is no field labels"
+        )
+    names, scores = [], []
+    for entry in entries:
+        name = next((entry[key] for key in SUBJECT if key in entry), None) if isinstance(entry, dict) else entry
+        if type(name) not in (str, int) or not str(name).strip():
+            raise Malformed(f"a label is {excerpt(entry)}, which has no name")
+        names.append(str(name))
+        scores += [entry[key] for key in SCORES if isinstance(entry, dict) and key in entry][:1]
+    for score in scores:
+        if type(score) not in (int, float) or not abs(score) <= sys.float_info.max:
+            raise Malformed(f"a score is {excerpt(score)}, not a finite number")
+    if scores and len(scores) < len(names):
+        raise Malformed(f"a label has no score ({', '.join(SCORES)}), but others have")
+    try:
+        labels = [numbers[name] for name in names]
+    except BadName as error:
+        raise Malformed(str(error)) from None
+    if len(set(labels)) < len(labels):
+        raise Malformed(f"label {excerpt(max(names, key=names.count))} occurs twice")
+    assigned = found.get("assigned") is True or len(scores) < len(names)
+    return (identifier, labels, scores or [1.0] * len(names), assigned), [*names, str(identifier)]
+
+
+def _named_scores(rows, numbers):
+    names, places = numbers.ordered()
+    ids, labels, scores, assigned = zip(*rows, strict=True) if rows else ((), (), (), ())
+    indptr = np.concatenate([[0], np.cumsum([len(own) for own in labels], dtype=np.int64)])
+    flat = places[np.fromiter(itertools.chain(*labels), np.int32)]
+    # A document without labels says nothing, unless all documents are without.
+    told = {mark for mark, own in zip(assigned, labels, strict=True) if own} or set(assigned)
+    found = Scores(indptr, flat, np.fromiter(itertools.chain(*scores), float), len(names), None, told == {True})
+    return NamedScores(found, names, None if all(own is None for own in ids) else list(ids))
 
 
 def explain_labels(predictor, names, count, features, scores):
@@ -47,11 +141,12 @@ def explain_labels(predictor, names, count, features, scores):
         ]
 
 
-def write_labels(stream, name, blocks, names, output, with_std=False, explain=None, uris=None):
+def write_labels(stream, name, blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
     """Write the labels of points into a binary file, in the format called `name`, a block at a time.
 
-    JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`. Tables have
-    a header and a row for each label of a point. With an explanation, a label also has `for` and `against`.
+    JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with
+    `"assigned": true` if the labels are assigned, not ranked. Tables have a header and a row for each label of a point.
+    With an explanation, a label also has `for` and `against`.
 
     `blocks` has identifiers, features (csr_array) and `Scores` of consecutive points. `names` are those of the K
     labels, or None for their numbers; with `uris`, a label also has `uri`, null if that is empty. `output` says what
@@ -60,16 +155,16 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     """
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
-    for record in label_records(blocks, names, output, with_std, explain, uris):
+    for record in label_records(blocks, names, output, with_std, explain, uris, assigned):
         lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
         stream.write((head + "".join(lines)).encode())
         head = ""
     stream.write(head.encode())
 
 
-def label_records(blocks, names, output, with_std=False, explain=None, uris=None):
+def label_records(blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
     """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
-    fields, done = _fields(output, with_std, explain, uris), 0
+    fields, done, mark = _fields(output, with_std, explain, uris), 0, {"assigned": True} if assigned else {}
     for identifiers, features, block in blocks:
         block.check_finite(done)
         scores = block.descending()
@@ -85,7 +180,7 @@ def label_records(blocks, names, output, with_std=False, explain=None, uris=None
                 columns += zip(*explain(features[rows], part), strict=True)
             labels = [dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)]
             for identifier, (first, last) in zip(identifiers[rows], itertools.pairwise(part.indptr), strict=True):
-                yield {"id": identifier, "labels": labels[first:last]}
+                yield {"id": identifier, "labels": labels[first:last]} | mark
         done += block.N
 
 

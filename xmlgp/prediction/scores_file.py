@@ -1,18 +1,18 @@
 """The scores file: scores of some or all labels for each point, in the sparse text format of the repository.
 
-The first line is `N K`, the numbers of points and labels. N lines follow, `label:score label:score ...` with the
-highest score first. In a file with standard deviations all pairs are triples, `label:score:std`. Pairs are separated by
-spaces or tabs; the line of a point without scores is empty. Numbers are decimals as in a data file
-(`xmlgp.data.line_parser`), read in double precision.
+The first line is `N K`, the numbers of points and labels, of a ranking, and `N K assigned` where all listed labels are
+assigned to their points. N lines follow, `label:score label:score ...` with the highest score first. In a file with
+standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
+without scores is empty. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read in double precision.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -26,9 +26,9 @@ from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Scores", "read_scores", "write_scores"]
+__all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
 
-HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]*\r?\n")
+HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)(?:[ \t]+(assigned))?[ \t]*\r?\n")
 #: Pairs that are formatted at a time, to limit the memory of the text and its template.
 PAIRS_WRITTEN = 1 << 16
 #: A float32 has seven significant digits.
@@ -41,12 +41,13 @@ BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
 COLONS = bytes.maketrans(b":", b" ")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
     """Scores of some of the K labels for each of N points.
 
     `indptr`, N+1, says where each point starts in the other arrays: its scored labels, each at most once per point,
-    their scores, and perhaps the standard deviations of these, n each.
+    their scores, and perhaps the standard deviations of these, n each. `assigned` says whether a file has the assigned
+    labels of each point, not a ranking.
     """
 
     indptr: np.ndarray
@@ -54,6 +55,7 @@ class Scores:
     scores: np.ndarray
     K: int
     std: np.ndarray | None = None
+    assigned: bool = False
 
     @classmethod
     def from_top(cls, labels: np.ndarray, scores: np.ndarray, K: int, std: np.ndarray | None = None) -> Scores:
@@ -112,7 +114,10 @@ class Scores:
 
     @staticmethod
     def stack(blocks: list[Scores], K: int | None = None) -> Scores:
-        """Return the points of all blocks in one object; K is needed if there may be no block."""
+        """Return the points of all blocks in one object, by default of as many labels as the first has.
+
+        K is needed if there may be no block.
+        """
         if not blocks:
             return Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
@@ -120,7 +125,7 @@ class Scores:
         labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
         # Blocks before the first pair of a file have none.
         std = [block.std for block in blocks if block.std is not None]
-        return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
+        return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
@@ -132,16 +137,17 @@ class Scores:
 
     def _select(self, indptr, pairs):
         std = None if self.std is None else self.std[pairs]
-        return Scores(indptr, self.labels[pairs], self.scores[pairs], self.K, std)
+        labels, scores = self.labels[pairs], self.scores[pairs]
+        return dataclasses.replace(self, indptr=indptr, labels=labels, scores=scores, std=std)
 
 
-def write_scores(stream, N, K, blocks):
+def write_scores(stream, N, K, blocks, assigned=False):
     """Write a scores file of N points and K labels into a binary file, a block of points (`Scores`) at a time.
 
-    All blocks have standard deviations or none has. The labels of a point can be in any order. NumericalError is raised
-    if a score is not finite.
+    The header says whether the labels are assigned. All blocks have standard deviations or none has. The labels of a
+    point can be in any order. NumericalError is raised if a score is not finite.
     """
-    stream.write(b"%d %d\n" % (N, K))
+    stream.write(b"%d %d%b\n" % (N, K, b" assigned" * assigned))
     written = 0
     for block in blocks:
         block.check_finite(written)
@@ -159,14 +165,19 @@ def read_scores(path, progress=silent):
     """
     path = os.fspath(path)
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        N, K = _parse_header(reader.read_lines(1), path)
-        blocks = []
-        with progress(f"reading {path}", total=N, unit=" points") as bar:
-            for block in _read_blocks(reader, N, K, path):
-                blocks.append(block)
-                bar.update(block.N)
-    return Scores.stack(blocks, K)
+        return read_open_scores(LineReader(stream, path), progress)
+
+
+def read_open_scores(reader, progress=silent):
+    """Read a scores file that is open (`LineReader` at the first line), as `read_scores` does."""
+    path = reader.path
+    N, K, assigned = _parse_header(reader.read_lines(1), path)
+    blocks = []
+    with progress(f"reading {path}", total=N, unit=" points") as bar:
+        for block in _read_blocks(reader, N, K, path):
+            blocks.append(block)
+            bar.update(block.N)
+    return dataclasses.replace(Scores.stack(blocks, K), assigned=assigned)
 
 
 def _read_blocks(reader, N, K, path):
@@ -194,17 +205,17 @@ def _read_blocks(reader, N, K, path):
 
 
 def _parse_header(text, path):
-    """Return N and K."""
+    """Return N and K, and whether labels are assigned."""
     if not text:
         raise ScoresFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
         found = quote(text.rstrip(b"\r\n"))
         raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {found}")
-    N, K = map(int, fields.groups())
+    N, K = map(int, fields.groups()[:2])
     if K >= INDEX_BOUND:
         raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")
-    return N, K
+    return N, K, fields[3] is not None
 
 
 def _parse_block(text, K, columns):

@@ -66,15 +66,16 @@ class Tuned(NamedTuple):
         return found if valid else None
 
 
-def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent, before=None):
+def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent, before=None, unknown=0):
     """Choose the threshold and the limit of highest F1 for a model of two labels or more (`Tuned`).
 
     Also returned is what the rule `before` (`Tuned`) reaches on these points, or None if it is for other scores.
 
     The points, with features as read, N×D, and true labels, a csr_array of bool, N×K, are some that the model was not
-    trained on. `metric` is one of `METRICS`, and `output` the scores that get a threshold, by default those of the
-    model. SettingsError is raised for another metric, for points that do not have the model's numbers of features and
-    labels, or if the model has one label or no point has a true one; NumericalError if a score is not finite.
+    trained on; the last `unknown` labels are none of the model's K, and count as missed. `metric` is one of `METRICS`,
+    and `output` the scores that get a threshold, by default those of the model. SettingsError is raised for another
+    metric, for points that do not have the model's numbers of features and labels, or if the model has one label or no
+    point has a true one; NumericalError if a score is not finite.
     """
     N, K = features.shape[0], predictor.label_count
     if metric not in METRICS:
@@ -82,16 +83,18 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
     if K == 1:
         raise SettingsError("the model has one label, so there is no number of labels to tune")
     predictor.check(features.shape[1])
-    if labels.shape[1] != K:
+    if labels.shape[1] != K + unknown:
         raise SettingsError(f"the points have {labels.shape[1]} labels, but the model was trained on {K}")
-    if not labels.nnz:
-        raise SettingsError("no point has a true label, so there is nothing to tune for")
+    if not np.any(labels.indices < K):
+        raise SettingsError(
+            f"no point has a true label{' that the model knows' * (labels.nnz > 0)}, so there is nothing to tune for"
+        )
     output, blocks = output or predictor.default_output, []
     with progress("tune", N, " points") as bar:
         for block in predictor.top(features, min(LONGEST, K), output):
             blocks.append(block)
             bar.update(block.N)
-    scores = Scores.stack(blocks)
+    scores = Scores.stack(blocks, K + unknown)
     rule, value = best_rule(scores, labels, metric)
     known = _f1(scores, labels, before.rule, metric) if before and before.output == output else None
     return Tuned(metric, output, rule.threshold, rule.limit, value, N), known

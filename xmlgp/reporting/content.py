@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr
+from xmlgp.data.dataset import as_csr, with_columns
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
@@ -19,6 +19,9 @@ FEWEST = 5
 
 #: Labels in each of the tables of the best and the worst.
 BEST = 15
+
+#: Unknown labels that are named.
+UNKNOWN = 100
 
 #: Pairs that are counted at a time. The pairs of one missed label are counted together even if they are more; they are
 #: at most as many as the assigned labels.
@@ -101,18 +104,21 @@ def make_content(
     feature_names=None,
     explain=None,
     rule=None,
+    unknown=None,
 ):
     """Return everything that a report shows as attributes, of `Evidence` and what else is known.
 
     `facts` are pairs of a term and its value. `counts`, K, are the numbers of training points of the labels; without
     them, labels are grouped by their test points. `explain` returns the `Contributions` to the utilities of labels,
     given the features and the `Scores` of points. `rule` ends the sentence "A label counts as given if it is among".
+    `unknown` has the labels that the model does not know with their test points (mapping); they follow its own in
+    names, counts and propensities, with counts of 0.
     """
-    K = evidence.label_count
+    labels, top, assigned, unknown = evidence.labels, evidence.top, evidence.assigned, unknown or {}
+    K = labels.shape[1]
     for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
         if values is not None and len(values) != K:
             raise SettingsError(f"there are {what} of {len(values)} labels, but scores of {K}")
-    labels, top, assigned = evidence.labels, evidence.top, evidence.assigned
     if not labels.nnz:
         raise SettingsError("no document of the test data has a true label, so there is nothing to report")
     label_name, feature_name = _namer(names, "label"), _namer(feature_names, "feature")
@@ -120,16 +126,17 @@ def make_content(
     right = assigned.indices[true_entries(assigned, labels)]
     by_label = [np.bincount(found, minlength=K) for found in (labels.indices, assigned.indices, right)]
 
-    ks = [k for k in (1, 3, 5) if k <= K]
-    ranked = {name: value / 100 for name, value in evaluate_ranking(top.matrix, labels, ks, propensities).items()}
-    error = top_calibration_errors(top.matrix, labels, ks[-1:])[f"ECE@{ks[-1]}"]
+    matrix = with_columns(top.matrix, K)
+    ks = [k for k in (1, 3, 5) if k <= evidence.label_count]
+    ranked = {name: value / 100 for name, value in evaluate_ranking(matrix, labels, ks, propensities).items()}
+    error = top_calibration_errors(matrix, labels, ks[-1:])[f"ECE@{ks[-1]}"]
     assignment = evaluate_assignment(assigned, labels)
-    best, worst, fewest, eligible = _best_and_worst(by_label, counts, label_name)
+    best, worst, fewest, eligible = _best_and_worst(by_label, counts, evidence.label_count, label_name)
     known = counts is not None
     return SimpleNamespace(
         title=_plain(title),
         summary=_summary(ranked, error, labels),
-        facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
+        facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels, evidence.label_count), *facts]],
         rule=_plain(rule or _default_rule(evidence)),
         ranking=_ranking_measures(ranked, ks, np.diff(labels.indptr)),
         given=[(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
@@ -139,7 +146,10 @@ def make_content(
         bins=evidence.reliability.filled,
         ranks=evidence.reliability_by_rank.filled,
         listed=evidence.longest,
-        label_count=K,
+        label_count=evidence.label_count,
+        unknown=[(_plain(name), count) for name, count in list(unknown.items())[:UNKNOWN]],
+        unknown_count=len(unknown),
+        unknown_share=sum(unknown.values()) / labels.nnz,
         fewest=fewest,
         eligible=eligible,
         best=best,
@@ -172,8 +182,8 @@ def _namer(names, kind):
     return name
 
 
-def _own_facts(labels):
-    N, K = labels.shape
+def _own_facts(labels, K):
+    N = labels.shape[0]
     labelled = int(np.count_nonzero(np.diff(labels.indptr)))
     unlabelled = [("Without a true label, left out of means over documents", f"{N - labelled:,}")]
     return [
@@ -226,11 +236,14 @@ def _by_frequency(by_label, counts):
     return [group for group in groups if group.true or group.given]
 
 
-def _best_and_worst(by_label, counts, label_name):
-    """Return rows of the best and the worst labels, the test points that a label needs, and the labels with so many."""
+def _best_and_worst(by_label, counts, known, label_name):
+    """Return rows of the best and the worst labels, the test points that a label needs, and the labels with so many.
+
+    Only the first labels are `known`. Without training documents, one cannot be given either; a long list of such
+    labels would say little.
+    """
     true, given, right = by_label
-    # A label without training documents cannot be given; a long list of such labels would say little.
-    known = true if counts is None else np.where(counts > 0, true, 0)
+    known = np.where((np.arange(len(true)) < known) & (counts is None or counts > 0), true, 0)
     fewest = FEWEST if np.any(known >= FEWEST) else 1
     found = np.flatnonzero(known >= fewest)
     F1 = 2 * right[found] / (given[found] + true[found])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.data.dataset import with_columns
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import are_true
@@ -82,9 +83,10 @@ class Evidence:
     def add(self, scores, labels, features=None, texts=None, ids=None):
         """Add a block of points: `Scores` of their best labels, and the true labels, a csr_array of bool, B×K.
 
-        Of features, B×D, texts and identifiers only those of the sample are kept.
+        Of features, B×D, texts and identifiers only those of the sample are kept. Labels that the model does not know
+        may follow the K.
         """
-        if labels.shape != (scores.N, self.label_count) or self.label_count != scores.K:
+        if labels.shape[0] != scores.N or labels.shape[1] < scores.K or self.label_count != scores.K:
             raise SettingsError(
                 f"there are scores of {scores.N} points and {scores.K} labels, "
                 f"but {labels.shape[0]} points with {labels.shape[1]} true labels"
@@ -95,7 +97,7 @@ class Evidence:
             self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
 
     def _add(self, scores, labels, *about):
-        matrix, lengths = scores.matrix, np.diff(scores.indptr)
+        matrix, lengths = with_columns(scores.matrix, labels.shape[1]), np.diff(scores.indptr)
         sizes = self._rule.sizes(scores)
         if len(scores.labels):
             self.reliability += reliability_curve(matrix, labels)
@@ -131,8 +133,10 @@ class Evidence:
 
     @property
     def labels(self):
-        """The true labels of all points, a csr_array of N×K."""
-        return csr_array(vstack(self._labels, format="csr"))
+        """The true labels of all points, a csr_array, N×K or more: unknown labels follow the K of the model."""
+        # Later blocks may have more unknown labels.
+        width = self._labels[-1].shape[1]
+        return csr_array(vstack([with_columns(block, width) for block in self._labels], format="csr"))
 
     @property
     def top(self):

@@ -22,11 +22,12 @@ def check_available():
         raise XmlgpError("reports need Jinja2: pip install 'xmlgp[report]'") from None
 
 
-def make_report(predictor, blocks, *, tuned=None, seed=0, progress=silent, note=ignore, **about):
-    """Return an HTML page that evaluates a model of two labels or more; see `make_content` for the other arguments.
+def make_report(predictor, blocks, about, *, tuned=None, seed=0, progress=silent, note=ignore):
+    """Return an HTML page that evaluates a model of two labels or more.
 
-    `blocks` has the test points: a `Dataset`, and its texts and identifiers or None. Labels are given by the threshold
-    and the limit of `tuned` if these are for probabilities; otherwise they are those of the highest expected F1 by the
+    `blocks` has the test points: a `Dataset`, and its texts and identifiers or None. `about` returns the other
+    arguments of `make_content`, given the true labels, a csr_array, N×K or more. Labels are given by the threshold and
+    the limit of `tuned` if these are for probabilities; otherwise they are those of the highest expected F1 by the
     probabilities of the 50 best labels.
     """
     rule = None
@@ -52,7 +53,7 @@ def make_report(predictor, blocks, *, tuned=None, seed=0, progress=silent, note=
     except SettingsError as error:
         note(f"The report has no words for and against labels: {error}")
         explain = None
-    return render(make_content(evidence, explain=explain, rule=rule, **about))
+    return render(make_content(evidence, explain=explain, rule=rule, **about(evidence.labels)))
 
 
 def render(content):

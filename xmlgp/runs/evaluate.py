@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ScoresFormatError, SettingsError, UsageError
@@ -24,16 +22,16 @@ from xmlgp.metrics.probabilities import (
 )
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.model import counted
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.scores_file import Scores, read_scores
-from xmlgp.runs.given import FilePath, Labels, Matrix, check_names, columns_of, is_path, label_of, labels_in_memory
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runs.given import FilePath, Labels, Matrix, check_names, columns_of, label_of, note_unknown
+from xmlgp.runs.matching import matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.points import read_vectorized_data
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.points import TrainingData
 
-__all__ = ["Evaluation", "check_label_count", "check_probabilities", "describe_coverage", "evaluate"]
+__all__ = ["Evaluation", "check_probabilities", "describe_coverage", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -51,25 +49,30 @@ class Evaluation:
     reliability : dict of str to list of Bin
         Probabilities beside how often they come true, by "rank" and by "training points" of the label, of labels up to
         the greatest k; empty unless it is asked for.
+    unknown : dict of str to int
+        True labels that the model or the training points do not know, the most frequent first, with their points. They
+        count as missed.
     """
 
     kind: str
     measures: dict[str, float]
     reliability: dict[str, list[Bin]] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
 
 
 def evaluate(
-    scores: FilePath | Matrix | Scores | Predictions,
-    labels: FilePath | Labels | Dataset,
+    scores: FilePath | Matrix | Scores | Predictions | Sequence,
+    labels: FilePath | Labels | Dataset | TrainingData,
     *,
-    train: FilePath | Dataset | TrainedModel | None = None,
+    train: FilePath | Dataset | TrainingData | TrainedModel | None = None,
     ks: Sequence[int] = (1, 3, 5),
     propensity_a: float | None = None,
     propensity_b: float | None = None,
     auc: bool = False,
     calibration: bool = False,
     reliability: bool = False,
-    assigned: bool = False,
+    assigned: bool | None = None,
+    corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
@@ -78,12 +81,15 @@ def evaluate(
 
     Parameters
     ----------
-    scores : path, matrix N×K, Scores or Predictions
-        A scores file, or what `predict` returns.
-    labels : path, matrix N×K or Dataset
-        The true labels; a path as for `xmlgp evaluate`.
+    scores : path, matrix N×K, Scores, Predictions or list
+        A scores file or JSON Lines, what `predict` returns or yields, or a list of the names of the labels of each
+        point, which are assigned.
+    labels : path, matrix N×K, list of lists of names, or Dataset
+        The true labels; a path as for `xmlgp evaluate`. Names are matched with those in `scores`, or with those that
+        `train` has for numbers.
     train : path, Dataset or TrainedModel, optional
-        The training points or the model, for propensity-scored measures and reliability by frequency.
+        The training points or the model, for the names of labels, propensity-scored measures and reliability by
+        frequency. True labels that it does not know count as missed.
     ks : sequence of int
         Values of k of the measures @k, in ascending order.
     propensity_a, propensity_b : float, optional
@@ -91,9 +97,9 @@ def evaluate(
     auc, calibration, reliability : bool
         Whether to compute the area under the ROC curve; log loss and calibration error; how often labels of each rank
         are true. The last two need probabilities.
-    assigned : bool
-        Whether all labels in `scores` are assigned: precision, recall and F1.
-    cache, progress, note
+    assigned : bool, optional
+        Whether all labels in `scores` are assigned: precision, recall and F1. Default: as the scores say.
+    corpus, cache, progress, note
         As for `train`.
 
     Raises
@@ -103,19 +109,26 @@ def evaluate(
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
-    name, listed = label_of(scores, "the scores"), _scores_of(scores, progress)
+    name = label_of(scores, "the scores")
+    (found,) = matched([scores], labels, train, corpus, cache, progress, note)
+    listed, true, K, unknown = found[:4]
+    note_unknown(label_of(labels, "the data"), unknown, true, note)
+    if assigned is None:
+        assigned = listed.assigned
+        if listed.K > 1 or assigned:
+            note(f"{name} {'has the assigned' if assigned else 'ranks the'} labels of each point")
     if (calibration or reliability) and not assigned:
         check_probabilities(listed, name)
-    true = _true_labels(labels, cache, progress)
     if isinstance(scores, Predictions):
         check_names("label", columns_of(labels, "label"), scores._model.names.labels)
-    if true.shape != (listed.N, listed.K):
-        sizes = [f"{N} points and {counted(K, 'label')}" for N, K in ((listed.N, listed.K), true.shape)]
-        raise SettingsError(f"{name} has {sizes[0]}, but {label_of(labels, 'the data')} has {sizes[1]}")
-    unused = {"training data": train is not None, "reliability": reliability, "k": tuple(ks) != (1, 3, 5)}
+    unused = {
+        "training data": train is not None and not found.named,
+        "reliability": reliability,
+        "k": tuple(ks) != (1, 3, 5),
+    }
     if assigned:
         _note_unused(unused | {"auc": auc, "calibration": calibration}, "on assigned labels", note)
-        return Evaluation("assignment", evaluate_assignment(listed.matrix, true))
+        return Evaluation("assignment", evaluate_assignment(listed.matrix, true), unknown=unknown)
     if listed.K == 1:
         _note_unused(unused, "on binary data", note)
         return _evaluate_binary(listed, true, name, calibration, note)
@@ -124,17 +137,16 @@ def evaluate(
         note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
     propensities = counts = None
     if train is not None:
-        (N, D, K), counts = _training_counts(train, cache, progress)
-        check_label_count(label_of(train, "the model"), K, listed.K, name)
-        found = estimate_propensities(counts, N, D, propensity_a, propensity_b)
-        note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})")
-        propensities = found.values
+        (N, D, _), counts = found.with_counts(train, name)[1:]
+        estimated = estimate_propensities(counts, N, D, propensity_a, propensity_b)
+        note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
+        propensities = estimated.values
     else:
         note("Without training data there are no propensity-scored measures")
-    if auc and len(listed.labels) < listed.N * listed.K:
-        note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed)}")
+    if auc and len(listed.labels) < listed.N * K:
+        note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed, K)}")
     if calibration:
-        note(f"Log loss and ECE are over {describe_coverage(listed)}")
+        note(f"Log loss and ECE are over {describe_coverage(listed, K)}")
     pair, curves = (listed.matrix, true), {}
     measures = evaluate_ranking(*pair, ks, propensities)
     if auc:
@@ -146,7 +158,7 @@ def evaluate(
         curves["rank"] = reliability_by_rank(*pair, ks[-1]).filled
         if counts is not None:
             curves["training points"] = reliability_by_frequency(*pair, ks[-1], counts).filled
-    return Evaluation("ranking", measures, curves)
+    return Evaluation("ranking", measures, curves, unknown)
 
 
 def check_probabilities(scores, name):
@@ -159,53 +171,15 @@ def check_probabilities(scores, name):
         )
 
 
-def check_label_count(train, K, expected, other):
-    """Raise SettingsError if training data have another number of labels than what they are compared with."""
-    if expected != K:
-        raise SettingsError(f"{train} has {counted(K, 'label')}, but {other} has {counted(expected, 'label')}")
-
-
-def describe_coverage(scores):
-    """Return which labels scores list, as the end of a sentence."""
-    if len(scores.labels) == scores.N * scores.K:
-        return f"all {scores.K} labels of each point"
-    longest = np.diff(scores.indptr).max()
+def describe_coverage(scores, K):
+    """Return which of the K labels scores list, as the end of a sentence."""
+    if len(scores.labels) == scores.N * K:
+        return f"all {K} labels of each point"
+    longest, kind = np.diff(scores.indptr).max(initial=0), "assigned" if scores.assigned else "listed"
     return (
-        f"the {len(scores.labels)} listed labels only, at most {longest} of {scores.K} per point; "
+        f"the {len(scores.labels)} {kind} labels only, at most {longest} of {K} per point; "
         "`xmlgp predict -k all` lists all labels"
     )
-
-
-def _scores_of(scores, progress):
-    """Return `Scores` of a file, of `Predictions` or of a matrix."""
-    if is_path(scores):
-        return read_scores(os.fspath(scores), progress)
-    if isinstance(scores, Scores):
-        return scores
-    matrix = sp.csr_array(scores.matrix() if isinstance(scores, Predictions) else scores)
-    return Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1])
-
-
-def _true_labels(labels, cache, progress):
-    if is_path(labels):
-        return read_vectorized_data(labels, "test", cache, progress).labels
-    return labels.labels if isinstance(labels, Dataset) else labels_in_memory(labels, np.shape(labels)[0])
-
-
-def _training_counts(train, cache, progress):
-    """Return N, D and K of the training points, and how many have each label: of data, or of a model."""
-    if is_path(train) and ModelFolder.exists(train):
-        folder = ModelFolder(train)
-        data, counts = folder.description["data"], folder.array("parameters.statistics.labels")
-    elif isinstance(train, TrainedModel):
-        data, counts = train.data, train.parameters.get("statistics.labels")
-    else:
-        points = train if isinstance(train, Dataset) else read_vectorized_data(train, "train", cache, progress)
-        return points.shape, np.bincount(points.labels.indices, minlength=points.K)
-    shape = tuple(data[name] for name in "NDK")
-    if counts is None or counts.shape != shape[2:]:
-        raise SettingsError(f"{train}: the model has no counts of its labels; give the training data instead")
-    return shape, np.array(counts)
 
 
 def _note_unused(options, reason, note):

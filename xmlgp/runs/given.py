@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
@@ -16,7 +17,8 @@ from xmlgp.data.locate import locate
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
@@ -29,6 +31,7 @@ __all__ = [
     "Labels",
     "Matrix",
     "Points",
+    "added_labels",
     "check_names",
     "columns_of",
     "features_in_memory",
@@ -40,9 +43,14 @@ __all__ = [
     "labels_in_memory",
     "more_labels",
     "more_points",
+    "note_unknown",
     "open_given",
     "training_points",
+    "unknown_labels",
 ]
+
+#: Labels that a note lists.
+MOST_LISTED = 10
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
 Matrix: TypeAlias = "np.ndarray | sp.sparray | sp.spmatrix"
@@ -137,8 +145,8 @@ def features_in_memory(X, dtype=np.float32):
 def in_memory(data, labels, names, extend):
     """Return points in memory with their names (`TrainingData`).
 
-    Words and labels are numbered by `names`. With `extend` others are appended to these, without they are left out. For
-    a new model there are none yet, but lists without an entry.
+    Words and labels are numbered by `names`, to which other labels are appended. Other words are appended with
+    `extend`, and left out without. For a new model there are none yet, but lists without an entry.
     """
     if isinstance(data, TrainingData):
         check_names("label", data.names.labels, names.labels)
@@ -169,7 +177,7 @@ def in_memory(data, labels, names, extend):
     elif names.labels is None:
         raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
     else:
-        found, labels = label_matrix(labels, names.labels, extend)
+        found, labels = label_matrix(labels, names.labels)
         names = names._replace(labels=found)
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
@@ -233,10 +241,39 @@ def more_labels(names, K, add_labels):
 
 
 def known_points(data, labels, part, names, corpus, cache, progress, note):
-    """Return the `Dataset` of points for a model with these names; words and labels without a name are left out."""
+    """Return points for a model with these names (`TrainingData`), without other words; see `unknown_labels`."""
     if is_path(data):
         return read_known_data(data, part, names, corpus, cache, progress, note)
-    return in_memory(data, labels, names, extend=False).dataset
+    found = in_memory(data, labels, names, extend=False)
+    # A data set has names of its own, which the model does not look at.
+    return found if labels is not None else found._replace(names=names)
+
+
+def added_labels(names, known):
+    """Return how many labels follow those of a model with the `Names` `known` in the names of data for it."""
+    return max(0, len(names.labels) - len(known.labels)) if names.labels and known.labels else 0
+
+
+def unknown_labels(names, labels, K, listed=()):
+    """Return the true labels that a model of K labels cannot give, the most frequent first, with their points (dict).
+
+    They follow its own in the true labels, N×K or more, which have these names or None. Those that are `listed` it gave
+    nevertheless.
+    """
+    counts = np.bincount(labels.indices, minlength=len(names or ()))
+    counts[np.unique(np.asarray(listed, int))] = 0
+    pairs = zip((names or [])[K:], counts[K:].tolist(), strict=False)
+    return dict(sorted((pair for pair in pairs if pair[1]), key=lambda pair: (-pair[1], pair[0])))
+
+
+def note_unknown(data, unknown, labels, note):
+    """Note the `unknown_labels` of data, which are called so, if there are any, and their share of the true labels."""
+    if unknown:
+        count = f"{len(unknown)} labels of {data} are" if len(unknown) > 1 else f"1 label of {data} is"
+        share = f"{sum(unknown.values())} of {labels.nnz} true labels"
+        listed = [f"{show_name(name)} ({points})" for name, points in itertools.islice(unknown.items(), MOST_LISTED)]
+        listed += [f"and {len(unknown) - MOST_LISTED} more"] * (len(unknown) > MOST_LISTED)
+        note(f"{count} unknown to the model and counted as missed ({share}): {', '.join(listed)}")
 
 
 @contextlib.contextmanager
@@ -249,8 +286,10 @@ def open_given(data, labels, model, corpus, labelled, note):
         opened = open_points(data, model.names, model.data["D"], corpus, labelled, note)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
-        dataset = in_memory(data if texts is None else texts, labels, model.names, extend=False).dataset
-        opened = contextlib.nullcontext(Rows(dataset.shape, [(1, dataset)], texts=texts))
+        given = data if texts is None else texts
+        dataset, _, names = known_points(given, labels, None, model.names, corpus, False, silent, note)
+        shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
+        opened = contextlib.nullcontext(Rows(shape, [(1, dataset)], texts=texts, labels=names.labels))
     with opened as points:
         try:
             model.predictor.check(points.D)

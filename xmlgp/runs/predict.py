@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -16,7 +16,7 @@ from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.label_files import explain_labels, format_of, label_records, write_labels
+from xmlgp.prediction.label_files import NamedScores, explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runs.given import FilePath, Points, is_path, label_of, open_given
@@ -115,27 +115,28 @@ def predict(
         note("utilities are not calibrated anyway" if uncalibrated else f"{model} has no calibration to leave out")
     if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
         raise UsageError(f"the threshold {threshold:g} is not a probability from 0 to 1.")
-    if k is not None:
-        rule = AssignmentRule(limit=None if k == "all" else int(k))
-    elif threshold is None and limit is None and not assign:
-        rule = _default_rule(model, output, uncalibrated, note)
-    else:
+    rule = None
+    if threshold is not None or limit is not None or assign:
         rule = AssignmentRule(threshold, limit, assign)
+    elif k is None:
+        rule = _tuned_rule(model, output, uncalibrated, note)
+    assigned = rule is not None
+    rule = rule or AssignmentRule(limit=None if k == "all" else int(RANKED if k is None else k))
     allowed = _allowed_labels(only, without, predictor.label_count, model.names)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
     inputs = model.folder and model.folder.path, data, only, without
-    return Predictions(model, data, scoring, explain, corpus, progress, note, work, inputs)
+    return Predictions(model, data, scoring, assigned, explain, corpus, progress, note, work, inputs)
 
 
-def _default_rule(model, output, uncalibrated, note):
-    """Return the tuned rule if there is one for this output, otherwise a ranking."""
+def _tuned_rule(model, output, uncalibrated, note):
+    """Return the tuned rule if there is one for this output, otherwise None."""
     tuned = model.tuned
     if tuned is None:
-        return AssignmentRule(limit=RANKED)
+        return None
     if tuned.output != output or (uncalibrated and output == "probability"):
         of = f"the output {tuned.output}" if tuned.output != output else "calibrated probabilities"
         note(f"{model} is tuned for {of}; listing the {RANKED} best labels")
-        return AssignmentRule(limit=RANKED)
+        return None
     note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; k ranks labels instead")
     return tuned.rule
 
@@ -188,19 +189,20 @@ def _in_sequence(entries, known, K, names):
         yield found
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Predictions:
     """The labels of points with their scores, which are computed whenever they are asked for; `predict` returns one.
 
-    It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first. A
-    label is its name, or its number if the model has no names; with a vocabulary, its preferred
-    label after its `uri`. With standard deviations, a label also has `std`; with
-    an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
+    It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first,
+    with `"assigned": True` unless the labels are a ranking. A label is its name, or its number if the model has no
+    names; with a vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`;
+    with an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
     """
 
     _model: TrainedModel
     _data: Points
     _scoring: Scoring
+    _assigned: bool
     _explain: int | None
     _corpus: CorpusOptions
     _progress: Callable
@@ -219,7 +221,16 @@ class Predictions:
 
     def matrix(self) -> csr_array:
         """Return the scores of the labels as a matrix, N×K; labels that are not listed are not stored."""
-        return Scores.stack([scores for *_, scores in self.blocks()], self._model.data["K"]).matrix
+        return self.named_scores().scores.matrix
+
+    def named_scores(self) -> NamedScores:
+        """Return the scores with the names of all labels of the model, and the identifiers of the points."""
+        ids, blocks = [], []
+        for identifiers, _, scores in self.blocks():
+            ids += identifiers
+            blocks.append(scores)
+        scores = dataclasses.replace(Scores.stack(blocks, self._model.data["K"]), assigned=self._assigned)
+        return NamedScores(scores, self._model.names.labels, ids)
 
     def write(self, out: FilePath = "-", format: str | None = None) -> None:
         """Write a file, or standard output (`-`); a name that ends in `.gz` is compressed.
@@ -245,7 +256,7 @@ class Predictions:
                 if not out.endswith(".gz"):
                     scored = _flushed(scored, stream)
                 if format == "scores":
-                    write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored))
+                    write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)
                 else:
                     write_labels(stream, format, scored, *self._form())
 
@@ -258,7 +269,7 @@ class Predictions:
         explain, names = None, self._model.names
         if self._explain:
             explain = functools.partial(explain_labels, self._model.predictor, names.features, self._explain)
-        return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris
+        return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris, self._assigned
 
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())

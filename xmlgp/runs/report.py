@@ -13,8 +13,19 @@ from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.runs.evaluate import check_label_count
-from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points, label_of, open_given
+from xmlgp.runs.given import (
+    FilePath,
+    Labels,
+    Points,
+    added_labels,
+    is_path,
+    known_points,
+    label_of,
+    note_unknown,
+    open_given,
+    unknown_labels,
+)
+from xmlgp.runs.matching import check_label_count
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -72,27 +83,28 @@ def report(
     names = read_label_names(label_names, K) if is_path(label_names) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
         training = _training_data_of(model, train, data, corpus, cache, progress, note)
-        counts = None if training is None else np.bincount(training.labels.indices, minlength=K)
+        with open_given(data, labels, model, corpus, True, note) as points:
 
-        def blocks():
-            with open_given(data, labels, model, corpus, True, note) as points:
-                for block in points.blocks():
-                    yield block.points, block.texts, block.ids
+            def about(true):
+                unknown = unknown_labels(points.labels, true, K)
+                note_unknown(name, unknown, true, note)
+                counts = None if training is None else np.bincount(training.labels.indices, minlength=K)[:K]
+                if counts is not None:
+                    counts = np.pad(counts, (0, true.shape[1] - K))
+                own = names or model.names.shown
+                return {
+                    "title": title or (model.folder.path.resolve().name if model.folder else "Model"),
+                    "facts": _facts(model, name, counts),
+                    "names": own and [*own, *(points.labels or [])[K:]],
+                    "feature_names": model.names.features,
+                    "counts": counts,
+                    "propensities": None if training is None else _propensities(training, counts, note),
+                    "unknown": unknown,
+                }
 
-        page = make_report(
-            model.predictor,
-            blocks(),
-            title=title or (model.folder.path.resolve().name if model.folder else "Model"),
-            facts=_facts(model, name, training),
-            names=names or model.names.shown,
-            feature_names=model.names.features,
-            tuned=model.tuned,
-            counts=counts,
-            propensities=None if training is None else _propensities(training, counts, note),
-            seed=seed,
-            progress=progress,
-            note=note,
-        )
+            blocks = ((block.points, block.texts, block.ids) for block in points.blocks())
+            options = {"tuned": model.tuned, "seed": seed, "progress": progress, "note": note}
+            page = make_report(model.predictor, blocks, about, **options)
         if stream:
             stream.write(page.encode())
     return page
@@ -101,8 +113,9 @@ def report(
 def _training_data_of(model, train, data, corpus, cache, progress, note):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     if train is not None:
-        training = known_points(train, None, "train", model.names, corpus, cache, progress, note)
-        check_label_count(label_of(train, "the training data"), training.K, model.data["K"], str(model))
+        training, _, names = known_points(train, None, "train", model.names, corpus, cache, progress, note)
+        own = training.K - added_labels(names, model.names)
+        check_label_count(label_of(train, "the training data"), own, model.data["K"], str(model))
         return training
     file = None
     if is_path(data) and os.path.isdir(data):
@@ -111,7 +124,7 @@ def _training_data_of(model, train, data, corpus, cache, progress, note):
             file = locate(os.fspath(data), "train")
     # A folder of documents is not a pair of files.
     if file is not None and not os.path.isdir(file):
-        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note)
+        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note).dataset
         if training.fingerprint == model.data["fingerprint"]:
             return training
         note(f"{model} was not trained on {file}; --train names its training data")
@@ -128,15 +141,14 @@ def _propensities(training, counts, note):
         return None
 
 
-def _facts(model, name, training):
+def _facts(model, name, counts):
     facts = [
         ("Model", f"{model} ({model.settings.model})"),
         ("Test data", "standard input" if name == "-" else name),
         ("Training documents", f"{model.data['N']:,}"),
     ]
-    if training is not None:
-        unseen = training.K - len(np.unique(training.labels.indices))
-        facts.append(("Labels that no training document has", f"{unseen:,}"))
+    if counts is not None:
+        facts.append(("Labels that no training document has", f"{np.count_nonzero(counts == 0):,}"))
     if model.folder:
         facts.append(("Written by", model.folder.description["written_by"]))
     return facts

@@ -9,7 +9,17 @@ from xmlgp.errors import SettingsError
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
 from xmlgp.runs.batch import has_learned
-from xmlgp.runs.given import FilePath, Labels, Points, is_path, known_points
+from xmlgp.runs.given import (
+    FilePath,
+    Labels,
+    Points,
+    added_labels,
+    is_path,
+    known_points,
+    label_of,
+    note_unknown,
+    unknown_labels,
+)
 from xmlgp.runs.trained_model import TrainedModel, held
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -32,8 +42,8 @@ def tune(
 ) -> Tuned:
     """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
-    `undo_tuning` puts back what was before, and training into the folder again drops both. Besides scoring, this takes
-    about 5 KB of memory per point.
+    `undo_tuning` puts back what was before, and training into the folder again drops both. True labels that the model
+    does not know count as missed. Besides scoring, this takes about 5 KB of memory per point.
 
     Parameters
     ----------
@@ -58,15 +68,18 @@ def tune(
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
-        points = known_points(data, labels, "validation", known.names, corpus, cache, progress, note)
+        points, _, names = known_points(data, labels, "validation", known.names, corpus, cache, progress, note)
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
             raise SettingsError(
                 f"{known} was trained on {which}, so F1 on them is too high; give held-out points, or use --force"
             )
+        unknown = unknown_labels(names.labels, points.labels, known.data["K"])
+        note_unknown(label_of(data), unknown, points.labels, note)
         before, labelled = known.tuned, (points.features, points.labels)
         try:
-            tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before)
+            added = added_labels(names, known.names)
+            tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before, added)
         except SettingsError as error:
             raise SettingsError(f"{data}: {error}" if is_path(data) else str(error)) from None
         _store(model, known, tuned, [*known.tuned_before, before] if before else [])

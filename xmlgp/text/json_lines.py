@@ -11,7 +11,7 @@ from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document
 
-__all__ = ["read_json_lines"]
+__all__ = ["SUBJECT", "Malformed", "read_json_lines", "read_objects"]
 
 
 #: The fields of an object that is a label, the first of which counts: two subjects may have the same label.
@@ -25,10 +25,23 @@ MARKS = re.compile(r'\\.|["\[\]{},]')
 
 
 def read_json_lines(lines, path, columns, labelled):
-    """Yield the documents of objects, one a line or in an array.
+    """Return the documents of objects, one a line or in an array.
 
     An object has a text, a list of labels, and perhaps an identifier. Numbers count as texts. A text or a list that is
     null is empty.
+    """
+
+    def parse(number, found):
+        document = _document(number, found, columns, labelled)
+        return document, [document.text, *document.labels, str(document.id)]
+
+    return read_objects(lines, path, parse)
+
+
+def read_objects(lines, path, parse):
+    """Yield what `parse` makes of each object and the number of its line; objects are one a line or in an array.
+
+    `parse` also returns the texts in the object, and raises `Malformed`. DataFormatError names a malformed line.
     """
     number, line = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
     lines, is_array = chain([(number, line)], lines), line.lstrip(BLANK).startswith("[")
@@ -46,15 +59,15 @@ def read_json_lines(lines, path, columns, labelled):
         if not isinstance(found, dict):
             raise DataFormatError(path, number, f"{what} is {_shown(found)}, not a JSON object")
         try:
-            document = _document(number, found, columns, labelled)
+            parsed, texts = parse(number, found)
             # JSON can have halves of characters, which no UTF-8 file can.
             if "\\u" in text:
-                "".join([document.text, *document.labels, str(document.id)]).encode()
-        except _Malformed as error:
+                "".join(texts).encode()
+        except Malformed as error:
             raise DataFormatError(path, number, f"{what}: {error}" if is_array else str(error)) from None
         except UnicodeEncodeError:
             raise DataFormatError(path, number, "an escape sequence is half of a surrogate pair") from None
-        yield document
+        yield parsed
 
 
 def _elements(lines, path):
@@ -96,8 +109,8 @@ def _elements(lines, path):
         raise DataFormatError(path, start, "the JSON array has no end; the file may be truncated")
 
 
-class _Malformed(ValueError):
-    """An object is not a document; the text says why."""
+class Malformed(ValueError):
+    """An object is not what it should be; the text says why."""
 
 
 def _unique(pairs):
@@ -105,12 +118,12 @@ def _unique(pairs):
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise _Malformed(f"an object has {excerpt(twice)} twice")
+        raise Malformed(f"an object has {excerpt(twice)} twice")
     return found
 
 
 def _refuse_constant(name):
-    raise _Malformed(f"JSON has no {name}")
+    raise Malformed(f"JSON has no {name}")
 
 
 JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -121,7 +134,7 @@ def _reason(error):
         return f"{error.msg} at column {error.colno}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return str(error) if isinstance(error, _Malformed) else "a number has too many digits"
+    return str(error) if isinstance(error, Malformed) else "a number has too many digits"
 
 
 def _document(number, found, columns, labelled):
@@ -129,7 +142,7 @@ def _document(number, found, columns, labelled):
     labels = _labels(_field(found, columns.labels), columns) if labelled else []
     identifier = _identifier(found, columns)
     if identifier is not None and type(identifier) not in (str, int):
-        raise _Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
+        raise Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
     return Document(number, identifier, text, labels)
 
 
@@ -138,7 +151,7 @@ def _identifier(found, columns):
         return found.get("id")
     try:
         return _field(found, columns.id)
-    except _Malformed:
+    except Malformed:
         if columns.id_needed:
             raise
         return found.get("id")
@@ -151,7 +164,7 @@ def _field(found, name):
     try:
         return _within(found, name.split("."))
     except KeyError:
-        raise _Malformed(f"there is no field {excerpt(name)}; the fields are {excerpt(', '.join(found))}") from None
+        raise Malformed(f"there is no field {excerpt(name)}; the fields are {excerpt(', '.join(found))}") from None
 
 
 def _within(value, path):
@@ -179,7 +192,7 @@ def _text(value, name):
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return str(value)
-    raise _Malformed(f"{name} is {_shown(value)}, which is not text")
+    raise Malformed(f"{name} is {_shown(value)}, which is not text")
 
 
 def _labels(value, columns):
@@ -189,7 +202,7 @@ def _labels(value, columns):
         return value
     if isinstance(value, list):
         return [_label(label, columns.labels) for label in value if label is not None]
-    raise _Malformed(f"{columns.labels} is {_shown(value)}, neither a list of labels nor text")
+    raise Malformed(f"{columns.labels} is {_shown(value)}, neither a list of labels nor text")
 
 
 def _label(value, name):
@@ -197,6 +210,6 @@ def _label(value, name):
     if isinstance(value, dict):
         names = [value[key] for key in SUBJECT if value.get(key) is not None]
         if not names:
-            raise _Malformed(f"a label in {name} is an object without {' and '.join(SUBJECT)}")
+            raise Malformed(f"a label in {name} is an object without {' and '.join(SUBJECT)}")
         value = names[0]
     return _text(value, f"a label in {name}")

@@ -9,7 +9,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import counts
 
-__all__ = ["BadName", "LabelNumbers", "label_matrix", "numbered_in_order"]
+__all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "numbered_in_order"]
 
 
 class BadName(Exception):
@@ -66,22 +66,27 @@ def _as_number(name):
     return len(digits), digits, name
 
 
-def label_matrix(y, known=(), extend=True):
+def label_matrix(y, known=()):
     """Return the names of labels, the known ones first and then new ones in order, and the labels of documents, N×K.
 
-    y has the names of the labels of each document. Unless `extend`, new names are left out. SettingsError if y has no
-    such lists, or a name that a label cannot have.
+    y has the names of the labels of each document. SettingsError if y has no such lists, or a name that a label cannot
+    have.
     """
     found = LabelNumbers(known)
     numbers, lengths = _numbered(y, found)
-    names, places = found.ordered(extend)
+    names, places = found.ordered()
     for name in names[len(known) :]:
         try:
             name.encode()
         except UnicodeEncodeError:
             raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
-    matrix = counts(places[numbers], lengths, len(names))
-    return names, as_csr(None, matrix.indices, matrix.indptr, len(names))
+    return names, matrix_of_labels(places[numbers], lengths, len(names))
+
+
+def matrix_of_labels(numbers, lengths, K):
+    """Return the labels of documents, N×K, of their numbers, document after document; −1 is none."""
+    matrix = counts(numbers, lengths, K)
+    return as_csr(None, matrix.indices, matrix.indptr, K)
 
 
 def _numbered(y, numbers):

@@ -11,31 +11,32 @@ import os
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset, check_sizes
+from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, with_columns
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
 from xmlgp.data.libsvm_format import resize_features
-from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
-from xmlgp.data.streams import open_input
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, checked_analysis
-from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus
+from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
 
 __all__ = [
+    "LabelledPoints",
     "Rows",
     "TrainingData",
     "open_points",
     "read_known_data",
+    "read_labels",
     "read_more_data",
     "read_training_data",
-    "read_vectorized_data",
 ]
 
 
@@ -110,23 +111,53 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
 
 
 def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read points for a trained model with these `Names` (`Dataset`); words and labels that it has not are left out."""
+    """Read points for a trained model with these `Names` (`TrainingData`).
+
+    Words that it has not are left out. Labels that it has not follow its own, in the names of the data, too.
+    """
     with _opened(path, part, options, names, note) as (reader, is_text):
-        if is_text:
-            known = names.vectorizer, names.labels
-            return vectorize(reader, *known, options, extend=False, progress=progress, note=note).dataset()
-        return read_rows(reader, cache, progress)[0]
+        if not is_text:
+            return TrainingData(*read_rows(reader, cache, progress), names)
+        texts = Texts(reader, names, options, True, note, progress)
+        blocks = [no_points(texts.D, texts.K), *(block.points for block in texts.blocks())]
+    K = len(texts.labels)
+    dataset = stack([Dataset(block.features, with_columns(block.labels, K)) for block in blocks])
+    return TrainingData(dataset, REPOSITORY, names._replace(labels=texts.labels))
 
 
-def read_vectorized_data(path, part, cache=True, progress=silent):
-    """Read rows of numbers (`Dataset`), as no model tells how to read text; SettingsError for the name of a corpus."""
-    path = locate(path, part)
-    if has_corpus_ending(path) or os.path.isdir(path):
-        raise SettingsError(
-            f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
-        )
-    with open_input(path) as stream:
-        return read_rows(LineReader(stream, path), cache, progress)[0]
+class LabelledPoints(NamedTuple):
+    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D."""
+
+    labels: csr_array
+    names: list | None = None
+    ids: list | None = None
+    D: int = 0
+
+
+def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+    """Read the labels of points (`LabelledPoints`) without a vectorizer; labels of a corpus are sorted by name.
+
+    `columns` returns the usual ones of a corpus. Rows of numbers get the names of labels beside them if `named`.
+    """
+    with _opened(path, part, options, note=note) as (reader, is_text):
+        path = reader.path
+        if not is_text:
+            dataset, _ = read_rows(reader, cache, progress)
+            names = _names_beside(path, dataset, note).labels if named else None
+            return LabelledPoints(dataset.labels, names, None, dataset.D)
+        numbers, found, lengths, ids = LabelNumbers(), [], [], []
+        with progress(f"reading {path}", unit=" documents") as bar:
+            for document in read_documents(reader, options, columns(), note=note):
+                try:
+                    found.extend(map(numbers.__getitem__, document.labels))
+                except BadName as error:
+                    raise DataFormatError(path, document.line, str(error)) from None
+                lengths.append(len(document.labels))
+                ids.append(document.id)
+                bar.update(1)
+    names, places = numbers.ordered()
+    matrix = matrix_of_labels(places[np.array(found, np.int32)], np.array(lengths, np.int64), len(names))
+    return LabelledPoints(matrix, names, ids)
 
 
 @contextlib.contextmanager
@@ -145,13 +176,13 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore)
 class Rows:
     """Points that are rows of numbers, of shape N, D, K, from their places and blocks (`Dataset`); one may have texts.
 
-    Those in libsvm format have the model's features.
+    Those in libsvm format have the model's features. Names of `labels` may be more than K, as those of `Texts`.
     """
 
     is_text, without_words = False, 0
 
-    def __init__(self, shape, blocks, reader=None, texts=None):
-        (self._N, self.D, self.K), self._blocks, self._texts = shape, blocks, texts
+    def __init__(self, shape, blocks, reader=None, texts=None, labels=None):
+        (self._N, self.D, self.K), self._blocks, self._texts, self.labels = shape, blocks, texts, labels
         self.waits = reader.waits if reader else lambda: False
 
     def count(self):
@@ -169,32 +200,36 @@ class Rows:
 class Texts:
     """Points that are documents, with the D features and K labels of the model; K is 0 if labels are not read.
 
+    Labels that the model has not follow its own, also in the names, `labels`: later blocks may have more of them.
     `without_words` counts documents without a word that the model knows; it is complete once `blocks` has ended.
     """
 
     is_text = True
 
-    def __init__(self, reader, names, options, labelled, note):
+    def __init__(self, reader, names, options, labelled, note=ignore, progress=silent):
         first = reader.peek_line()
         if not labelled and not options.format and first:
             options = options._replace(format=corpus_format(reader.path, first, options, names.vectorizer.columns))
             if options.format == "annif":
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 note(f"{reader.path}: {text}")
-        labels = names.labels if labelled else []
-        self.D, self.K, self.without_words = len(names.vectorizer.words), len(labels), 0
-        self._corpus, self._counted = (reader, names.vectorizer, labels, options), None
-        self._labelled, self._note, self.waits = labelled, note, reader.waits
+        numbers = LabelNumbers(names.labels if labelled else [])
+        self.D, self.K, self.without_words = len(names.vectorizer.words), len(numbers.names), 0
+        self._corpus, self._counted = (reader, names.vectorizer, numbers, options), None
+        self._labelled, self._note, self._progress = labelled, note, progress
+        self.labels, self.waits = numbers.names, reader.waits
 
     def count(self):
         """Return the number of documents, for which all are read; then blocks have neither identifiers nor texts."""
-        self._counted = vectorize(*self._corpus, extend=False, labelled=self._labelled, note=self._note)
+        reader, vectorizer, numbers, options = self._corpus
+        how = {"extend": False, "labelled": self._labelled, "note": self._note}
+        self._counted = vectorize(reader, vectorizer, numbers.names, options, **how)
         return self._counted.N
 
     def blocks(self):
         """Yield the points, a `Block` at a time."""
         if self._counted is None:
-            read = vectorize_blocks(*self._corpus, self._labelled, self._note)
+            read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress)
         else:
             read = ((None, points) for points in self._counted.blocks())
         first = 1

@@ -114,7 +114,7 @@ def vectorize(
         if extend:
             advice = "`TextTagger.partial_fit` learns such texts in Python"
             raise SettingsError(f"{reader.path}: a vectorizer of scikit-learn takes no new words; {advice}")
-        read = vectorize_blocks(reader, vectorizer, labels, options, labelled, note)
+        read = vectorize_blocks(reader, vectorizer, LabelNumbers(labels), options, labelled, note)
         return Transformed([no_points(len(vectorizer.words), len(labels)), *(points for _, points in read)])
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
@@ -157,13 +157,15 @@ def vectorize_texts(texts, vectorizer):
     return corpus.vectorizer, corpus.dataset().features
 
 
-def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled=True, note=ignore):
-    """Yield documents, a list at a time, and their points (`Dataset`), without unknown words and labels."""
+def vectorize_blocks(reader, vectorizer, labels, options=NO_OPTIONS, labelled=True, note=ignore, progress=silent):
+    """Yield documents, a list at a time, and their points (`Dataset`), without unknown words.
+
+    `labels` (`LabelNumbers`) gets the names of unknown labels, which follow the known ones.
+    """
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
-    D, K = len(vectorizer.words), len(labels)
-    numbers = vectorizer.numbers, LabelNumbers(labels)
-    for read, block in _numbered(documents, reader.path, vectorizer.analysis, *numbers, waits=reader.waits):
-        points = block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
+    D, analyser = len(vectorizer.words), (vectorizer.analysis, vectorizer.numbers)
+    for read, block in _numbered(documents, reader.path, *analyser, labels, progress, reader.waits):
+        points = block.points(D, len(labels.names))
         if isinstance(vectorizer, Transformer):
             points = Dataset(vectorizer.features([document.text for document in read]), points.labels)
         yield read, points
