@@ -37,6 +37,28 @@ def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
     assert xmlgp.undo_tuning(dishes) is dishes.tuned is None
 
 
+def test_labels_are_evaluated_by_their_names(dishes):
+    texts, true = ["fish with butter", "cake"], [["fish", "new"], ["dessert"]]
+    ranking = xmlgp.predict(dishes, texts, k=2)
+    found = xmlgp.evaluate(ranking, true, train=dishes)
+    assert (found.kind, found.unknown) == ("ranking", {"new": 1})
+    matrix = np.array([[0, 0, 0, 1, 1], [0, 1, 0, 0, 0]])
+    expected = xmlgp.evaluate(np.pad(ranking.matrix().toarray(), [(0, 0), (0, 1)]), matrix).measures
+    assert {name: found.measures[name] for name in expected} == pytest.approx(expected)
+    for scores in list(ranking), ranking.matrix():
+        assert xmlgp.evaluate(scores, true, train=dishes) == found
+    assert xmlgp.evaluate(ranking, true).unknown == {"new": 1}
+    assigned = xmlgp.evaluate([["fish"], ["dessert", "fish"]], true)
+    assert (assigned.kind, assigned.measures["recall_micro"]) == ("assignment", 2 / 3)
+    assert xmlgp.evaluate(xmlgp.predict(dishes, texts, limit=1), true).kind == "assignment"
+    told = []
+    assert xmlgp.tune(dishes, texts, labels=true, note=told.append).value <= 0.8
+    assert told[0].startswith(
+        "1 label of the points is unknown to the model and counted as missed (1 of 3 true labels)"
+    )
+    assert "<li><bdi>new</bdi>" in xmlgp.report(dishes, texts, labels=true)
+
+
 def test_a_model_in_memory_learns_and_stays(dishes):
     grown = xmlgp.learn(dishes, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
     assert grown.names.labels == [*dishes.names.labels, "salad"]

@@ -136,6 +136,91 @@ def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")
 
 
+# Documents and predictions of them, in another order, with one that is not asked for. Nothing gives `new`.
+CORPUS = "id,text,labels\nx,a,red;new\ny,b,blue\n1,c,\n4,d,new\n"
+PREDICTED = """
+{"id": 1, "labels": [{"label": "blue", "score": 0.5}]}
+{"id": "y", "labels": [{"label": "red", "score": 0.75}, {"label": "blue", "score": 0.25}]}
+{"id": "x", "labels": [{"label": "red", "score": 0.5}, {"label": "green", "score": 0.25}]}
+{"id": "z", "labels": []}
+{"id": "4", "labels": [{"label": "blue", "score": 0.5}]}
+"""
+
+
+@pytest.fixture
+def named(tmp_path):
+    for name, content in {
+        "new.csv": CORPUS,
+        "p.jsonl": PREDICTED,
+        "train.csv": "text,labels\na,red\nb,blue\nc,red;green\nd,red\n",
+        "names.jsonl": '{"labels": ["red"]}\n{"labels": ["red", "blue"]}\n{"labels": []}\n{"labels": ["blue"]}\n',
+        "numbers.scores": "4 3\n2:0.5 1:0.25\n2:0.75 0:0.25\n0:0.5\n0:0.5\n",
+        "rows.txt": "4 2 3\n2 0:1\n0 0:1\n 0:1\n 0:1\n",
+    }.items():
+        (tmp_path / name).write_text(content)
+
+
+@pytest.mark.usefixtures("named")
+def test_labels_are_matched_by_name_and_points_by_identifier():
+    left_out = "p.jsonl: 1 of 5 points are not in new.csv and left out"
+    result = run("p.jsonl", "new.csv", "-k", "1,2")
+    # Of x, y and 4, which have labels, the first is right for x, and the second for y.
+    assert result.stdout.splitlines()[1:] == ["P        33.33   33.33", f"nDCG     33.33   {(61.315 + 63.093) / 3:.2f}"]
+    assert result.stderr.splitlines() == [left_out, "p.jsonl ranks the labels of each point", WITHOUT_PSP]
+    # Numbers are those of the training labels in order: blue, green, red.
+    result = run("p.jsonl", "new.csv", "-k", "1,2", "--train", "train.csv")
+    note = "1 label of new.csv is unknown to the model and counted as missed (2 of 4 true labels): new (2)"
+    assert result.stderr.splitlines()[1] == note
+    by_number = run("numbers.scores", "new.csv", "-k", "1,2", "--train", "train.csv")
+    assert by_number.stdout == result.stdout
+    assert json.loads(run("p.jsonl", "new.csv", "--train", "train.csv", "--json").stdout)["unknown_labels"] == {
+        "new": 2
+    }
+    # Rows do not have the label, so the last point has none.
+    rows = run("numbers.scores", "rows.txt", "-k", "1,2", "--train", "train.csv")
+    assert rows.stdout.splitlines()[1] == "P        50.00   50.00"
+    assert "unknown" not in rows.stderr
+
+
+@pytest.mark.usefixtures("named")
+def test_unknown_labels_count_as_missed_in_recall():
+    result = run("names.jsonl", "new.csv", "--train", "train.csv", "--json")
+    assert result.stderr.splitlines()[1:] == ["names.jsonl has the assigned labels of each point"]
+    found = json.loads(result.stdout)
+    assert (found["precision_micro"], found["recall_micro"], found["recall_point"]) == (0.5, 0.5, 0.5)
+    # F1 of red and blue is 2/3, and that of the unknown label is 0.
+    assert found["F1_macro"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("numbers.scores new.csv", "numbers.scores has numbers of labels, but new.csv has names; --train MODEL gives"),
+        (
+            "names.jsonl rows.txt",
+            "rows.txt has numbers of labels, but names.jsonl has names; --train MODEL gives the names",
+        ),
+        ("a.scores new.csv --train train.csv", "a.scores has 3 points, but new.csv has 4 points"),
+        ("b.jsonl new.csv", "b.jsonl has no labels of 'y', a point of new.csv"),
+        ("c.jsonl new.csv", "c.jsonl has 'x' twice"),
+        ("d.jsonl new.csv", "d.jsonl has 2 points, but new.csv has 4 points"),
+        ("e.jsonl new.csv", "e.jsonl:1: there is no field labels"),
+        ("p.jsonl bad.csv", "bad.csv:2: "),
+    ],
+)
+def test_labels_that_cannot_be_matched(tmp_path, arguments, sentence):
+    for name, content in {
+        "b.jsonl": '{"id": "x", "labels": ["red"]}\n' * 2,
+        "c.jsonl": PREDICTED + '{"id": "x", "labels": []}\n',
+        "d.jsonl": '{"labels": ["red"]}\n' * 2,
+        "e.jsonl": "{}\n",
+        "bad.csv": "text,labels\na,b\x07\n",
+    }.items():
+        (tmp_path / name).write_text(content)
+    assert said(run(*arguments.split(), "-q")).startswith(sentence)
+
+
 def test_json():
     found = json.loads(run("a.scores", "test.txt", "--train", "train.txt", "-k", "5,1,3,1", "--json").stdout)
     assert list(found) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 3, 5)]

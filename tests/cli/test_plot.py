@@ -1,5 +1,7 @@
 """`xmlgp plot`: the models and files it accepts, its notes and its errors."""
 
+import json
+
 import pytest
 
 from tests.cli.command import run, said
@@ -52,6 +54,21 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
     assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
     # Each of the nine probabilities is in a bin of its own.
     assert names_of(drawn[0].axes[0]) == ["calibrated", "all.scores: log loss 0.5419, ECE 0.3667"]
+
+
+def test_json_lines_and_a_corpus_give_the_curve_of_numbers(tmp_path, drawn):
+    rows = [
+        [("c", 0.7), ("b", 0.8), ("a", 0.9)],
+        [("b", 0.5), ("c", 0.4), ("a", 0.1)],
+        [("a", 0.6), ("b", 0.3), ("c", 0.2)],
+    ]
+    points = [{"labels": [{"label": name, "probability": p} for name, p in row]} for row in rows]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
+    (tmp_path / "new.csv").write_text("text,labels\nx,a;c\ny,b\nz,\n")
+    for scores, data in ("all.scores", "test.txt"), ("p.jsonl", "new.csv"):
+        assert run("plot", "reliability", scores, data, "-o", "a.png").stdout == "a.png\n"
+    numbers, names = ([line.get_xydata().tolist() for line in figure.axes[0].lines] for figure in drawn)
+    assert numbers == names
 
 
 @pytest.mark.parametrize(

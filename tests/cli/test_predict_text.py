@@ -40,6 +40,22 @@ def scored(text):
     ]
 
 
+@pytest.mark.parametrize("options", [["-k", "3"], ["--threshold", "0.1"]])
+def test_json_lines_and_a_corpus_are_evaluated_as_numbers_are(options):
+    for name in "p.jsonl", "p.scores":
+        assert predicted("new.jsonl", *options, "-o", name, "--format", name[2:]) == ""
+    arguments = ["--train", "model", "--json", "-q"]
+    expected = run("evaluate", "p.scores", "folder", *arguments).stdout
+    assert json.loads(expected)
+    for scores, data in ("p.jsonl", "new.jsonl"), ("p.scores", "new.jsonl"), ("p.jsonl", "folder"):
+        assert run("evaluate", scores, data, *arguments).stdout == expected
+    # Without a model, the labels that were seen have the names that are compared.
+    with_names = ["evaluate", "p.jsonl", "--json", "-q"]
+    shown = json.loads(run(*with_names, "new.jsonl").stdout)
+    assert {name: json.loads(expected)[name] for name in shown} == pytest.approx(shown)
+    assert run(*with_names, "folder").stdout == run(*with_names, "new.jsonl").stdout
+
+
 def test_text_and_rows_have_the_same_scores():
     options = ["-k", "all", "--with-std"]
     assert [point["id"] for point in answers("new.jsonl")] == [document["id"] for document in TEST]

@@ -1,5 +1,6 @@
 """`xmlgp report`: the files it accepts, its notes and its errors."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, said
+from tests.cli.texts import as_json
 from tests.problems import small_dataset
 from tests.report.test_page import Parsed
 from xmlgp.data.repository_format import write_dataset
@@ -14,7 +16,10 @@ from xmlgp.errors import SettingsError
 
 
 @pytest.fixture(autouse=True)
-def _test_data(model):
+def _test_data(request):
+    if "text_model" in request.fixturenames:
+        return
+    request.getfixturevalue("model")
     write_dataset("data/test.txt", small_dataset(seed=7).rows(slice(0, 30)))
 
 
@@ -70,6 +75,38 @@ def test_tuned_models_assign_by_what_was_tuned():
     rows = run("evaluate", "-q", "labels", "data", "--assigned").stdout.splitlines()
     shown = dict(re.findall(r"(F1, .+?) ([\d.]+)\N{NO-BREAK SPACE}%", "\n".join(text for _, text in parsed().of("li"))))
     assert list(shown.values()) == [f"{100 * float(value):.2f}" for value in rows[-1].split()[1:]]
+
+
+def test_labels_that_the_model_does_not_know_are_missed_and_named(text_model):
+    more = [
+        {"id": place, "text": "red", "labels": ["the red", "<new>", *["other"] * (place == 0)]} for place in range(3)
+    ]
+    Path("more.jsonl").write_text(as_json(more))
+    Path("known.jsonl").write_text(as_json([document | {"labels": ["the red"]} for document in more]))
+    share = "counted as missed (4 of 7 true labels)"
+    note = f"2 labels of more.jsonl are unknown to the model and {share}: '<new>' (3), other (1)\n"
+    for train in [], ["--train", "train.jsonl"]:
+        result = run("report", "model", "more.jsonl", *train)
+        assert (result.exit_code, result.stderr.splitlines(True)[-1 if train else 1]) == (0, note)
+        page = parsed()
+        assert [text for _, text in page.of("li") if text in ("<new> 3", "other 1")] == ["<new> 3", "other 1"]
+        assert facts_of(page)["Labels"] == "5"
+        if train:
+            assert facts_of(page)["Labels that no training document has"] == "2"
+        recall = {}
+        for file in "more.jsonl", "known.jsonl":
+            run("report", "-q", "model", file, *train)
+            (text,) = [text for _, text in parsed().of("li") if text.startswith("Recall, micro")]
+            recall[file] = float(text.split()[2].split("\N{NO-BREAK SPACE}")[0])
+        assert recall["more.jsonl"] == pytest.approx(recall["known.jsonl"] * 3 / 7, abs=0.01)
+    # The same labels count in what the model is tuned to, and what it assigns is evaluated to be.
+    result = run("tune", "model", "more.jsonl", "--json")
+    assert (result.exit_code, result.stderr) == (0, note)
+    run("predict", "-q", "model", "more.jsonl", "-o", "p.jsonl")
+    printed = json.loads(run("evaluate", "-q", "p.jsonl", "more.jsonl", "--train", "model", "--json").stdout)
+    assert printed["F1_micro"] == pytest.approx(json.loads(result.stdout)["value"])
+    assert printed["recall_micro"] < 0.5
+    assert run("evaluate", "p.jsonl", "more.jsonl", "--train", "model").stderr.splitlines()[0] == note.strip()
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def _match(scores, listed, labels, true, named, facts, note):
     known = facts().names or (listed.names if isinstance(scores, Predictions) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
-    numbers = LabelNumbers(known or (() if true.names is not None else map(str, range(K))))
+    numbers = LabelNumbers(known or ([] if true.names is not None else list(map(str, range(K)))))
     columns = []
     for what, own, count in (data, true.names, K), (name, listed.names, table.K):
         if own is None and known and len(known) != count:
