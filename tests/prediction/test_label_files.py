@@ -80,7 +80,7 @@ def test_labels_without_scores_are_assigned():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("[1]", "this line is [1], not a JSON object"),
+        ("[1]", "this line is a list, not a JSON object"),
         ('{"id": 1}', "there is no field labels"),
         ('{"labels": "a"}', "labels is 'a', not a list"),
         ('{"labels": [""]}', "a label is '', which has no name"),
