@@ -93,7 +93,7 @@ def _record(found, numbers):
         )
     names, scores = [], []
     for entry in entries:
-        name = next((entry[key] for key in SUBJECT if key in entry), None) if isinstance(entry, dict) else entry
+        name = next((entry[key] for key in SUBJECT if entry.get(key)), None) if isinstance(entry, dict) else entry
         if type(name) not in (str, int) or not str(name).strip():
             raise Malformed(f"a label is {excerpt(entry)}, which has no name")
         names.append(str(name))
