@@ -28,8 +28,8 @@ SHOWN = 5
     "--add-labels",
     type=click.Path(),
     metavar="FILE",
-    help="Add labels to MODEL, whose names FILE has, one a line; those that it has stay. Without points new ones are "
-    "ranked low.",
+    help="Add the labels in FILE to MODEL, one name a line; those that it has stay. A new label is ranked low until "
+    "MODEL learns points with it.",
 )
 @click.option(
     "--dry-run",

@@ -195,26 +195,28 @@ def corpus_options(command):
         "text",
         multiple=True,
         metavar="NAME",
-        help="The column or JSON field with the text. It may be given several times: the texts are joined.  [default: "
+        help="The column or JSON field with the text. If it is given several times, the texts are joined.  [default: "
         "text, or that of MODEL]",
     )
     @click.option(
-        "--label-column", metavar="NAME", help="The one with the labels.  [default: labels, or that of MODEL]"
+        "--label-column",
+        metavar="NAME",
+        help="The column or JSON field with the labels.  [default: labels, or that of MODEL]",
     )
     @click.option(
         "--label-separator",
         metavar="TEXT",
-        help="What separates labels within their column.  [default: ; in tables; in JSON, text is one label]",
+        help="What separates labels within their column.  [default: ; in tables, none in JSON]",
     )
     @click.option(
         "--id-column",
         metavar="NAME",
-        help="The one with the identifier.  [default: that of MODEL or id, if there is one]",
+        help="The column or JSON field with the identifier.  [default: that of MODEL or id, if there is one]",
     )
     @click.option(
         "--corpus-format",
         type=click.Choice(list(FORMATS)),
-        help="The format of text.  [default: told by the first line and the ending of the name]",
+        help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
     )
     @click.option(
         "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
@@ -264,7 +266,7 @@ def analysis_options(command):
     @click.option(
         "--max-features",
         type=click.IntRange(1),
-        help="Keep at most so many features, the most frequent.  [default: all]",
+        help="Keep only the most frequent features, at most so many.  [default: all]",
     )
     @click.option(
         "--stop-words",

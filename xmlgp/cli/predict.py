@@ -42,8 +42,7 @@ def _label_count(context, option, value):
     "k",
     callback=_label_count,
     metavar="K|ALL",
-    help="Rank the best labels of each point, so many of them or all; at most K are written.  [default: "
-    f"{RANKED}, or what `xmlgp tune` chose]",
+    help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}, or what `xmlgp tune` chose]",
 )
 @click.option(
     "--threshold",
@@ -56,7 +55,7 @@ def _label_count(context, option, value):
 @click.option(
     "--assign",
     is_flag=True,
-    help="Assign the labels with the highest expected F1 of the point, by the probabilities of all labels.",
+    help="Assign to each point the labels with the highest expected F1, given the probabilities of all labels.",
 )
 @click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
 @click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
@@ -75,7 +74,7 @@ def _label_count(context, option, value):
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
 )
-@click.option("--no-calibration", is_flag=True, help="Write probabilities as they are before their calibration.")
+@click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
 @click.option(
     "--explain",
     type=click.IntRange(1),
@@ -99,7 +98,7 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
-    standard input), or a folder with test.txt or test.svm; its labels must be well-formed but do not matter. Points in
+    standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
     libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
     trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
     `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no
@@ -109,8 +108,8 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes
     labels as independent and assigns at least one to every point. It scores all labels, which takes longer if they are
-    many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL apply. If these
-    are for other scores than those written, the 5 best labels are written.
+    many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL apply. They
+    fit one kind of scores only (--output, --no-calibration); with another one, the 5 best labels are written.
 
     With --scheduler or --workers, points are scored on a Dask cluster, whose workers see MODEL under the same path. The
     output is the same, to the last digit.

@@ -44,8 +44,8 @@ def report(model, data, out, train, label_names, **options):
     DATA is a file in the format of the Extreme Classification Repository (also .gz, or - for standard input), or a
     folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts.
 
-    Labels are given by the threshold and the limit that `xmlgp tune` stored in MODEL, and otherwise as `xmlgp predict
-    --assign` does, but by the probabilities of the 50 best labels.
+    The page assigns labels by the threshold and the limit that `xmlgp tune` stored in MODEL. Without these it does so
+    as `xmlgp predict --assign`, from the 50 most probable labels.
 
     \b
     Example:

@@ -19,7 +19,7 @@ __all__ = ["tune"]
 )
 @click.option("--force", is_flag=True, help="Accept points that MODEL was trained on or has learned.")
 @click.option(
-    "--undo", is_flag=True, help="Put back what MODEL was tuned to before the last `xmlgp tune`, without DATA."
+    "--undo", is_flag=True, help="Restore the threshold and the limit from before the last `xmlgp tune`; takes no DATA."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
@@ -28,16 +28,17 @@ def tune(model, data, undo, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
-    limit says. All thresholds with all limits up to 64 are compared; 64 means that no smaller limit is better. `xmlgp
-    predict` applies the best pair from then on, where no option says otherwise. Training into MODEL again drops it.
+    limit says. All pairs of a threshold and a limit from 1 to 64 are compared. If the best limit is 64, then a limit
+    does not help. From then on `xmlgp predict` applies the best pair, unless an option says otherwise. Training MODEL
+    again removes it.
 
     F1 is that of all pairs of point and label (f1-micro), the mean over labels (f1-macro) or the mean over points
     (f1-point), as `xmlgp evaluate --assigned` prints them.
 
     DATA is a file of points with labels, also a corpus if MODEL was trained on text, or a folder with validation.txt or
     validation.svm. Use points that MODEL was not trained on, as probabilities of training points are too good, and
-    other points than those for evaluation. The complete training data, or a batch that MODEL has learned, are refused;
-    some of these points, or in another order, are not noticed.
+    other points than those for evaluation. xmlgp refuses the complete training data, and a batch that MODEL has
+    learned. It does not notice a part of them, or the same points in another order.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ __all__ = ["vectorize"]
 def vectorize(path, data, tests, corpus, analysis, **options):
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
-    The format of CORPUS is told by its first line and its ending (also .gz, or - for standard input):
+    The format of CORPUS (also .gz, or - for standard input) is recognised by its first line and the ending of its name:
 
     \b
       text<TAB>label label ...         a document a line, as for Annif; <label> too

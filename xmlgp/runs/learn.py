@@ -176,7 +176,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
             unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
             if previous:
                 model.folder.copy_to(previous)
-                note_here(f"the model before is kept as {previous}")
+                note_here(f"the earlier model is kept as {previous}")
             write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
             if writer and not writer.has_state:
