@@ -17,15 +17,17 @@ COMMANDS = {
     "preprocess": ["preprocess", "corpus.csv", "other"],
     "learn": ["learn", "model", "corpus.csv"],
     "tune": ["tune", "model", "corpus.csv"],
+    "evaluate": ["evaluate", "predictions.jsonl", "corpus.csv"],
     "report": ["report", "model", "corpus.csv"],
     "training data of report": ["report", "model", "new.jsonl", "--train", "corpus.csv"],
 }
 
 
 def write_corpus(rows):
-    """Write a table with a column of labels that names the model's, or is a label of it."""
+    """Write a table, and what the model predicts for its texts."""
     with open("corpus.csv", "w", newline="") as stream:
         csv.writer(stream).writerows([("id", "text", "labels"), *rows])
+    assert run("predict", "-q", "model", "corpus.csv", "-o", "predictions.jsonl").exit_code == 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)
