@@ -106,6 +106,12 @@ def test_labels_keep_their_names_and_get_others(tmp_path):
         ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 fields, but the header has 2"),
         ("a.ttl", "<u:1> <u:2>\n", XmlgpError, "a.ttl: this is not SKOS in turtle: "),
         ("a.nt", "text\n", XmlgpError, "a.nt: this is not SKOS in nt: "),
+        (
+            "a.rdf",
+            '<!DOCTYPE r [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><r>&b;</r>',
+            XmlgpError,
+            "a.rdf: this XML has entities that refer to others",
+        ),
         ("a.rdf", "<rdf", XmlgpError, "a.rdf: this is not SKOS in xml: "),
         ("a.rdf", "\xff", XmlgpError, "a.rdf: this is not SKOS in xml: "),
         ("a.nt", TRIPLES.replace("pref", "alt"), XmlgpError, "a.nt: there are no concepts with preferred labels"),

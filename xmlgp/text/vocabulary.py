@@ -24,6 +24,10 @@ __all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
 SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
 
 
+#: The declaration of an entity that refers to another: a few of them can stand for gigabytes.
+NESTED = re.compile(rb"<!ENTITY[^>]*&")
+
+
 class Concept(NamedTuple):
     """A URI, preferred labels by language ("" for none), and notations."""
 
@@ -155,8 +159,11 @@ def _read_skos(stream, path, name):
         raise XmlgpError(f"{path}: SKOS needs rdflib: pip install 'xmlgp[text]'") from None
     # It logs each URI with a space.
     logging.getLogger("rdflib").setLevel(logging.ERROR)
+    content = stream.read()
+    if name == "xml" and NESTED.search(content):
+        raise XmlgpError(f"{path}: this XML has entities that refer to others, which can exhaust memory and time")
     try:
-        graph = rdflib.Graph().parse(file=stream, format=name)
+        graph = rdflib.Graph().parse(data=content, format=name)
     except (MemoryError, OSError):
         raise
     except Exception as error:  # its parsers raise exceptions of many kinds
