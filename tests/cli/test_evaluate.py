@@ -64,7 +64,7 @@ PRINTED = {
         [
             RANKING,
             "Propensity model: A=0.55, B=1.5 (the default)",
-            f"AUC treats unlisted labels as tied in the last place; it is over {LISTED}",
+            f"AUC treats unlisted labels as tied in the last place; listed are {LISTED}",
             f"Log loss and ECE are over {LISTED}",
         ],
     ),

@@ -149,7 +149,7 @@ def test_the_model_before_is_kept_as_a_model(learner, monkeypatch):
     assert run("tune", "model", "data/test.txt", "-q").exit_code == 0
     before = everything(learner)
     result = run("learn", "model/", "other.txt", "--keep-previous")
-    assert result.stderr.splitlines()[0] == "model: the model before is kept as model.previous"
+    assert result.stderr.splitlines()[0] == "model: the earlier model is kept as model.previous"
     assert arrays("model.previous") == arrays("before") != arrays("model")
     kept = Path("model.previous/model.json")
     assert kept.read_bytes() == before["model.json"][1]

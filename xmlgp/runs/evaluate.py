@@ -144,7 +144,7 @@ def evaluate(
     else:
         note("Without training data there are no propensity-scored measures")
     if auc and len(listed.labels) < listed.N * K:
-        note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(listed, K)}")
+        note(f"AUC treats unlisted labels as tied in the last place; listed are {describe_coverage(listed, K)}")
     if calibration:
         note(f"Log loss and ECE are over {describe_coverage(listed, K)}")
     pair, curves = (listed.matrix, true), {}
