@@ -4,13 +4,13 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.batch import Preview, preview
 from xmlgp.runs.evaluate import Evaluation, evaluate
 from xmlgp.runs.learn import learn
-from xmlgp.runs.predict import RANKED, Predictions, predict
+from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
 from xmlgp.runs.report import report
 from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runs.tune import tune, undo_tuning
 from xmlgp.runtime.threads import limit_threads
 
-__all__ = ["RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
+__all__ = ["BAD_LINES", "RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "train", "tune"]
 __all__ += ["undo_tuning"]

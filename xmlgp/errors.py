@@ -19,6 +19,7 @@ __all__ = [
     "UsageError",
     "XmlgpError",
     "nearest",
+    "up_to_error",
 ]
 
 #: Least similarity, from 0 to 1, of a name to what is suggested in its place: "trian" and "train" have 0.8.
@@ -43,11 +44,21 @@ class DataFormatError(XmlgpError):
     line : int
         Counted from 1.
     reason : str
+    id : str, int or None
+        The identifier of the document in this line, if it is known.
     """
 
-    def __init__(self, path, line, reason):
+    def __init__(self, path, line, reason, id=None):
         super().__init__(f"{path}:{line}: {reason}")
-        self.path, self.line, self.reason = str(path), line, reason
+        self.path, self.line, self.reason, self.id = str(path), line, reason, id
+
+
+def up_to_error(items, errors):
+    """Yield items until a DataFormatError, which is appended to a list, so that those before it can be used first."""
+    try:
+        yield from items
+    except DataFormatError as error:
+        errors.append(error)
 
 
 class ScoresFormatError(DataFormatError):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 from click.testing import CliRunner
 
@@ -68,7 +69,7 @@ def run_page(text, folder, environment, shared):
     blocks = [block for block in blocks_of(text) if not block.reason]
     for block in blocks:
         if block.language == "python":
-            _run_python(block, folder)
+            _run_python(block, folder, environment)
             continue
         for command, expected in zip(commands_of(block), _outputs_of(block), strict=False):
             printed = _run_shell(command, folder, environment, shared)
@@ -143,9 +144,9 @@ def _run_process(command, folder, environment):
     return process.returncode, process.stdout
 
 
-def _run_python(block, folder):
-    """Run a block in a namespace of its own, within this process."""
-    with _working_in(folder), contextlib.redirect_stdout(io.StringIO()):
+def _run_python(block, folder, environment):
+    """Run a block in a namespace of its own, within this process; it may start `xmlgp`."""
+    with _working_in(folder), contextlib.redirect_stdout(io.StringIO()), mock.patch.dict(os.environ, environment):
         exec(compile(block.code, f"line {block.line}", "exec"), {"__name__": "__main__"})
 
 

@@ -3,7 +3,7 @@
 import click
 
 from xmlgp import api
-from xmlgp.api import RANKED
+from xmlgp.api import BAD_LINES, RANKED
 from xmlgp.cli.options import (
     INPUT,
     OutputPath,
@@ -83,6 +83,14 @@ def _label_count(context, option, value):
     "it, with their contributions to its utility. Needs a linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
+@click.option(
+    "--bad-lines",
+    type=click.Choice(BAD_LINES),
+    default="stop",
+    show_default=True,
+    help="At a malformed line: stop, after the points before it are answered, skip it, or report it as "
+    '{"id": ..., "error": ...} in JSON Lines.',
+)
 @click.option(
     "--memory",
     type=click.IntRange(1),

@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import math
+import re
 import select
 import time
 
@@ -18,6 +19,8 @@ BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.
 MAX_LINE_BYTES = 1 << 26
+#: A byte that is not UTF-8, as Python decodes it.
+ESCAPED = re.compile("[\udc80-\udcff]")
 #: Lines decoded at once.
 LINES = 4096
 #: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
@@ -61,6 +64,7 @@ class LineReader:
         self.stream = _AsUtf8(stream, encoding) if encoding else stream
         self._source = stream  # what `select` can wait for
         self._prompt, self._more, self._patience = False, None, PATIENCE
+        self.errors = None  # those of malformed lines by their numbers, unless the first of them is raised
         self.decoded = math.inf  # the last line that `decoded_lines` has yielded, if it reads the lines
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
@@ -151,30 +155,30 @@ class LineReader:
 def decoded_lines(reader, newline_needed=False, advise=None):
     """Yield the number of each line, from 1, and its text without the line end and a byte order mark.
 
-    The last one may lack its newline unless that is needed. DataFormatError if a line is not UTF-8, or not of the
-    encoding of the reader; `advise` maps the lines from there on (bytes), and the place of the wrong byte, to what the
-    error says besides.
+    The last one may lack its newline unless that is needed. If a line is not UTF-8, or not of the encoding of the
+    reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
+    the place of the wrong byte, to what that says besides.
     """
     reader.newline_needed, number = newline_needed, 1
     while block := reader.read_lines(LINES):
         if number == 1:
             block = block.removeprefix(codecs.BOM_UTF8)
-        wrong = None
         try:
-            text = block.decode()
-        except UnicodeDecodeError as error:
-            # The lines before may have other errors, which come first.
-            start = block.rfind(b"\n", 0, error.start) + 1
-            text = block[:start].decode()
-            wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
-            if reader.encoding:
-                wrong = f"this line is not {reader.encoding}"
-            elif advise:
-                wrong += advise(block[start:], error.start - start)
+            text, valid = block.decode(), True
+        except UnicodeDecodeError:
+            text, valid = block.decode(errors="surrogateescape"), False
         # Each line of the block ends with a newline.
         lines = text.replace("\r\n", "\n").split("\n")[:-1]
         for reader.decoded, line in enumerate(lines, number):
+            if not valid and (wrong := ESCAPED.search(line)):
+                place = len(line[: wrong.start()].encode())
+                reason = f"byte 0x{ord(wrong[0]) & 0xFF:02x} at byte {place + 1} of the line is not UTF-8"
+                if reader.encoding:
+                    reason = f"this line is not {reader.encoding}"
+                if reader.errors is None:
+                    rest = "\n".join(lines[reader.decoded - number :]).encode(errors="surrogateescape")
+                    advice = advise(rest, place) if advise and not reader.encoding else ""
+                    raise DataFormatError(reader.path, reader.decoded, reason + advice)
+                reader.errors[reader.decoded] = DataFormatError(reader.path, reader.decoded, reason)
             yield reader.decoded, line
         number += len(lines)
-        if wrong:
-            raise DataFormatError(reader.path, number, wrong)

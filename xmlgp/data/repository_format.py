@@ -5,6 +5,7 @@ The first line of a file is `N D K`: the number of points, features and labels. 
 """
 
 import contextlib
+import functools
 import os
 import re
 from typing import NamedTuple
@@ -125,7 +126,8 @@ def _with_progress(header, blocks, path, progress):
 def read_header_and_blocks(reader):
     """Yield the header of an open file, and then the line where each block of points starts, and the points.
 
-    The `LineReader` is at the first line. DataFormatError names the line of an error.
+    The `LineReader` is at the first line. DataFormatError names the line of an error, unless the reader keeps those of
+    malformed lines, whose points are empty.
     """
     path = reader.path
     header = _parse_header(reader.read_lines(1), path)
@@ -137,14 +139,35 @@ def read_header_and_blocks(reader):
         if not text:
             reason = f"the file ends after {header.N - missing} of {header.N} points declared in its first line"
             raise DataFormatError(path, line_number, reason)
-        block = parse_lines(text, header.D, header.K, path, line_number)
-        missing -= block.N
-        yield line_number, block
+        for block in _parsed(text, header, reader, line_number):
+            missing -= block.N
+            yield line_number, block
     line_number = reader.line_number
     if reader.read_lines(1):
         raise DataFormatError(
             path, line_number, f"the file has more points than the {header.N} that its first line declares"
         )
+
+
+def _parsed(text, header, reader, line_number):
+    """Yield the points of some lines, of which the first has this number, and then perhaps the error of one."""
+    parse = functools.partial(parse_lines, D=header.D, K=header.K, path=reader.path)
+    try:
+        yield parse(text, first_line=line_number)
+    except DataFormatError as error:
+        lines = [line + b"\n" for line in text.split(b"\n")[:-1]]
+        if reader.errors is None:
+            if before := b"".join(lines[: error.line - line_number]):
+                yield parse(before, first_line=line_number)
+            raise
+        points = []
+        for number, line in enumerate(lines, line_number):
+            try:
+                points.append(parse(line, first_line=number))
+            except DataFormatError as wrong:
+                reader.errors[number] = wrong
+                points.append(parse(b"\n", first_line=number))
+        yield stack(points)
 
 
 def _parse_header(text, path):

@@ -13,7 +13,7 @@ import numpy as np
 
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
-from xmlgp.errors import SettingsError
+from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
@@ -157,13 +157,18 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
     for record in label_records(blocks, names, output, with_std, explain, uris, assigned):
         lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
-        stream.write((head + "".join(lines)).encode())
+        # An identifier of a malformed line may have bytes that are not UTF-8.
+        stream.write((head + "".join(lines)).encode(errors="backslashreplace"))
         head = ""
     stream.write(head.encode())
 
 
 def label_records(blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
-    """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
+    """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`.
+
+    A point whose identifier is a DataFormatError has the fields `id` and `error`; one whose identifier is None is left
+    out.
+    """
     fields, done, mark = _fields(output, with_std, explain, uris), 0, {"assigned": True} if assigned else {}
     for identifiers, features, block in blocks:
         block.check_finite(done)
@@ -179,8 +184,13 @@ def label_records(blocks, names, output, with_std=False, explain=None, uris=None
             if explain:
                 columns += zip(*explain(features[rows], part), strict=True)
             labels = [dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)]
-            for identifier, (first, last) in zip(identifiers[rows], itertools.pairwise(part.indptr), strict=True):
-                yield {"id": identifier, "labels": labels[first:last]} | mark
+            for place, (first, last) in enumerate(itertools.pairwise(part.indptr), start):
+                own = identifiers[place]
+                if isinstance(own, DataFormatError):
+                    known = own.id if type(own.id) in (str, int) else done + place + 1
+                    yield {"id": known, "error": f"line {own.line}: {own.reason}"}
+                elif own is not None:
+                    yield {"id": own, "labels": labels[first:last]} | mark
         done += block.N
 
 

@@ -277,13 +277,13 @@ def note_unknown(data, unknown, labels, note):
 
 
 @contextlib.contextmanager
-def open_given(data, labels, model, corpus, labelled, note):
+def open_given(data, labels, model, corpus, labelled, note, keep_errors=False):
     """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features.
 
     It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
     """
     if is_path(data):
-        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note)
+        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts

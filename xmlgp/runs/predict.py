@@ -27,10 +27,13 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.work import THIS_MACHINE, ThisMachine
 
-__all__ = ["RANKED", "Predictions", "predict"]
+__all__ = ["BAD_LINES", "RANKED", "Predictions", "predict"]
 
 #: Labels of a ranking by default.
 RANKED = 5
+
+#: What `bad_lines` can be.
+BAD_LINES = ("stop", "skip", "report")
 
 
 def predict(
@@ -48,6 +51,7 @@ def predict(
     explain: int | None = None,
     with_std: bool = False,
     memory: int = MEMORY,
+    bad_lines: str = "stop",
     corpus: CorpusOptions = NO_OPTIONS,
     progress: Callable = silent,
     note: Callable[[str], object] = ignore,
@@ -81,6 +85,9 @@ def predict(
         Whether scores have standard deviations.
     memory : int
         Megabytes that scoring may take besides the model.
+    bad_lines : str
+        What to do at a malformed line of a file, unless it is in libsvm format: "stop", raise its DataFormatError after
+        the points before it; "skip", leave it out; "report", yield `{"id": ..., "error": ...}` in its place.
 
     Returns
     -------
@@ -105,6 +112,8 @@ def predict(
         raise UsageError("assign and threshold exclude each other.")
     if assign and output == "utility":
         raise UsageError("assign needs probabilities, not utilities.")
+    if bad_lines not in BAD_LINES:
+        raise UsageError(f"bad_lines is one of {', '.join(BAD_LINES)}, not {bad_lines!r}.")
     model = opened(model)
     predictor = model.predictor
     if explain:
@@ -125,7 +134,7 @@ def predict(
     allowed = _allowed_labels(only, without, predictor.label_count, model.names)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
     inputs = model.folder and model.folder.path, data, only, without
-    return Predictions(model, data, scoring, assigned, explain, corpus, progress, note, work, inputs)
+    return Predictions(model, data, scoring, assigned, explain, bad_lines, corpus, progress, note, work, inputs)
 
 
 def _tuned_rule(model, output, uncalibrated, note):
@@ -204,6 +213,7 @@ class Predictions:
     _scoring: Scoring
     _assigned: bool
     _explain: int | None
+    _bad_lines: str
     _corpus: CorpusOptions
     _progress: Callable
     _note: Callable
@@ -215,12 +225,18 @@ class Predictions:
             yield from label_records(self._scored(points), *self._form())
 
     def blocks(self) -> Iterator[tuple[list, csr_array, Scores]]:
-        """Yield the identifiers, the features and the scores of points, some points at a time."""
+        """Yield the identifiers, the features and the scores of points, some points at a time.
+
+        A malformed line has no scores, and None or its error as identifier.
+        """
         with self._points() as points:
             yield from self._scored(points)
 
     def matrix(self) -> csr_array:
-        """Return the scores of the labels as a matrix, N×K; labels that are not listed are not stored."""
+        """Return the scores of the labels as a matrix, N×K; labels that are not listed are not stored.
+
+        Points of malformed lines have no scores.
+        """
         return self.named_scores().scores.matrix
 
     def named_scores(self) -> NamedScores:
@@ -248,7 +264,10 @@ class Predictions:
         if self._explain and format == "scores":
             raise UsageError("an explanation needs the format jsonl, tsv or csv")
         with self._points() as points:
-            format = format or ("jsonl" if points.is_text or self._explain else "scores")
+            report = self._bad_lines == "report"
+            format = format or ("jsonl" if points.is_text or self._explain or report else "scores")
+            if report and format != "jsonl":
+                raise UsageError(f"a report of bad lines needs the format jsonl, not {format}.")
             # The number of points comes first in a scores file.
             N = points.count() if format == "scores" or not points.is_text else None
             with open_output(out) as stream:
@@ -262,7 +281,7 @@ class Predictions:
 
     def _points(self):
         """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
-        return open_given(self._data, None, self._model, self._corpus, False, self._note)
+        return open_given(self._data, None, self._model, self._corpus, False, self._note, self._bad_lines != "stop")
 
     def _form(self):
         """Return what the functions of `label_files` need besides the scores."""
@@ -273,10 +292,20 @@ class Predictions:
 
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())
+        left_out, first = 0, None
         with self._progress("predict", N, " points") as bar:
             for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work, points.waits):
+                wrong = [isinstance(own, DataFormatError) for own in identifiers]
+                if any(wrong):
+                    scores = scores.first(np.where(wrong, 0, np.diff(scores.indptr)))
+                if any(wrong) and self._bad_lines == "skip":
+                    left_out, first = left_out + sum(wrong), first or identifiers[wrong.index(True)]
+                    identifiers = [None if bad else own for own, bad in zip(identifiers, wrong, strict=True)]
                 yield identifiers, features, scores
                 bar.update(scores.N)
+        if left_out:
+            lines = "line was" if left_out == 1 else "lines were"
+            self._note(f"{left_out} malformed {lines} left out; the first: {first}")
         if points.without_words:
             documents = "document has" if points.without_words == 1 else "documents have"
             self._note(f"{label_of(self._data)}: {points.without_words} {documents} no word that the model knows")

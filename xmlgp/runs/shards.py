@@ -13,7 +13,7 @@ from collections import deque
 
 from scipy.sparse import csr_array, vstack
 
-from xmlgp.errors import ModelFolderError
+from xmlgp.errors import ModelFolderError, up_to_error
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import RestrictedPredictor, assign
 from xmlgp.prediction.predictor import MEMORY
@@ -79,12 +79,13 @@ def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
     """Yield the identifiers, the features and the `Scores` of points, a chunk at a time, in order.
 
     Each block has the identifiers of consecutive points and their features as read. Memory holds only a few shards. On
-    this machine, points are scored without others of their shard when the blocks are waited for (`waits`).
+    this machine, points are scored without others of their shard when the blocks are waited for (`waits`). A
+    DataFormatError of the blocks is raised after the points before it.
     """
-    pending = deque()
+    pending, errors = deque(), []
 
     def arguments():
-        for identifiers, features in _shards(blocks, lambda: not work.is_cluster and waits()):
+        for identifiers, features in _shards(up_to_error(blocks, errors), lambda: not work.is_cluster and waits()):
             pending.append((identifiers, features))
             yield (features,)
 
@@ -97,6 +98,8 @@ def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
             if rows.start < rows.stop:
                 yield identifiers[rows], features[rows], scores.rows(0, rows.stop - rows.start)
             start += scores.N
+    if errors:
+        raise errors[0]
 
 
 def _assign_shard(opened, features):

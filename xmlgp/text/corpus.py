@@ -1,7 +1,7 @@
 """Read corpora of any format, which the first line and the ending of the name tell apart.
 
-The reader of a format is a generator of `Document` from the numbered lines of a file, its path for messages, the
-`Columns`, and whether documents must have labels.
+The reader of a format is a generator from the numbered lines of a file, its path for messages, the `Columns`, and
+whether documents must have labels. It yields a `Document`, or the DataFormatError of one that it can go on after.
 """
 
 import codecs
@@ -102,7 +102,8 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     """Yield the documents of a corpus that `open_corpus` has opened; DataFormatError names a malformed line.
 
     Unless `labelled`, documents need no labels, none are read, and a line may be a text alone. Labels that look as if
-    they were separated otherwise, or a row each, are noted.
+    they were separated otherwise, or a row each, are noted. If the reader keeps the errors of malformed lines, these
+    are documents without text whose identifier is the error.
     """
     if isinstance(reader, DocumentFolder):
         yield from reader.documents(labelled)
@@ -123,6 +124,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
     path, columns = reader.path, options.columns(usual)
     documents = FORMATS[name](decoded_lines(reader, advise=_advise), path, columns, labelled)
+    documents = _or_errors(documents, reader.errors)
     if labelled:
         documents = split_labels(documents, path, columns, ";" if name in ("csv", "tsv") else None, note)
     if options.merge_ids:
@@ -130,6 +132,21 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     elif labelled:
         documents = note_repeated(documents, path, note)
     yield from documents
+
+
+def _or_errors(found, errors):
+    """Yield documents, also those whose identifier is an error; raise it if there are no `errors` of lines (dict)."""
+    for document in found:
+        if errors is None and isinstance(document, DataFormatError):
+            raise document
+        if errors:
+            # The lines of this document are not UTF-8.
+            own, document = document.id, next(iter(errors.values()))
+            document.id = own
+            errors.clear()
+        if isinstance(document, DataFormatError):
+            document = Document(document.line, document, "", [])
+        yield document
 
 
 def read_plain(lines, path, columns, labelled):
@@ -168,11 +185,12 @@ def read_pecos(lines, path, columns, labelled):
     """Yield documents `label,label,...<TAB>text`, whose labels are numbers."""
     for number, labels, tab, text in _tabbed(lines):
         if not tab:
-            raise DataFormatError(path, number, "there is no tab between the numbers of labels and the text")
-        if labels and not PECOS_LABELS.fullmatch(labels):
+            yield DataFormatError(path, number, "there is no tab between the numbers of labels and the text")
+        elif labels and not PECOS_LABELS.fullmatch(labels):
             reason = "the labels before the tab must be nonnegative integers, separated by commas"
-            raise DataFormatError(path, number, reason)
-        yield Document(number, None, text, labels.split(",") if labels else [])
+            yield DataFormatError(path, number, reason)
+        else:
+            yield Document(number, None, text, labels.split(",") if labels else [])
 
 
 #: The reader of each format by its name.

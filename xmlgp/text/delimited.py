@@ -42,8 +42,10 @@ def read_tsv(lines, path, columns, labelled):
 
 
 def _read(lines, path, columns, labelled, delimiter):
-    rows = read_rows(lines, path, delimiter)
+    rows = read_rows(lines, path, delimiter, keep_errors=True)
     line, header = next(rows, (1, []))
+    if isinstance(header, DataFormatError):
+        raise header
 
     def place(name):
         if name not in header:
@@ -58,15 +60,19 @@ def _read(lines, path, columns, labelled, delimiter):
     named = columns.id if columns.id_needed or columns.id in header else "id"
     identifier = place(named) if columns.id_needed or named in header else None
     for line, row in rows:
+        if isinstance(row, DataFormatError):
+            yield row
+            continue
         if len(row) != len(header):
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-            raise DataFormatError(path, line, f"this row has {fields}, but the header has {len(header)}")
+            yield DataFormatError(path, line, f"this row has {fields}, but the header has {len(header)}")
+            continue
         own = None if identifier is None else row[identifier]
         yield Document(line, own, " ".join([row[text] for text in texts]), row[labels] if labelled else [])
 
 
-def read_rows(lines, path, delimiter):
-    """Yield the line where each row starts, and its fields; rows without characters are skipped."""
+def read_rows(lines, path, delimiter, keep_errors=False):
+    """Yield the line where each row starts, and its fields, or its error in place of raising it; skip empty rows."""
     csv.field_size_limit(LONGEST_FIELD)
     rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
     while True:
@@ -78,6 +84,8 @@ def read_rows(lines, path, delimiter):
         except csv.Error as error:
             reasons = [reason for part, reason in REASONS.items() if part in str(error)]
             reason = reasons[0].format(LONGEST_FIELD) if reasons else f"the row that starts here is malformed: {error}"
-            raise DataFormatError(path, start, reason) from None
+            row = DataFormatError(path, start, reason)
+            if not keep_errors:
+                raise row from None
         if row:
             yield start, row

@@ -1,5 +1,6 @@
 """JSON: an object a line, or an array of objects."""
 
+import contextlib
 import json
 import math
 import re
@@ -25,49 +26,67 @@ MARKS = re.compile(r'\\.|["\[\]{},]')
 
 
 def read_json_lines(lines, path, columns, labelled):
-    """Return the documents of objects, one a line or in an array.
+    """Return the documents of objects, one a line or in an array, or the errors of objects.
 
     An object has a text, a list of labels, and perhaps an identifier. Numbers count as texts. A text or a list that is
     null is empty.
     """
 
     def parse(number, found):
-        document = _document(number, found, columns, labelled)
+        try:
+            document = _document(number, found, columns, labelled)
+        except Malformed as error:
+            with contextlib.suppress(Malformed):
+                error.id = _identifier(found, columns)
+            raise
         return document, [document.text, *document.labels, str(document.id)]
 
-    return read_objects(lines, path, parse)
+    return read_objects(lines, path, parse, keep_errors=True)
 
 
-def read_objects(lines, path, parse):
+def read_objects(lines, path, parse, keep_errors=False):
     """Yield what `parse` makes of each object and the number of its line; objects are one a line or in an array.
 
-    `parse` also returns the texts in the object, and raises `Malformed`. DataFormatError names a malformed line.
+    `parse` also returns the texts in the object, and raises `Malformed`. DataFormatError names a malformed line; that
+    of an object is yielded in its place with `keep_errors`.
     """
     number, line = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
     lines, is_array = chain([(number, line)], lines), line.lstrip(BLANK).startswith("[")
     for place, (number, text) in enumerate(_elements(lines, path) if is_array else lines, 1):
         if not (is_array or text.strip()):
             continue
-        what = f"element {place}" if is_array else "this line"
         try:
-            found = JSON.decode(text)
-        except (ValueError, RecursionError) as error:
-            # The first line of an object that has several.
-            advice = "; `jq -c .` writes each object on one line" if text.rstrip() == "{" else ""
-            number += getattr(error, "lineno", 1) - 1
-            raise DataFormatError(path, number, f"{what} is not JSON: {_reason(error)}{advice}") from None
-        if not isinstance(found, dict):
-            raise DataFormatError(path, number, f"{what} is {_shown(found)}, not a JSON object")
-        try:
-            parsed, texts = parse(number, found)
-            # JSON can have halves of characters, which no UTF-8 file can.
-            if "\\u" in text:
-                "".join(texts).encode()
-        except Malformed as error:
-            raise DataFormatError(path, number, f"{what}: {error}" if is_array else str(error)) from None
-        except UnicodeEncodeError:
-            raise DataFormatError(path, number, "an escape sequence is half of a surrogate pair") from None
+            parsed = _object(text, number, path, parse, f"element {place}" if is_array else None)
+        except DataFormatError as error:
+            if not keep_errors:
+                raise
+            parsed = error
         yield parsed
+
+
+def _object(text, number, path, parse, element):
+    """Return what `parse` makes of the text of an object, a line or an `element` of an array."""
+    what, parsed = element or "this line", None
+    try:
+        found = JSON.decode(text)
+    except (ValueError, RecursionError) as error:
+        # The first line of an object that has several.
+        advice = "; `jq -c .` writes each object on one line" if text.rstrip() == "{" else ""
+        number += getattr(error, "lineno", 1) - 1
+        raise DataFormatError(path, number, f"{what} is not JSON: {_reason(error)}{advice}") from None
+    if not isinstance(found, dict):
+        raise DataFormatError(path, number, f"{what} is {_shown(found)}, not a JSON object")
+    try:
+        parsed, texts = parse(number, found)
+        # JSON can have halves of characters, which no UTF-8 file can.
+        if "\\u" in text:
+            "".join(texts).encode()
+    except Malformed as error:
+        raise DataFormatError(path, number, f"{element}: {error}" if element else str(error), error.id) from None
+    except UnicodeEncodeError:
+        own, reason = getattr(parsed, "id", None), "an escape sequence is half of a surrogate pair"
+        raise DataFormatError(path, number, reason, own) from None
+    return parsed
 
 
 def _elements(lines, path):
@@ -110,7 +129,9 @@ def _elements(lines, path):
 
 
 class Malformed(ValueError):
-    """An object is not what it should be; the text says why."""
+    """An object is not what it should be; the text says why. `id` is its identifier, if it is known."""
+
+    id = None
 
 
 def _unique(pairs):

@@ -49,7 +49,10 @@ class TrainingData(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive points: their numbers from 1, features and labels; of documents also B texts and B identifiers."""
+    """Consecutive points: their numbers from 1, features and labels; of documents also B texts and B identifiers.
+
+    The identifier of a malformed point is its DataFormatError.
+    """
 
     numbers: range
     points: Dataset
@@ -161,15 +164,17 @@ def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, prog
 
 
 @contextlib.contextmanager
-def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore):
+def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False):
     """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
 
     Unless `labelled`, no labels of documents are read, a line may be a text alone, and the lines of a pipe come as soon
-    as they are there.
+    as they are there. With `keep_errors`, malformed lines are points without features, where the format allows it.
     """
     with _opened(path, "test", options, names, note) as (reader, is_text):
         if not labelled:
             reader.answer_at_once()
+        if keep_errors:
+            reader.errors = {}
         yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
 
 
@@ -183,7 +188,7 @@ class Rows:
 
     def __init__(self, shape, blocks, reader=None, texts=None, labels=None):
         (self._N, self.D, self.K), self._blocks, self._texts, self.labels = shape, blocks, texts, labels
-        self.waits = reader.waits if reader else lambda: False
+        self.waits, self._errors = (reader.waits, reader.errors) if reader else (lambda: False, None)
 
     def count(self):
         """Return the number of points."""
@@ -192,8 +197,9 @@ class Rows:
     def blocks(self):
         """Yield the points, a `Block` at a time."""
         first = 1
-        for _, block in self._blocks:
-            yield Block(range(first, first + block.N), block, self._texts)
+        for line, block in self._blocks:
+            ids = [self._errors.pop(line + place, None) for place in range(block.N)] if self._errors else None
+            yield Block(range(first, first + block.N), block, self._texts, ids)
             first += block.N
 
 
@@ -220,7 +226,7 @@ class Texts:
         self.labels, self.waits = numbers.names, reader.waits
 
     def count(self):
-        """Return the number of documents, for which all are read; then blocks have neither identifiers nor texts."""
+        """Return the number of documents, for which all are read; then blocks have no texts, and as ids only errors."""
         reader, vectorizer, numbers, options = self._corpus
         how = {"extend": False, "labelled": self._labelled, "note": self._note}
         self._counted = vectorize(reader, vectorizer, numbers.names, options, **how)
@@ -231,13 +237,16 @@ class Texts:
         if self._counted is None:
             read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress)
         else:
-            read = ((None, points) for points in self._counted.blocks())
+            read, errors = ((None, points) for points in self._counted.blocks()), self._counted.errors
         first = 1
         for documents, points in read:
-            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
-            block = Block(range(first, first + points.N), points)
+            numbers = range(first, first + points.N)
             if documents:
-                block = block._replace(texts=[own.text for own in documents], ids=[own.id for own in documents])
+                block = Block(numbers, points, [own.text for own in documents], [own.id for own in documents])
+            else:
+                block = Block(numbers, points, ids=[errors.get(number - 1) for number in numbers])
+            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+            self.without_words -= sum(isinstance(own, DataFormatError) for own in block.ids)
             yield block
             first += points.N
 

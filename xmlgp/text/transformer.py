@@ -96,11 +96,18 @@ class Transformer:
 
 
 class Transformed:
-    """A corpus whose features a `Transformer` has computed: N documents as points, blocks of `Dataset`."""
+    """A corpus whose features a `Transformer` has computed: N documents as points, in blocks (`Dataset`).
 
-    def __init__(self, blocks):
-        self._blocks = blocks
-        self.N = sum(block.N for block in blocks)
+    `errors` has those of malformed documents, by their places from 0.
+    """
+
+    def __init__(self, block):
+        self._blocks, self.N, self.errors = [block], block.N, {}
+
+    def add(self, block):
+        """Append documents as points."""
+        self._blocks.append(block)
+        self.N += block.N
 
     def blocks(self):
         """Yield the documents as points, a `Dataset` at a time."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
-from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, counts
@@ -57,6 +57,8 @@ class Vectorized:
     def __init__(self, vectorizer):
         self.vectorizer, self.labels, self.new, self.unknown_labels, self.N = vectorizer, [], (0, 0), 0, 0
         self.without_labels = self.without_words = 0
+        #: The errors of malformed documents that the reader keeps, by their places from 0.
+        self.errors = {}
         # The column of each number of the first pass; the last entry is for the number −1.
         self._word_columns = self._label_columns = None
         # Deleted when this object or the process ends.
@@ -114,8 +116,11 @@ def vectorize(
         if extend:
             advice = "`TextTagger.partial_fit` learns such texts in Python"
             raise SettingsError(f"{reader.path}: a vectorizer of scikit-learn takes no new words; {advice}")
-        read = vectorize_blocks(reader, vectorizer, LabelNumbers(labels), options, labelled, note)
-        return Transformed([no_points(len(vectorizer.words), len(labels)), *(points for _, points in read)])
+        corpus = Transformed(no_points(len(vectorizer.words), len(labels)))
+        for read, points in vectorize_blocks(reader, vectorizer, LabelNumbers(labels), options, labelled, note):
+            corpus.errors |= _errors(read, corpus.N)
+            corpus.add(points)
+        return corpus
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
     min_count = vectorizer.analysis.min_count
@@ -176,12 +181,13 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
     label_numbers, occurrences = LabelNumbers(labels), np.zeros(D, np.int64)
     corpus = Vectorized(vectorizer)
-    for _, block in _numbered(documents, path, vectorizer.analysis, words, label_numbers, progress):
+    for read, block in _numbered(documents, path, vectorizer.analysis, words, label_numbers, progress):
         if extend:
             before, occurrences = occurrences, np.bincount(block.words, minlength=len(words))
             occurrences[: len(before)] += before
         else:
             corpus.unknown_labels += np.count_nonzero(block.labels >= K)
+        corpus.errors |= _errors(read, corpus.N)
         corpus._add(block)
     names = list(words)
     new = _vocabulary(names, D, occurrences, vectorizer.analysis)
@@ -191,6 +197,11 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):
         corpus.vectorizer = Vectorizer(vectorizer.analysis, kept, vectorizer.columns)
     corpus.new = len(kept) - D, len(corpus.labels) - K
     return corpus
+
+
+def _errors(documents, first):
+    """Return the errors of malformed documents by their places, which start at `first`."""
+    return {place: own.id for place, own in enumerate(documents, first) if isinstance(own.id, DataFormatError)}
 
 
 def _vocabulary(names, D, occurrences, analysis):
@@ -208,13 +219,14 @@ def _vocabulary(names, D, occurrences, analysis):
 def _numbered(documents, path, analysis, words, labels, progress=silent, waits=lambda: False):
     """Yield lists of documents, each with its `_Numbered`; `words` and `labels` map names to numbers.
 
-    A list also ends where the reader of the documents `waits`.
+    A list also ends where the reader of the documents `waits`, and before a DataFormatError.
     """
+    errors = []
     analyse, word_number, label_number = analysis.function(), words.__getitem__, labels.__getitem__
     with progress(f"reading {path}", unit=" documents") as bar:
         # Numbers of words and labels, and where those of each document end. Lists are faster to extend than arrays.
         block, word_numbers, label_numbers, ends, label_ends = [], [], [], [], []
-        for document in documents:
+        for document in up_to_error(documents, errors):
             word_numbers.extend(map(word_number, analyse(document.text)))
             try:
                 label_numbers.extend(map(label_number, document.labels))
@@ -230,6 +242,8 @@ def _numbered(documents, path, analysis, words, labels, progress=silent, waits=l
         if block:
             yield block, _as_arrays(word_numbers, label_numbers, ends, label_ends)
             bar.update(len(block))
+    if errors:
+        raise errors[0]
 
 
 def _as_arrays(*lists):
