@@ -48,7 +48,7 @@ def untimed(history):
 
 def assert_same_result(found, expected):
     """Check that two results of training have the same parameters, bit for bit, and the same history."""
-    (parameters, history), (others, other_history) = found, expected
+    (parameters, history, *_), (others, other_history, *_) = found, expected
     assert list(parameters) == list(others)
     for name, value in others.items():
         assert parameters[name].dtype == value.dtype
