@@ -30,7 +30,8 @@ def _parse_ks(context, option, value):
 @click.option(
     "--train",
     type=INPUT,
-    help="Training data or a model, for the numbers of points per label that PSP, PSnDCG and --reliability use.",
+    help="Training data or a model, for the names of labels, and the numbers of points per label that PSP, PSnDCG and "
+    "--reliability use.",
 )
 @click.option(
     "-k",
@@ -56,6 +57,14 @@ def _parse_ks(context, option, value):
 @reading_options
 def evaluate(scores, data, train, ks, as_json, **options):
     """Compare SCORES with the true labels in DATA.
+
+    SCORES is a scores file, or JSON Lines as predict writes for text: objects with `labels`, which are names or objects
+    with `label` and `probability`, `utility` or `score`, and perhaps `id`. Both say whether they have a ranking or
+    assigned labels; --assigned and --ranking take them as the other. Labels without scores are assigned.
+
+    DATA may be a corpus. Its labels are matched by name with those in SCORES; for the numbers of a scores file, the
+    names are those of the model that --train names. Its points are matched by identifier if SCORES has them, otherwise
+    by their order. True labels that --train does not know count as missed.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
@@ -85,7 +94,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
     with a threshold of 0.5; other scores are utilities, with a threshold of 0 and no log_loss. Every point must have a
     score.
 
-    --assigned is for labels that predict --threshold, --limit or --assign chose. It prints precision, recall and F1,
+    Of assigned labels, which predict --threshold, --limit, --assign or tune chose, it prints precision, recall and F1,
     from 0 to 1: `micro` over all pairs of point and label, `macro` the mean over labels, `point` the mean over points.
     A measure with denominator 0 is 0. The mean over points leaves out points without labels; the mean over labels
     leaves out labels that no point has and none is assigned.
@@ -96,7 +105,9 @@ def evaluate(scores, data, train, ks, as_json, **options):
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
-      xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex --assigned
+      xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
+      xmlgp predict models/tickets new.csv -o new.jsonl
+      xmlgp evaluate new.jsonl new.csv --train models/tickets
     """
     check_standard_input(scores, data, train)
     result = api.evaluate(scores, data, train=train, ks=ks, **options)

@@ -110,8 +110,9 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
     trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
     `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no
-    identifier. A scores file has the header `N K` and a line for each point, `label:score ...`, best first. Lines of a
-    pipe or terminal are answered as they come.
+    identifier. A scores file has the header `N K`, or `N K assigned` if labels are assigned, and a line for each point,
+    `label:score ...`, best first. JSON Lines of assigned labels have `"assigned": true`. Lines of a pipe or terminal
+    are answered as they come.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes

@@ -42,7 +42,8 @@ def report(model, data, out, train, label_names, **options):
     are most often given in place of others, and twenty documents with their true and suggested labels.
 
     DATA is a file in the format of the Extreme Classification Repository (also .gz, or - for standard input), or a
-    folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts.
+    folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts. True
+    labels that MODEL does not know count as missed; the page lists them.
 
     The page assigns labels by the threshold and the limit that `xmlgp tune` stored in MODEL. Without these it does so
     as `xmlgp predict --assign`, from the 50 most probable labels.

@@ -33,7 +33,7 @@ def tune(model, data, undo, as_json, **options):
     again removes it.
 
     F1 is that of all pairs of point and label (f1-micro), the mean over labels (f1-macro) or the mean over points
-    (f1-point), as `xmlgp evaluate --assigned` prints them.
+    (f1-point), as `xmlgp evaluate` prints them. True labels that MODEL does not know count as missed.
 
     DATA is a file of points with labels, also a corpus if MODEL was trained on text, or a folder with validation.txt or
     validation.svm. Use points that MODEL was not trained on, as probabilities of training points are too good, and
@@ -44,7 +44,7 @@ def tune(model, data, undo, as_json, **options):
     Examples:
       xmlgp tune models/bibtex held-out.txt
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
-      xmlgp evaluate bibtex.labels data/bibtex --assigned
+      xmlgp evaluate bibtex.labels data/bibtex
       xmlgp tune models/bibtex --undo
     """
     if undo == (data is not None):
