@@ -134,7 +134,7 @@ def fit(dataset, settings, after_epoch=None):
     """
     preprocessed = find_inducing_inputs(dataset.features, settings)
     if after_epoch is None:
-        parameters, history = train_model(dataset.features, dataset.labels, preprocessed, settings)
+        parameters, history, _ = train_model(dataset.features, dataset.labels, preprocessed, settings)
     else:
         coordinates = preprocessed.inputs(dataset.features, settings.dtype)
         parameters, history = run_inference(

@@ -16,6 +16,7 @@ from xmlgp.settings import shared
 from xmlgp.settings.fields import Settings, setting
 from xmlgp.training.inference import Inference
 from xmlgp.training.loop import Loop
+from xmlgp.training.trained import Trained
 
 __all__ = ["LOGISTIC", "LogisticClassifier", "LogisticSettings"]
 
@@ -72,7 +73,7 @@ class GradientAscent(Inference):
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
     """Train as every model does."""
     weighted = preprocessed.weigh(features).astype(settings.dtype)
-    return Loop(GradientAscent, weighted, labels, settings).run(progress, checkpoints=checkpoints)
+    return Trained(*Loop(GradientAscent, weighted, labels, settings).run(progress, checkpoints=checkpoints))
 
 
 class LogisticPredictor(Predictor):

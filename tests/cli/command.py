@@ -42,10 +42,10 @@ def run(*arguments, stdin=None):
     return result
 
 
-def said(result, status=1):
-    """Return the one line that a failing command prints, without `Error: `."""
+def said(result, status=1, answered=False):
+    """Return the one line that a failing command prints, without `Error: `; it may have `answered` before."""
     assert result.exit_code == status, result.output
-    assert result.stdout == ""
+    assert answered or result.stdout == ""
     *usage, line = result.stderr.splitlines()
     if status == 1:
         assert usage == []

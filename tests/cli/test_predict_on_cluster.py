@@ -102,7 +102,7 @@ def test_scores_do_not_depend_on_blocks():
     features = small_dataset(seed=7, N=2 * rows + 4).features
     cuts = [0, 1, 700, rows, rows + 1, 2 * rows - 1, 2 * rows + 4]
     pieces = [(range(a, b), features[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
-    shards = list(library._shards(pieces))
+    shards = list(library._shards(pieces, lambda: False))
     assert [number for numbers, _ in shards for number in numbers] == list(range(2 * rows + 4))
     assert [part.shape[0] for _, part in shards] == [rows, rows, 4]
     assert (shards[1][1] != features[rows : 2 * rows]).nnz == 0

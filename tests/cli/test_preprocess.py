@@ -42,7 +42,7 @@ def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["data", "model", "--factors", "3"], "No such option"),
+        (["data", "model", "--factors", "3"], "factors is a setting without an option of its own; use --set"),
         (["data", "model", "-M", "many"], "inducing_count is 'many', but must be an integer from 1 to 1000000000"),
         (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
     ],
