@@ -1,11 +1,15 @@
 """The functions of `xmlgp` with texts, arrays and models in memory; the tests of commands use them with paths."""
 
+import copy
+
 import numpy as np
 import pytest
 
 import xmlgp
 from tests.problems import small_dataset
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp import api
+from xmlgp.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text.names import Names
 
 TEXTS = ["Bread with butter and jam", "Grilled fish with lemon", "Lemon cake", "Fish soup with bread"] * 10
@@ -13,8 +17,14 @@ LABELS = [["breakfast"], ["dinner", "fish"], ["dessert"], ["fish"]] * 10
 
 
 @pytest.fixture(scope="module")
-def dishes():
+def trained():
     return xmlgp.train(TEXTS, labels=LABELS, settings={"factors": 2, "epochs": 2})
+
+
+@pytest.fixture
+def dishes(trained):
+    # Tuning changes a model.
+    return copy.copy(trained)
 
 
 def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
@@ -99,3 +109,74 @@ def test_arguments_that_contradict_each_other_are_refused(dishes):
             xmlgp.predict(dishes, TEXTS, **{option: number})
     with pytest.raises(UsageError, match="need labels"):
         xmlgp.train(np.ones((3, 2)))
+    with pytest.raises(UsageError, match="^The second argument is the path of a model folder; give labels as labels=…"):
+        xmlgp.train(TEXTS, LABELS)
+    estimator = TextTagger()
+    for call in (lambda: xmlgp.predict(estimator, TEXTS), lambda: xmlgp.tune(estimator, TEXTS, labels=LABELS)):
+        with pytest.raises(
+            UsageError, match="^A model is a path or a TrainedModel, not TextTagger; a fitted estimator"
+        ):
+            call()
+    for model in dishes, estimator:
+        with pytest.raises(UsageError, match=r"^The scores are a model: give what it predicts, such as predict\("):
+            xmlgp.evaluate(model, LABELS)
+
+
+def test_scores_in_the_place_of_true_labels_are_refused(dishes):
+    found = xmlgp.predict(dishes, TEXTS, k=2)
+    true = np.eye(4)[[0, 1, 2, 3] * 10]
+    pairs = [[(label["label"], label["probability"]) for label in point["labels"]] for point in found]
+    for scores, labels in (LABELS, found), (LABELS, list(found)), (true, found.matrix()), (LABELS, pairs):
+        with pytest.raises(SettingsError, match=r"the scores come first: evaluate\(scores, labels\)$"):
+            xmlgp.evaluate(scores, labels)
+    assert xmlgp.evaluate(pairs, LABELS, train=dishes) == xmlgp.evaluate(found, LABELS, train=dishes)
+
+
+def test_labels_of_minus_one_are_refused(dishes):
+    X = np.eye(4).repeat(5, axis=0)
+    model, signs = xmlgp.train(X, labels=X, settings={"factors": 2, "epochs": 1}), 2 * X - 1
+    for call in (
+        lambda: xmlgp.train(X, labels=signs),
+        lambda: xmlgp.learn(model, X, labels=signs),
+        lambda: xmlgp.tune(model, X, labels=signs),
+        lambda: xmlgp.evaluate(xmlgp.predict(model, X, k="all"), signs),
+        lambda: MLGPFClassifier().fit(X, signs),
+        lambda: xmlgp.train(X, labels=X * np.nan),
+    ):
+        with pytest.raises(SettingsError, match="^a label is negative or not a number; 1 says that a point has the"):
+            call()
+
+
+def test_models_and_predictions_are_shown_in_a_line(dishes, tmp_path):
+    assert repr(dishes) == "<MLGPF model of 40 points, 10 features, 4 labels>"
+    assert repr(xmlgp.predict(dishes, TEXTS)) == f"<labels of 40 points, at most 5 each, by {dishes!r}>"
+    dishes.save(tmp_path)
+    loaded = xmlgp.load(tmp_path)
+    assert repr(loaded) == f"<MLGPF model of 40 points, 10 features, 4 labels, in {tmp_path}>"
+    assert (
+        repr(xmlgp.predict(loaded, tmp_path / "x.txt", k="all")) == f"<labels of {tmp_path / 'x.txt'}, by {loaded!r}>"
+    )
+
+
+def test_a_model_whose_folder_holds_another_one_is_not_tuned(dishes, tmp_path):
+    dishes.save(tmp_path)
+    model = xmlgp.load(tmp_path)
+    learned = xmlgp.learn(model, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
+    for change in lambda own: xmlgp.tune(own, TEXTS[:9], labels=LABELS[:9]), xmlgp.undo_tuning:
+        with pytest.raises(ModelFolderError, match="the folder holds another model by now; load it again$"):
+            change(model)
+        change(learned)
+    assert (model.tuned, model.data["N"], learned.data["N"]) == (None, 40, 43)
+
+
+def test_a_file_of_another_program_is_not_replaced(dishes, tmp_path):
+    file = tmp_path / "model.json"
+    file.write_text('{"mine": 1}')
+    training = {"labels": LABELS, "settings": {"factors": 2, "epochs": 1}}
+    for make in xmlgp.train, api.preprocess:
+        with pytest.raises(
+            ModelFolderError, match="is not the description of an xmlgp model; choose another folder, or"
+        ):
+            make(TEXTS, tmp_path, **training)
+        assert file.read_text() == '{"mine": 1}'
+    assert xmlgp.train(TEXTS, tmp_path, overwrite=True, **training).data["N"] == 40

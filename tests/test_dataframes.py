@@ -77,14 +77,43 @@ def test_the_functions_check_and_keep_columns(tmp_path):
         for other, _, message in OTHERS:
             with pytest.raises(SettingsError, match=message):
                 list(xmlgp.predict(found, other))
-    assert points == list(xmlgp.predict(model, X.to_numpy(), k=3))
+    assert [own["labels"] for own in points] == [own["labels"] for own in xmlgp.predict(model, X.to_numpy(), k=3)]
     ranked = xmlgp.predict(model, X, k="all")
     assert xmlgp.evaluate(ranked, Y).measures == xmlgp.evaluate(ranked, Y.to_numpy()).measures
-    for call in (lambda y: xmlgp.evaluate(ranked, y), lambda y: xmlgp.tune(model, X, labels=y)):
-        with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but"):
-            call(Y[LABELS[::-1]])
+    with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but"):
+        xmlgp.tune(model, X, labels=Y[LABELS[::-1]])
     grown = xmlgp.learn(model, X[:5].assign(new=1), labels=Y[:5].assign(white=0))
     assert (grown.names.labels, grown.names.features) == ([*LABELS, "white"], [*COLUMNS, "new"])
+
+
+def test_tables_are_evaluated_by_the_names_of_their_columns():
+    model = xmlgp.train(X, labels=Y, settings=SETTINGS)
+    ranked = xmlgp.predict(model, X, k="all")
+    scores = pd.DataFrame(ranked.matrix().toarray(), columns=LABELS)
+    names = [[name for name in LABELS if row[name]] for _, row in Y.iterrows()]
+    expected = xmlgp.evaluate(scores.to_numpy(), Y.to_numpy()).measures
+    other = LABELS[::-1]
+    for pair in (ranked, Y[other]), (scores[other], Y), (scores, Y[other]), (scores[other], names), (ranked, names):
+        assert xmlgp.evaluate(*pair).measures == pytest.approx(expected)
+    # Names on one side only: the places count.
+    for pair in (scores, Y.to_numpy()), (scores.to_numpy(), Y):
+        assert xmlgp.evaluate(*pair).measures == expected
+    assert xmlgp.evaluate(scores, Y.rename(columns={"red": "new"})).unknown == {"new": int(Y["red"].sum())}
+
+
+def test_the_index_gives_the_identifiers():
+    model = xmlgp.train(X, labels=Y, settings=SETTINGS)
+    for index, ids in [
+        (["a", "b"], ["a", "b"]),
+        ([7, 3], [7, 3]),
+        (pd.to_datetime(["2024-01-01", "2024-01-02"]), ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]),
+        (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), ["('a', 1)", "('b', 2)"]),
+    ]:
+        found = xmlgp.predict(model, X[:2].set_axis(index), k=1)
+        assert [point["id"] for point in found] == found.named_scores().ids == ids
+    texts = xmlgp.train(pd.Series(["dog", "cat"] * 9), labels=[["x"], ["y"]] * 9, settings=SETTINGS)
+    assert [point["id"] for point in xmlgp.predict(texts, pd.Series({"u": "dog", "v": "cat"}))] == ["u", "v"]
+    assert [point["id"] for point in xmlgp.predict(texts, ["dog", "cat"])] == [1, 2]
 
 
 def test_tables_of_any_numbers_are_taken_and_others_refused():
@@ -96,6 +125,8 @@ def test_tables_of_any_numbers_are_taken_and_others_refused():
     for data, labels, message in [
         (texts[["text"]], texts["tags"], r"a DataFrame must have numbers; .* as a column of it, such as df\['text'\]"),
         (texts["text"], texts[["tags"]], r"a DataFrame must have numbers; .*, such as df\['tags'\]"),
+        (texts.assign(text="").rename(columns={"tags": "long"}).map(str), texts["tags"], r".* such as df\['text'\]"),
+        (texts[["tags"]].assign(no="1", body=texts["text"]), texts["tags"], r".* such as df\['body'\]"),
         (
             texts[["text"]].to_numpy(),
             texts["tags"],

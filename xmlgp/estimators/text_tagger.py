@@ -19,7 +19,7 @@ from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import in_memory, is_matrix
+from xmlgp.runs.given import in_memory, is_matrix, text_column
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.labels import label_matrix
@@ -322,7 +322,7 @@ class TextTagger(BaseEstimator):
 def _not_a_table(X, transformer):
     """Return documents; SettingsError for a DataFrame, of which a vectorizer of texts would read the columns' names."""
     if hasattr(X, "columns") and hasattr(transformer, "build_analyzer"):
-        raise SettingsError(f"X is a DataFrame; give the column of the texts, such as df[{excerpt(next(iter(X), 0))}]")
+        raise SettingsError(f"X is a DataFrame; give the column of the texts, such as {text_column(X)}")
     return X
 
 

@@ -13,7 +13,8 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
-__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "plain_classes", "read_description", "write_description"]
+__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "NotADescription", "plain_classes", "read_description"]
+__all__ += ["write_description"]
 
 #: Incremented whenever an older xmlgp could not read what is written.
 FORMAT_VERSION = 1
@@ -34,6 +35,10 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 #: Characters of a name: NumPy has as many for each point that is predicted.
 LONGEST = 1000
+
+
+class NotADescription(ModelFolderError):
+    """A file `model.json` has JSON, but of another program."""
 
 
 def write_description(path, description):
@@ -59,7 +64,8 @@ def read_description(path):
     except (ValueError, RecursionError):
         description = None
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
-        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
+        kind = ModelFolderError if description is None else NotADescription
+        raise kind(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
     # True equals 1.
     if type(version) is not int or version != FORMAT_VERSION:

@@ -68,7 +68,9 @@ def read_label_records(reader):
 
 
 def scores_of_records(records):
-    """Return the `NamedScores` of a dict for each point, as `label_records` yields it, or of lists of names.
+    """Return the `NamedScores` of a dict for each point, as `label_records` yields it, or of lists of labels.
+
+    A label in a list is a name, or a pair of name and score.
 
     The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
     assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
@@ -76,10 +78,17 @@ def scores_of_records(records):
     numbers, rows = LabelNumbers(), []
     for place, found in enumerate(records, 1):
         try:
-            rows.append(_record(found if isinstance(found, dict) else {"labels": list(found)}, numbers)[0])
+            if not isinstance(found, dict):
+                pairs = ({"label": own[0], "score": own[1]} if _is_pair(own) else own for own in found)
+                found = {"labels": list(pairs)}
+            rows.append(_record(found, numbers)[0])
         except Malformed as error:
             raise SettingsError(f"prediction {place}: {error}") from None
     return _named_scores(rows, numbers)
+
+
+def _is_pair(label):
+    return isinstance(label, tuple) and len(label) == 2
 
 
 def _record(found, numbers):

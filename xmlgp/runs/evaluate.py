@@ -23,7 +23,7 @@ from xmlgp.metrics.probabilities import (
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.given import FilePath, Labels, Matrix, check_names, columns_of, label_of, note_unknown
+from xmlgp.runs.given import FilePath, Labels, Matrix, label_of, note_unknown
 from xmlgp.runs.matching import matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
@@ -83,10 +83,10 @@ def evaluate(
     ----------
     scores : path, matrix N×K, Scores, Predictions or list
         A scores file or JSON Lines, what `predict` returns or yields, or a list of the names of the labels of each
-        point, which are assigned.
+        point, which are assigned, or of pairs of name and score.
     labels : path, matrix N×K, list of lists of names, or Dataset
-        The true labels; a path as for `xmlgp evaluate`. Names are matched with those in `scores`, or with those that
-        `train` has for numbers.
+        The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched
+        with those in `scores`, or with those that `train` has for numbers.
     train : path, Dataset or TrainedModel, optional
         The training points or the model, for the names of labels, propensity-scored measures and reliability by
         frequency. True labels that it does not know count as missed.
@@ -119,8 +119,6 @@ def evaluate(
             note(f"{name} {'has the assigned' if assigned else 'ranks the'} labels of each point")
     if (calibration or reliability) and not assigned:
         check_probabilities(listed, name)
-    if isinstance(scores, Predictions):
-        check_names("label", columns_of(labels, "label"), scores._model.names.labels)
     unused = {
         "training data": train is not None and not found.named,
         "reliability": reliability,

@@ -32,6 +32,7 @@ __all__ = [
     "Matrix",
     "Points",
     "added_labels",
+    "as_matrix",
     "check_names",
     "columns_of",
     "features_in_memory",
@@ -45,6 +46,7 @@ __all__ = [
     "more_points",
     "note_unknown",
     "open_given",
+    "text_column",
     "training_points",
     "unknown_labels",
 ]
@@ -99,7 +101,7 @@ def check_names(kind, names, known):
             )
 
 
-def _as_matrix(table, dtype):
+def as_matrix(table, dtype):
     """Return numbers as a csr_array; SettingsError for a table of texts or of lists."""
     if sp.issparse(table):
         return sp.csr_array(table, dtype=dtype)
@@ -109,10 +111,20 @@ def _as_matrix(table, dtype):
     except (TypeError, ValueError):
         if not hasattr(table, "columns"):
             raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
-        column = excerpt(next(iter(table.columns)))
         raise SettingsError(
-            f"a DataFrame must have numbers; give texts and lists of names as a column of it, such as df[{column}]"
+            "a DataFrame must have numbers; give texts and lists of names as a column of it, such as "
+            f"{text_column(table)}"
         ) from None
+
+
+def text_column(table):
+    """Return what the column of a DataFrame that probably has the texts is in code: `text`, or that of longest ones."""
+
+    def length(column):
+        return sum(len(text) for text in itertools.islice(table[column], 100) if isinstance(text, str))
+
+    columns = list(table.columns)
+    return f"df[{excerpt('text' if 'text' in columns else max(columns, key=length, default=0))}]"
 
 
 def label_of(data, other="the points"):
@@ -122,7 +134,11 @@ def label_of(data, other="the points"):
 
 def labels_in_memory(Y, N):
     """Return labels in memory, of N points, as a csr_array of bool."""
-    labels = _as_matrix(Y, None).astype(bool)
+    labels = as_matrix(Y, None)
+    # Also not a number.
+    if not (labels.data >= 0).all():
+        raise SettingsError("a label is negative or not a number; 1 says that a point has the label, 0 that it has not")
+    labels = labels.astype(bool)
     labels.sum_duplicates()
     labels.eliminate_zeros()
     if labels.shape[0] != N:
@@ -132,7 +148,7 @@ def labels_in_memory(Y, N):
 
 def features_in_memory(X, dtype=np.float32):
     """Return features in memory as a csr_array without duplicates and stored zeros; X is not changed."""
-    features = _as_matrix(X, dtype)
+    features = as_matrix(X, dtype)
     if not np.isfinite(features.data).all():
         raise SettingsError("a feature is not finite")
     if not features.has_canonical_format or not features.data.all():
@@ -276,6 +292,13 @@ def note_unknown(data, unknown, labels, note):
         note(f"{count} unknown to the model and counted as missed ({share}): {', '.join(listed)}")
 
 
+def _index_of(data):
+    """Return the index of a DataFrame or Series as identifiers, integers or texts; None for other data."""
+    if not hasattr(data, "iloc"):
+        return None
+    return [own if type(own) in (int, str) else str(own) for own in data.index.tolist()]
+
+
 @contextlib.contextmanager
 def open_given(data, labels, model, corpus, labelled, note, keep_errors=False):
     """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features.
@@ -289,7 +312,8 @@ def open_given(data, labels, model, corpus, labelled, note, keep_errors=False):
         given = data if texts is None else texts
         dataset, _, names = known_points(given, labels, None, model.names, corpus, False, silent, note)
         shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
-        opened = contextlib.nullcontext(Rows(shape, [(1, dataset)], texts=texts, labels=names.labels))
+        rows = Rows(shape, [(1, dataset)], texts=texts, ids=_index_of(data), labels=names.labels)
+        opened = contextlib.nullcontext(rows)
     with opened as points:
         try:
             model.predictor.check(points.D)

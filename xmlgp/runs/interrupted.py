@@ -9,7 +9,7 @@ from typing import NamedTuple
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.model import counted
-from xmlgp.model_folder.description import DESCRIPTION
+from xmlgp.model_folder.description import DESCRIPTION, NotADescription
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
@@ -243,6 +243,10 @@ def check_overwriting(path, dataset, overwrite):
     """
     try:
         folder = ModelFolder(path)
+    except NotADescription as error:
+        if overwrite:
+            return
+        raise ModelFolderError(f"{error}; choose another folder, or replace it with --overwrite") from None
     except ModelFolderError:
         return
     data, run = folder.description["data"], readable_run(path)

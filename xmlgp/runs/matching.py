@@ -15,12 +15,12 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.errors import SettingsError
+from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
-from xmlgp.runs.given import is_matrix, is_path, label_of, labels_in_memory, unknown_labels
+from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.untrusted_text import excerpt
@@ -79,6 +79,10 @@ def matched(files, labels, train, corpus, cache, progress, note):
     for scores in files:
         listed = _named_scores(scores, progress)
         true = true_of(listed.names is not None)
+        tables = columns_of(scores, "label"), columns_of(labels, "label")
+        if any(tables) and None in (listed.names, true.names) and facts_of(True).names is None:
+            # Without names elsewhere, the columns of a DataFrame are labels by their places.
+            listed, true = listed._replace(names=None), true._replace(names=None)
         named = listed.names is not None or true.names is not None
         yield _match(scores, listed, labels, true, named, functools.partial(facts_of, named), note)
 
@@ -97,10 +101,12 @@ def _named_scores(scores, progress):
         return NamedScores(scores)
     if isinstance(scores, Predictions):
         return scores.named_scores()
+    if isinstance(scores, TrainedModel) or hasattr(scores, "predict"):
+        raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not _are_numbers(scores):
         return scores_of_records(scores)
     matrix = sp.csr_array(scores)
-    return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]))
+    return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
 
 
 def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
@@ -114,8 +120,14 @@ def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
     dataset = labels.dataset if isinstance(labels, TrainingData) else labels
     if isinstance(dataset, Dataset):
         return LabelledPoints(dataset.labels, names, None, dataset.D)
+    if isinstance(labels, Predictions | Scores):
+        raise _scores_first()
     if _are_numbers(labels):
-        return LabelledPoints(labels_in_memory(labels, np.shape(labels)[0]))
+        if (as_matrix(labels, float).data % 1).any():
+            raise _scores_first()
+        return LabelledPoints(labels_in_memory(labels, np.shape(labels)[0]), columns_of(labels, "label"))
+    if any(isinstance(own, dict) or (isinstance(own, list) and own and isinstance(own[0], tuple)) for own in labels):
+        raise _scores_first()
     names, matrix = label_matrix(labels)
     return LabelledPoints(matrix, names)
 
@@ -167,7 +179,7 @@ def _match(scores, listed, labels, true, named, facts, note):
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
         return Matched(table, true.labels, K, {}, named, facts)
-    known = facts().names or (listed.names if isinstance(scores, Predictions) else None)
+    known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
     numbers = LabelNumbers(known or ([] if true.names is not None else list(map(str, range(K)))))
@@ -189,6 +201,10 @@ def _match(scores, listed, labels, true, named, facts, note):
     return Matched(table, matrix, K, unknown_labels(names, matrix, K, table.labels), named, facts)
 
 
+def _scores_first():
+    return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
+
+
 def _nameless(one, other):
     return SettingsError(
         f"{one} has numbers of labels, but {other} has names; --train MODEL gives the names of a model"
@@ -203,8 +219,9 @@ def _of_same_points(name, listed, data, ids, N, note):
     numbers = [str(number) for number in range(1, max(len(own), N) + 1)]
     places = dict(zip(own, range(len(own)), strict=True))
     missing = next((i for i in wanted if i not in places), None)
-    # What was predicted without identifiers is numbered.
-    if own == wanted or (missing is not None and (own == numbers[: len(own)] or wanted == numbers[:N])):
+    # What was predicted without identifiers is numbered, from 0 by pandas.
+    counted_own = own in (numbers[: len(own)], ["0", *numbers][: len(own)])
+    if own == wanted or (missing is not None and (counted_own or wanted == numbers[:N])):
         return listed.scores
     if missing is not None:
         raise SettingsError(f"{name} has no labels of {excerpt(missing)}, a point of {data}")

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError
+from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import NamedScores, explain_labels, format_of, label_records, write_labels
@@ -25,6 +26,7 @@ from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.points import TrainingData
 from xmlgp.work import THIS_MACHINE, ThisMachine
 
 __all__ = ["BAD_LINES", "RANKED", "Predictions", "predict"]
@@ -203,9 +205,10 @@ class Predictions:
     """The labels of points with their scores, which are computed whenever they are asked for; `predict` returns one.
 
     It yields a dict for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, best label first,
-    with `"assigned": True` unless the labels are a ranking. A label is its name, or its number if the model has no
-    names; with a vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`;
-    with an explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
+    with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or the index of a
+    DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
+    vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
+    explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
     """
 
     _model: TrainedModel
@@ -219,6 +222,12 @@ class Predictions:
     _note: Callable
     _work: ThisMachine
     _inputs: tuple
+
+    def __repr__(self) -> str:
+        data, limit = self._data, self._scoring.rule.limit
+        shape = getattr(data.dataset if isinstance(data, TrainingData) else data, "shape", None)
+        points = data if is_path(data) else counted(shape[0] if shape else len(data), "point")
+        return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
     def __iter__(self) -> Iterator[dict]:
         with self._points() as points:

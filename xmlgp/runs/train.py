@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.model_folder.arrays import remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
-from xmlgp.runs.given import FilePath, Labels, Points, training_points
+from xmlgp.runs.given import FilePath, Labels, Points, is_path, training_points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
     Request,
@@ -159,6 +159,8 @@ def train(
     ClusterError
         If the cluster is lost; the last checkpoint stays.
     """
+    if path is not None and not is_path(path):
+        raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note)
     names = name_labels(names, known, note=note)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from xmlgp.errors import ModelFolderError
+from xmlgp.errors import ModelFolderError, UsageError
+from xmlgp.model import counted
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, plain_classes
 from xmlgp.model_folder.folder import ModelFolder, tuned_facts
@@ -20,7 +21,7 @@ from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.runs.given import FilePath
+from xmlgp.runs.given import FilePath, is_path
 from xmlgp.runs.interrupted import protected_arrays, readable_run
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
@@ -100,6 +101,10 @@ class TrainedModel:
         with lock_model_folder(path):
             write_model(self, path)
 
+    def __repr__(self) -> str:
+        sizes = [counted(self.data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
+        return f"<{self.settings.model.upper()} model of {', '.join(sizes)}{f', in {self}' if self.folder else ''}>"
+
     def __str__(self) -> str:
         return str(self.folder.path) if self.folder else "the model"
 
@@ -151,7 +156,16 @@ def next_commands(path):
 
 def opened(model: FilePath | TrainedModel) -> TrainedModel:
     """Return a model given as such or by its path."""
-    return model if isinstance(model, TrainedModel) else load(model)
+    return model if isinstance(model, TrainedModel) else load(_checked_path(model))
+
+
+def _checked_path(model):
+    """Return the path of a model; UsageError for anything else."""
+    if not is_path(model):
+        raise UsageError(
+            f"A model is a path or a TrainedModel, not {type(model).__name__}; a fitted estimator has one as `model_`."
+        )
+    return model
 
 
 @contextlib.contextmanager
@@ -160,7 +174,7 @@ def held(model):
     if isinstance(model, TrainedModel) and not model.folder:
         yield model
         return
-    path = model.folder.path if isinstance(model, TrainedModel) else model
+    path = model.folder.path if isinstance(model, TrainedModel) else _checked_path(model)
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable
 
-from xmlgp.errors import SettingsError
+from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
 from xmlgp.runs.batch import has_learned
@@ -64,7 +65,7 @@ def tune(
     SettingsError
         If the points do not fit the model, no point has a label, or the model has one label, or was trained on them.
     """
-    with held(model) as known:
+    with _held(model) as known:
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
@@ -95,12 +96,23 @@ def undo_tuning(model: FilePath | TrainedModel) -> Tuned | None:
 
     A SettingsError is raised if the model is not tuned.
     """
-    with held(model) as known:
+    with _held(model) as known:
         if not known.tuned:
             raise SettingsError(f"{known} is not tuned, so there is nothing to undo")
         *before, tuned = known.tuned_before or [None]
         _store(model, known, tuned, before)
     return tuned
+
+
+@contextlib.contextmanager
+def _held(model):
+    """Yield a model as `held` does; ModelFolderError if the folder of a `TrainedModel` holds another one by now."""
+    with held(model) as known:
+        if known.folder and isinstance(model, TrainedModel):
+            now, then = (own.folder.description["arrays"] for own in (known, model))
+            if now != then:
+                raise ModelFolderError(f"{known}: the folder holds another model by now; load it again")
+        yield known
 
 
 def _store(model, known, tuned, before):

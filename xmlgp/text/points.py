@@ -181,13 +181,15 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore,
 class Rows:
     """Points that are rows of numbers, of shape N, D, K, from their places and blocks (`Dataset`); one may have texts.
 
-    Those in libsvm format have the model's features. Names of `labels` may be more than K, as those of `Texts`.
+    Those in libsvm format have the model's features. The points of one block may have identifiers, `ids`. Names of
+    `labels` may be more than K, as those of `Texts`.
     """
 
     is_text, without_words = False, 0
 
-    def __init__(self, shape, blocks, reader=None, texts=None, labels=None):
+    def __init__(self, shape, blocks, reader=None, texts=None, ids=None, labels=None):
         (self._N, self.D, self.K), self._blocks, self._texts, self.labels = shape, blocks, texts, labels
+        self._ids = ids
         self.waits, self._errors = (reader.waits, reader.errors) if reader else (lambda: False, None)
 
     def count(self):
@@ -198,7 +200,9 @@ class Rows:
         """Yield the points, a `Block` at a time."""
         first = 1
         for line, block in self._blocks:
-            ids = [self._errors.pop(line + place, None) for place in range(block.N)] if self._errors else None
+            ids = self._ids
+            if self._errors:
+                ids = [self._errors.pop(line + place, None) for place in range(block.N)]
             yield Block(range(first, first + block.N), block, self._texts, ids)
             first += block.N
 
