@@ -68,8 +68,8 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
     advice = "stopped after 5 of 9 steps of training; resume with `xmlgp train train.txt model --resume`"
     assert result.stderr.splitlines()[-1] == f"interrupted; {advice}"
     lines = run("train", "train.txt", "model", "--resume").stderr.splitlines()
-    assert lines[:2] == ["model: resuming after 5 of 9 steps", "model: learns 7 regressions"]
-    assert lines[2].startswith("model: trained, 9 iterations, ")
+    assert lines[:2] == ["model: resuming after 5 of 9 steps of training", "model: learns 7 regressions"]
+    assert lines[2].startswith("model: trained in ")
     whole, resumed = ModelFolder("whole").arrays(""), ModelFolder("model").arrays("")
     assert whole.keys() == resumed.keys()
     for name, array in whole.items():

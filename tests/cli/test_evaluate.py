@@ -64,7 +64,7 @@ PRINTED = {
         [
             RANKING,
             "Propensity model: A=0.55, B=1.5 (the default)",
-            f"AUC treats unlisted labels as tied in the last place; listed are {LISTED}",
+            "AUC treats the labels that are not listed as tied in the last place",
             f"Log loss and ECE are over {LISTED}",
         ],
     ),
@@ -89,7 +89,11 @@ PRINTED = {
     ),
     "a.scores test.txt --assigned -k 1 --auc": (
         ASSIGNED_TABLE,
-        ["k has no effect on assigned labels", "auc has no effect on assigned labels"],
+        [
+            "a.scores is a ranking: its labels of each point, at most 3, count as assigned",
+            "k has no effect on assigned labels",
+            "auc has no effect on assigned labels",
+        ],
     ),
     "b.scores test.txt": (ASSIGNED_TABLE, [ASSIGNED]),
     "b.scores test.txt --auc --calibration": (
@@ -182,6 +186,39 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
     assert "unknown" not in rows.stderr
 
 
+def test_auc_alone_says_which_labels_are_listed():
+    note = (
+        "AUC treats the labels that are not listed as tied in the last place; a.scores lists at most 3 of 4 per point, "
+        "`xmlgp predict -k all` lists all"
+    )
+    assert note in run("a.scores", "test.txt", "--auc").stderr.splitlines()
+
+
+def test_the_order_of_names_without_scores_is_their_rank(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"labels": [3, 0]}\n{"labels": [2, 1]}\n{"labels": []}\n')
+    (tmp_path / "q.jsonl").write_text('{"labels": [0, 3]}\n{"labels": [1, 2]}\n{"labels": []}\n')
+    (tmp_path / "true.txt").write_text("3 2 4\n3 0:1\n2 1:0.5\n 0:1\n")
+    right, wrong = (
+        json.loads(run(name, "true.txt", "--ranking", "--json").stdout)["P@1"] for name in ("p.jsonl", "q.jsonl")
+    )
+    assert (right, wrong) == (100.0, 0.0)
+
+
+def test_identifiers_that_are_numbers_of_rows_are_those_rows(tmp_path):
+    lines = ['{"id": 3, "labels": []}', '{"id": 1, "labels": [0, 3]}', '{"id": 2, "labels": [1]}']
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    found = json.loads(run("p.jsonl", "test.txt", "--json").stdout)
+    assert (found["precision_micro"], found["recall_micro"]) == (1, 1)
+    (tmp_path / "p.jsonl").write_text("\n".join(lines).replace('"id": ', '"id": 1'))
+    note = "p.jsonl has identifiers, but test.txt has none, so points are matched by their order"
+    assert note in run("p.jsonl", "test.txt").stderr.splitlines()
+
+
+def test_a_file_without_labels_is_no_ranking(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"labels": []}\n' * 3)
+    assert run("p.jsonl", "test.txt").stderr.splitlines() == ["p.jsonl lists no labels", WITHOUT_PSP]
+
+
 @pytest.mark.usefixtures("named")
 def test_unknown_labels_count_as_missed_in_recall():
     result = run("names.jsonl", "new.csv", "--train", "train.csv", "--json")
@@ -207,6 +244,20 @@ def test_unknown_labels_count_as_missed_in_recall():
         ("d.jsonl new.csv", "d.jsonl has 2 points, but new.csv has 4 points"),
         ("e.jsonl new.csv", "e.jsonl:1: there is no field labels"),
         ("p.jsonl bad.csv", "bad.csv:2: "),
+        ("one.jsonl rows.txt", "one.jsonl: label '3' is not below 3; the numbers of labels start from 0"),
+        (
+            "new.csv numbers.scores",
+            "new.csv: tables are not read as scores; `xmlgp predict --format jsonl` or `scores`",
+        ),
+        (". p.jsonl", ". is a folder; the scores come first, then the data"),
+        (
+            "test.txt a.scores",
+            "test.txt:1: the first line must be two nonnegative integers `N K`, not '3 2 4', as data have; the scores",
+        ),
+        (
+            "plain.scores test.txt",
+            "plain.scores:1: the first line must be two nonnegative integers `N K`, not '0:1', the numbers of points",
+        ),
     ],
 )
 def test_labels_that_cannot_be_matched(tmp_path, arguments, sentence):
@@ -215,6 +266,8 @@ def test_labels_that_cannot_be_matched(tmp_path, arguments, sentence):
         "c.jsonl": PREDICTED + '{"id": "x", "labels": []}\n',
         "d.jsonl": '{"labels": ["red"]}\n' * 2,
         "e.jsonl": "{}\n",
+        "one.jsonl": '{"labels": [{"label": 3, "score": 1}]}\n' * 4,
+        "plain.scores": "0:1\n" * 3,
         "bad.csv": "text,labels\na,b\x07\n",
     }.items():
         (tmp_path / name).write_text(content)

@@ -70,11 +70,25 @@ def test_labels_without_scores_are_assigned():
     ):
         found = read(text)
         assert (found.ids, found.names, found.scores.assigned) == (None, ["a", "b"], True)
-        assert found.scores.matrix.toarray().tolist() == [[1, 1], [0, 0]]
+        assert found.scores.matrix.toarray().tolist() == [[1, 2], [0, 0]]  # the order of ranks
     found = read('{"id": 1, "labels": []}\n{"labels": [{"label": 7, "score": 2}]}\n')
     assert (found.ids, found.names, found.scores.assigned) == ([1, None], ["7"], False)
-    assert scores_of_records([["b"], ("a", "b")]).scores.matrix.toarray().tolist() == [[0, 1], [1, 1]]
+    assert scores_of_records([["b"], ("a", "b")]).scores.matrix.toarray().tolist() == [[0, 2], [2, 1]]
     assert (read("").scores.N, scores_of_records([]).scores.N) == (0, 0)
+
+
+def test_zero_is_the_number_of_a_label():
+    found = read('{"labels": [{"label": 0, "score": 0.9}, {"uri": "", "label": 2, "score": 0.5}]}')
+    assert (found.names, found.scores.labels.tolist()) == (["0", "2"], [0, 1])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_labels_without_scores_are_no_part_of_a_ranking(turned):
+    lines = ['{"labels": [{"label": "a", "score": 1}]}', '{"labels": ["a"]}']
+    ends = ["are assigned or have no scores", "are ranked by their scores"][:: -1 if turned else 1]
+    with pytest.raises(DataFormatError) as caught:
+        read("\n".join(lines[:: -1 if turned else 1]))
+    assert str(caught.value) == f"p.jsonl:2: the labels {ends[0]}, but those of earlier points {ends[1]}"
 
 
 @pytest.mark.parametrize(

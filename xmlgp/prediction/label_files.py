@@ -62,8 +62,8 @@ class NamedScores(NamedTuple):
 
 def read_label_records(reader):
     """Return the `NamedScores` of JSON Lines, see `scores_of_records`; DataFormatError names a malformed line."""
-    numbers = LabelNumbers()
-    read = read_objects(decoded_lines(reader), reader.path, lambda number, found: _record(found, numbers))
+    numbers, kinds = LabelNumbers(), set()
+    read = read_objects(decoded_lines(reader), reader.path, lambda number, found: _record(found, numbers, kinds))
     return _named_scores(list(read), numbers)
 
 
@@ -75,13 +75,13 @@ def scores_of_records(records):
     The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
     assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
     """
-    numbers, rows = LabelNumbers(), []
+    numbers, kinds, rows = LabelNumbers(), set(), []
     for place, found in enumerate(records, 1):
         try:
             if not isinstance(found, dict):
                 pairs = ({"label": own[0], "score": own[1]} if _is_pair(own) else own for own in found)
                 found = {"labels": list(pairs)}
-            rows.append(_record(found, numbers)[0])
+            rows.append(_record(found, numbers, kinds)[0])
         except Malformed as error:
             raise SettingsError(f"prediction {place}: {error}") from None
     return _named_scores(rows, numbers)
@@ -91,8 +91,11 @@ def _is_pair(label):
     return isinstance(label, tuple) and len(label) == 2
 
 
-def _record(found, numbers):
-    """Return identifier, numbers of labels, scores and whether these are none; and the texts that came from JSON."""
+def _record(found, numbers, kinds):
+    """Return identifier, numbers of labels, scores and whether these are none; and the texts that came from JSON.
+
+    `kinds` says whether the labels of earlier points are assigned; those of all must be of one kind.
+    """
     identifier, entries = found.get("id"), found.get("labels")
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
@@ -102,7 +105,11 @@ def _record(found, numbers):
         )
     names, scores = [], []
     for entry in entries:
-        name = next((entry[key] for key in SUBJECT if entry.get(key)), None) if isinstance(entry, dict) else entry
+        name = (
+            next((entry[key] for key in SUBJECT if entry.get(key) not in (None, "")), None)
+            if isinstance(entry, dict)
+            else entry
+        )
         if type(name) not in (str, int) or not str(name).strip():
             raise Malformed(f"a label is {excerpt(entry)}, which has no name")
         names.append(str(name))
@@ -119,7 +126,15 @@ def _record(found, numbers):
     if len(set(labels)) < len(labels):
         raise Malformed(f"label {excerpt(max(names, key=names.count))} occurs twice")
     assigned = found.get("assigned") is True or len(scores) < len(names)
-    return (identifier, labels, scores or [1.0] * len(names), assigned), [*names, str(identifier)]
+    if names:
+        kinds.add(assigned)
+    if len(kinds) > 1:
+        own, other = "are ranked by their scores", "are assigned or have no scores"
+        own, other = (other, own) if assigned else (own, other)
+        raise Malformed(f"the labels {own}, but those of earlier points {other}")
+    # Without scores the order of the list is that of the ranks; a score of 2 is not taken as a probability.
+    scores = scores or [2.0 - place for place in range(len(names))]
+    return (identifier, labels, scores, assigned), [*names, str(identifier)]
 
 
 def _named_scores(rows, numbers):
@@ -128,8 +143,10 @@ def _named_scores(rows, numbers):
     indptr = np.concatenate([[0], np.cumsum([len(own) for own in labels], dtype=np.int64)])
     flat = places[np.fromiter(itertools.chain(*labels), np.int32)]
     # A document without labels says nothing, unless all documents are without.
-    told = {mark for mark, own in zip(assigned, labels, strict=True) if own} or set(assigned)
-    found = Scores(indptr, flat, np.fromiter(itertools.chain(*scores), float), len(names), None, told == {True})
+    told = [mark for mark, own in zip(assigned, labels, strict=True) if own] or assigned
+    found = Scores(
+        indptr, flat, np.fromiter(itertools.chain(*scores), float), len(names), None, all(told) and bool(told)
+    )
     return NamedScores(found, names, None if all(own is None for own in ids) else list(ids))
 
 

@@ -210,8 +210,12 @@ def _parse_header(text, path):
         raise ScoresFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        found = quote(text.rstrip(b"\r\n"))
-        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {found}")
+        found, words = quote(text.rstrip(b"\r\n")), text.split()
+        if len(words) == 3 and all(map(bytes.isdigit, words)):
+            advice = ", as data have; the scores come first, then the data"
+        else:
+            advice = ", the numbers of points and labels" * (b":" in text)
+        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {found}{advice}")
     N, K = map(int, fields.groups()[:2])
     if K >= INDEX_BOUND:
         raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")

@@ -113,9 +113,14 @@ def evaluate(
     (found,) = matched([scores], labels, train, corpus, cache, progress, note)
     listed, true, K, unknown = found[:4]
     note_unknown(label_of(labels, "the data"), unknown, true, note)
+    longest = int(np.diff(listed.indptr).max(initial=0))
+    if not longest:
+        note(f"{name} lists no labels")
+    elif assigned and not listed.assigned:
+        note(f"{name} is a ranking: its labels of each point, at most {longest}, count as assigned")
     if assigned is None:
         assigned = listed.assigned
-        if listed.K > 1 or assigned:
+        if longest and (listed.K > 1 or assigned):
             note(f"{name} {'has the assigned' if assigned else 'ranks the'} labels of each point")
     if (calibration or reliability) and not assigned:
         check_probabilities(listed, name)
@@ -130,8 +135,7 @@ def evaluate(
     if listed.K == 1:
         _note_unused(unused, "on binary data", note)
         return _evaluate_binary(listed, true, name, calibration, note)
-    longest = int(np.diff(listed.indptr).max(initial=0))
-    if ks[-1] > longest:
+    if ks[-1] > longest > 0:
         note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
     propensities = counts = None
     if train is not None:
@@ -142,7 +146,10 @@ def evaluate(
     else:
         note("Without training data there are no propensity-scored measures")
     if auc and len(listed.labels) < listed.N * K:
-        note(f"AUC treats unlisted labels as tied in the last place; listed are {describe_coverage(listed, K)}")
+        text = "AUC treats the labels that are not listed as tied in the last place"
+        # The note about log loss says which labels are listed.
+        listing = f"; {name} lists at most {longest} of {K} per point, `xmlgp predict -k all` lists all"
+        note(text if calibration else text + listing)
     if calibration:
         note(f"Log loss and ECE are over {describe_coverage(listed, K)}")
     pair, curves = (listed.matrix, true), {}

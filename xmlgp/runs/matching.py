@@ -18,7 +18,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.label_files import NamedScores, read_label_records, scores_of_records
+from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
 from xmlgp.runs.predict import Predictions
@@ -91,6 +91,12 @@ def _named_scores(scores, progress):
     """Return the `NamedScores` of a scores file, of JSON Lines, or of what Python has; see `evaluate`."""
     if is_path(scores):
         path = os.fspath(scores)
+        if os.path.isdir(path):
+            raise SettingsError(f"{path} is a folder; the scores come first, then the data")
+        if format_of(path) in ("tsv", "csv"):
+            raise SettingsError(
+                f"{path}: tables are not read as scores; `xmlgp predict --format jsonl` or `scores` writes what is"
+            )
         with open_input(path) as stream:
             reader = LineReader(stream, path)
             first = reader.peek_line()
@@ -192,6 +198,10 @@ def _match(scores, listed, labels, true, named, facts, note):
         found = range(count) if same else [numbers[label or str(place)] for place, label in enumerate(own)]
         columns.append(np.array(found, np.int32))
     if known is None and true.names is None and len(numbers.names) > K:
+        new = numbers.names[K:]
+        if all(label.isascii() and label.isdigit() for label in new):
+            label = max(new, key=lambda name: (len(name), name))
+            raise SettingsError(f"{name}: label {excerpt(label)} is not below {K}; the numbers of labels start from 0")
         raise _nameless(data, name)
     names, places = numbers.ordered()
     table = dataclasses.replace(table, labels=places[columns[1]][table.labels], K=len(names))
@@ -212,16 +222,22 @@ def _nameless(one, other):
 
 
 def _of_same_points(name, listed, data, ids, N, note):
-    """Return the `Scores` of the points with these identifiers, by which points are matched if both have them."""
-    if listed.ids is None or ids is None:
+    """Return the `Scores` of the points with these identifiers, by which points are matched if both have them.
+
+    Those of data without any are the numbers from 1.
+    """
+    if listed.ids is None or (ids is None and len(listed.ids) != N):
         return listed.scores
-    own, wanted = ([str(number if i is None else i) for number, i in enumerate(part, 1)] for part in (listed.ids, ids))
+    pair = listed.ids, ids or [None] * N
+    own, wanted = ([str(number if i is None else i) for number, i in enumerate(part, 1)] for part in pair)
     numbers = [str(number) for number in range(1, max(len(own), N) + 1)]
     places = dict(zip(own, range(len(own)), strict=True))
     missing = next((i for i in wanted if i not in places), None)
     # What was predicted without identifiers is numbered, from 0 by pandas.
     counted_own = own in (numbers[: len(own)], ["0", *numbers][: len(own)])
     if own == wanted or (missing is not None and (counted_own or wanted == numbers[:N])):
+        if not counted_own and own != wanted:
+            note(f"{name} has identifiers, but {data} has none, so points are matched by their order")
         return listed.scores
     if missing is not None:
         raise SettingsError(f"{name} has no labels of {excerpt(missing)}, a point of {data}")
