@@ -8,6 +8,7 @@ import pytest
 import xmlgp
 from tests.problems import small_dataset
 from xmlgp import api
+from xmlgp.cli import with_options
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text.names import Names
@@ -35,7 +36,7 @@ def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
     dishes.save(tmp_path / "model")
     loaded = xmlgp.load(tmp_path / "model")
     assert list(xmlgp.predict(loaded, ["fish with butter"], k=2, with_std=True)) == [point]
-    with pytest.raises(SettingsError, match="was trained on these points, so F1 on them is too high; give held-out po"):
+    with pytest.raises(SettingsError, match="is too high; give held-out points, or use `force=True`$"):
         xmlgp.tune(loaded, TEXTS, labels=LABELS)
     tuned = xmlgp.tune(loaded, TEXTS, labels=LABELS, force=True)
     assert tuned == xmlgp.load(tmp_path / "model").tuned == loaded.tuned
@@ -122,6 +123,11 @@ def test_arguments_that_contradict_each_other_are_refused(dishes):
             xmlgp.evaluate(model, LABELS)
 
 
+def test_functions_and_commands_have_their_own_words_for_an_argument():
+    told = "use `force=True`, `resume=False` or `output=probability`; see `xmlgp show a=b`"
+    assert with_options(told) == "use --force, --no-resume or --output probability; see `xmlgp show a=b`"
+
+
 def test_scores_in_the_place_of_true_labels_are_refused(dishes):
     found = xmlgp.predict(dishes, TEXTS, k=2)
     true = np.eye(4)[[0, 1, 2, 3] * 10]
@@ -174,9 +180,7 @@ def test_a_file_of_another_program_is_not_replaced(dishes, tmp_path):
     file.write_text('{"mine": 1}')
     training = {"labels": LABELS, "settings": {"factors": 2, "epochs": 1}}
     for make in xmlgp.train, api.preprocess:
-        with pytest.raises(
-            ModelFolderError, match="is not the description of an xmlgp model; choose another folder, or"
-        ):
+        with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; .* `overwrite=True`$"):
             make(TEXTS, tmp_path, **training)
         assert file.read_text() == '{"mine": 1}'
     assert xmlgp.train(TEXTS, tmp_path, overwrite=True, **training).data["N"] == 40

@@ -87,7 +87,7 @@ def refused(path):
     with pytest.raises(ModelFolderError) as caught:
         InterruptedRun.read(path)
     before = (path / CHECKPOINT).read_bytes()
-    with pytest.raises(ModelFolderError, match=r"--no-resume"):
+    with pytest.raises(ModelFolderError, match="`resume=False`"):
         xmlgp.train(small_dataset(), path, settings=SETTINGS)
     assert (path / CHECKPOINT).read_bytes() == before
     assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
@@ -168,7 +168,7 @@ def test_damaged_arrays_of_preprocessing_are_refused(interrupted, damage, steps)
         (path / entry["file"]).unlink()
     else:
         (path / entry["file"]).write_bytes((path / entry["file"]).read_bytes()[:-1])
-    with pytest.raises(ModelFolderError, match=r"preprocess\.inducing.*use --no-resume to start a new run$"):
+    with pytest.raises(ModelFolderError, match=r"preprocess\.inducing.*use `resume=False` to start a new run$"):
         xmlgp.train(small_dataset(), path, settings=SETTINGS)
     assert xmlgp.train(small_dataset(), path, settings=SETTINGS, resume=False).folder.stage == "trained"
 

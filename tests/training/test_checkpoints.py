@@ -56,7 +56,7 @@ def refused(file, arrays=None):
     """Assert that a checkpoint is refused with one message, when it is opened or when arrays are filled."""
     with pytest.raises(ModelFolderError) as caught:
         read_checkpoint(file).fill(arrays or {"matrix": np.zeros((2, 3), np.float32)})
-    assert str(caught.value) == f"{file}: the checkpoint is damaged; use --no-resume to start a new run"
+    assert str(caught.value) == f"{file}: the checkpoint is damaged; use `resume=False` to start a new run"
 
 
 @pytest.mark.parametrize("name", ARRAYS)

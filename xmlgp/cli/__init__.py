@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 
@@ -14,7 +15,7 @@ from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals,
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.version import __version__
 
-__all__ = ["main"]
+__all__ = ["main", "with_options"]
 
 #: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used, so that
 #: `xmlgp --help` need not import SciPy.
@@ -34,6 +35,20 @@ COMMANDS = {
     "report": "Write a page about a model.",
     "reproduce": "Reproduce a table or figure of the papers.",
 }
+
+
+#: An argument of a Python function, as messages name it.
+ARGUMENT = re.compile(r"`(\w+)=(\w+)`")
+
+
+def with_options(text):
+    """Return a message with the options of commands in the place of the arguments of functions."""
+
+    def option(found):
+        name, value = found[1].replace("_", "-"), found[2]
+        return {"True": f"--{name}", "False": f"--no-{name}"}.get(value, f"--{name} {value}")
+
+    return ARGUMENT.sub(option, text)
 
 
 class _Commands(click.Group):
@@ -92,18 +107,18 @@ def _errors_shown():
     try:
         yield
     except DataFormatError as error:
-        raise _AtLine(str(error)) from error
+        raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
         context = click.get_current_context(silent=True)
         if context and context.invoked_subcommand:
             # The command that was called has ended; its usage is shown.
             name = context.invoked_subcommand
             context = click.Context(context.command.get_command(context, name), context, name)
-        raise click.UsageError(str(error), context) from error
+        raise click.UsageError(with_options(str(error)), context) from error
     except click.NoSuchOption as error:
         raise click.UsageError(_unknown_option(error), error.ctx) from error
     except XmlgpError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(with_options(str(error))) from error
     except (Interrupted, KeyboardInterrupt) as error:
         ignore_signals()
         if not isinstance(error, Interrupted):

@@ -12,6 +12,7 @@ import sys
 import click
 from tqdm import tqdm
 
+from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
@@ -94,7 +95,7 @@ def quiet_option(command):
 def _note(text):
     # A log on a full disk is no reason to fail; a bar is drawn again below the note.
     with contextlib.suppress(OSError), tqdm.external_write_mode(sys.stderr):
-        click.echo(text, err=True)
+        click.echo(with_options(text), err=True)
 
 
 cache_option = click.option(

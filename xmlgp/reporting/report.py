@@ -32,7 +32,7 @@ def make_report(predictor, blocks, about, *, tuned=None, seed=0, progress=silent
     """
     rule = None
     if tuned is not None and tuned.output != "probability":
-        note(f"The model is tuned for --output {tuned.output}, which this report does not use")
+        note(f"The model is tuned for `output={tuned.output}`, which this report does not use")
     elif tuned is not None:
         rule = f"the labels of {tuned} of a document, as xmlgp tune chose"
     evidence = Evidence(predictor.label_count, tuned.rule if rule else None, seed=seed)

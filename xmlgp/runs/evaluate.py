@@ -109,7 +109,7 @@ def evaluate(
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
-    name = label_of(scores, "the scores")
+    name = label_of(scores, "the table of scores")
     (found,) = matched([scores], labels, train, corpus, cache, progress, note)
     listed, true, K, unknown = found[:4]
     note_unknown(label_of(labels, "the data"), unknown, true, note)
@@ -171,9 +171,7 @@ def check_probabilities(scores, name):
     if not len(scores.scores):
         raise SettingsError(f"{name} contains no scores, so there are no probabilities to evaluate")
     if scores.scores.min() < 0 or scores.scores.max() > 1:
-        raise SettingsError(
-            f"{name} contains scores outside [0, 1]; `xmlgp predict --output probability` writes probabilities"
-        )
+        raise SettingsError(f"{name} contains scores outside [0, 1]; predict probabilities with `output=probability`")
 
 
 def describe_coverage(scores, K):

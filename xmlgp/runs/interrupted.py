@@ -70,7 +70,7 @@ class InterruptedRun:
         if about.get("format") != "xmlgp checkpoint" or version != FORMAT_VERSION:
             raise ModelFolderError(
                 f"{checkpoint.path}: written in format {excerpt(version)} by {excerpt(writer)}; this is xmlgp "
-                f"{__version__}, which resumes from format {FORMAT_VERSION}; use --no-resume to start a new run"
+                f"{__version__}, which resumes from format {FORMAT_VERSION}; use `resume=False` to start a new run"
             )
         try:
             self.checkpoint, self.data, self.preprocess = checkpoint, about["data"], about["preprocess"]
@@ -79,7 +79,7 @@ class InterruptedRun:
             self.step, self.steps, self.seconds = state["step"], state["steps"], state["seconds"]
             self.settings = settings_from(settings, checkpoint.path, model)
         except SettingsError as error:
-            raise ModelFolderError(f"{error}; use --no-resume to start a new run") from None
+            raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from None
         except (KeyError, TypeError) as error:
             raise checkpoint.damaged() from error
 
@@ -154,7 +154,7 @@ def resume_or_discard(path, run, data, settings, resume, note):
         if resume or run.seconds >= WORTH_KEEPING:
             raise ModelFolderError(
                 f"{path}: an unfinished run {difference} exists, which stopped {run.where}; "
-                "finish it with --resume, or discard it with --no-resume"
+                "finish it with `resume=True`, or discard it with `resume=False`"
             )
     elif resume:
         note("no checkpoint found; starting a new run")
@@ -246,7 +246,7 @@ def check_overwriting(path, dataset, overwrite):
     except NotADescription as error:
         if overwrite:
             return
-        raise ModelFolderError(f"{error}; choose another folder, or replace it with --overwrite") from None
+        raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
     except ModelFolderError:
         return
     data, run = folder.description["data"], readable_run(path)
@@ -256,7 +256,7 @@ def check_overwriting(path, dataset, overwrite):
     size = counted(data["N"], "point")
     raise ModelFolderError(
         f"{path}: the model here was trained on other data ({size}, last changed {changed}); choose another folder, or "
-        "replace it with --overwrite"
+        "replace it with `overwrite=True`"
     )
 
 
@@ -310,5 +310,6 @@ def _check_same(path, what, settings, asked):
             was, now = in_words(present[name]), in_words(asked[name])
             difference = f"is of {was}" if name == "model" else f"has {name} {was}"
             raise SettingsError(
-                f"{path}: {what} {difference}, not {now}; leave the option out, or use --no-resume to start a new run"
+                f"{path}: {what} {difference}, not {now}; leave the option out, or use `resume=False` to start "
+                "a new run"
             )

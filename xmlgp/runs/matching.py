@@ -175,7 +175,7 @@ def _match(scores, listed, labels, true, named, facts, note):
     `scores` and `labels` are what these were made of, for messages. SettingsError if the points or the labels are
     others.
     """
-    name, data = label_of(scores, "the scores"), label_of(labels, "the data")
+    name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
     N, K = true.labels.shape
     table = _of_same_points(name, listed, data, true.ids, N, note)
     if table.N != N or not (named or table.K == K):
@@ -217,7 +217,7 @@ def _scores_first():
 
 def _nameless(one, other):
     return SettingsError(
-        f"{one} has numbers of labels, but {other} has names; --train MODEL gives the names of a model"
+        f"{one} has numbers of labels, but {other} has names; `train=MODEL` gives the names of a model"
     )
 
 

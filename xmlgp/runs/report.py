@@ -127,7 +127,7 @@ def _training_data_of(model, train, data, corpus, cache, progress, note):
         training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note).dataset
         if training.fingerprint == model.data["fingerprint"]:
             return training
-        note(f"{model} was not trained on {file}; --train names its training data")
+        note(f"{model} was not trained on {file}; `train=DATA` gives its training data")
     note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
     return None
 

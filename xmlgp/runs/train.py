@@ -286,7 +286,7 @@ def _left_by(path, run):
     try:
         return preprocessed_from(path, run.settings, run.data["D"], run.preprocess, CHECKPOINT)
     except ModelFolderError as error:
-        raise ModelFolderError(f"{error}; use --no-resume to start a new run") from error
+        raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from error
 
 
 def _remove(path, entries):

@@ -73,7 +73,7 @@ def tune(
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
             raise SettingsError(
-                f"{known} was trained on {which}, so F1 on them is too high; give held-out points, or use --force"
+                f"{known} was trained on {which}, so F1 on them is too high; give held-out points, or use `force=True`"
             )
         unknown = unknown_labels(names.labels, points.labels, known.data["K"])
         note_unknown(label_of(data), unknown, points.labels, note)

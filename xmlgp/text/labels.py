@@ -91,21 +91,22 @@ def matrix_of_labels(numbers, lengths, K):
 
 def _numbered(y, numbers):
     """Return the numbers (`LabelNumbers`) of the labels of all documents, and how many each has."""
-    expected = "y must be a list of label names for each document"
+    expected = "labels must be a list of names for each document"
     if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
-        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
+        matrix = "numbers; a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
+        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else matrix}")
     found, lengths = [], []
     for place, names in enumerate(y):
         # A text is a list of its letters, which nobody means.
         if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-            raise SettingsError(f"{expected}, but y[{place}] is {excerpt(names)}; write a single name as [name]")
+            raise SettingsError(f"{expected}, but labels[{place}] is {excerpt(names)}; write a single name as [name]")
         names = list(names)
         for name in names:
             if not isinstance(name, str):
-                raise SettingsError(f"{expected}, but y[{place}] has {excerpt(name)}, which is no text")
+                raise SettingsError(f"{expected}, but labels[{place}] has {excerpt(name)}, which is no text")
         try:
             found += [numbers[str(name)] for name in names]
         except BadName as error:
-            raise SettingsError(f"y[{place}]: {error}") from None
+            raise SettingsError(f"labels[{place}]: {error}") from None
         lengths.append(len(names))
     return np.array(found, np.int32), np.array(lengths, np.int64)

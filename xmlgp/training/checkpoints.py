@@ -71,7 +71,7 @@ class Checkpoint:
 
     def damaged(self):
         """Return the error for a damaged checkpoint."""
-        return ModelFolderError(f"{self.path}: the checkpoint is damaged; use --no-resume to start a new run")
+        return ModelFolderError(f"{self.path}: the checkpoint is damaged; use `resume=False` to start a new run")
 
 
 def read_checkpoint(path):
