@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import xmlgp
@@ -86,7 +87,11 @@ def test_arrays_are_trained_on_evaluated_and_reported():
         np.testing.assert_array_equal(model.parameters[name], array)
     found = xmlgp.evaluate(xmlgp.predict(model, X, k="all"), Y, train=model)
     assert found.measures == xmlgp.evaluate(xmlgp.predict(expected, data, k="all").matrix(), data, train=data).measures
-    assert "<html" in xmlgp.report(model, X, labels=Y, title="Arrays")
+    page = xmlgp.report(model, X, labels=Y, title="Arrays", train=model)
+    assert page == xmlgp.report(model, X, labels=Y, title="Arrays", train=data)
+    named = xmlgp.train(X, labels=pd.DataFrame(Y).rename(columns="l{}".format), settings={"factors": 3, "epochs": 1})
+    with pytest.raises(SettingsError, match="^the model in `train` has other names of labels than the model$"):
+        xmlgp.report(model, X, labels=Y, train=named)
 
 
 def test_names_of_labels_of_arrays_are_those_that_the_model_knows():

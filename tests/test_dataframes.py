@@ -152,3 +152,20 @@ def test_cross_val_predict_takes_all_methods():
     for method in "predict", "predict_proba", "decision_function":
         found = cross_val_predict(BMLPLClassifier(iterations=2), X, Y, cv=2, method=method)
         assert found.shape == Y.shape
+
+
+def test_what_is_no_matrix_is_referred_to_the_estimator_for_it():
+    texts, lists, matrix = ["a dog", "a cat"], [["x"], ["y", "z"]], np.eye(2)
+    for features, labels, hint in [
+        (texts, matrix, "^X has text; give texts to a TextTagger"),
+        (pd.DataFrame({"text": texts}), matrix, "^X has text"),
+        (matrix, lists, "^Y has lists, .*; a TextTagger takes"),
+        (matrix, pd.Series(lists), "^Y has lists"),
+        (matrix, [["x"], ["y"]], "^Y has lists"),
+        (matrix, [[1], []], "^Y has lists"),
+        (matrix, texts, "^Y has one value for each point, .*; GPCClassifier is for two classes"),
+        (matrix, np.array([0, 1]), "^Y has one value"),
+        (matrix, matrix * np.nan, "^Input contains NaN"),
+    ]:
+        with pytest.raises((ValueError, SettingsError), match=hint):
+            MLGPFClassifier().fit(features, labels)

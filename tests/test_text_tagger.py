@@ -365,6 +365,11 @@ def test_what_is_no_corpus_is_refused_in_one_sentence(X, y, message):
         TextTagger(SMALL).fit(X, y)
 
 
+def test_a_tagger_has_the_model_of_the_functions(tagger):
+    (point,) = xmlgp.predict(tagger.model_, TEXTS[:1], k=2)
+    assert [label["label"] for label in point["labels"]] == [name for name, _ in tagger.suggest(TEXTS[:1], 2)[0]]
+
+
 def test_what_cannot_be_used_is_refused(tagger):
     for other in (LogisticRegression(), GPCClassifier(), "mlgpf"):
         message = f"^classifier must be an MLGPFClassifier or a BMLPLClassifier, not {type(other).__name__}"

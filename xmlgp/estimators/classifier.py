@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
+from xmlgp.errors import SettingsError
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import columns_of, features_in_memory, labels_in_memory
@@ -305,9 +306,36 @@ class Classifier(Estimator):
 
     def _points(self, X, Y):
         """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`)."""
-        features, names = self._features(X), Names(columns_of(Y, "label"), columns_of(X, "feature"))
-        labels = labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0])
+        names = Names(columns_of(Y, "label"), columns_of(X, "feature"))
+        try:
+            features = self._features(X)
+            labels = labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0])
+        except (ValueError, SettingsError) as error:
+            hint = _hint(_rows(X), _rows(Y))
+            raise (type(error)(hint) if hint else error) from None
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+
+def _rows(data):
+    """Return the rows of data that may be no matrix: lists, or single values; none of a sparse matrix."""
+    if sp.issparse(data) or not hasattr(data, "__iter__"):
+        return []
+    rows = data.to_numpy() if hasattr(data, "to_numpy") else data
+    return [list(row) if hasattr(row, "__iter__") and not isinstance(row, str) else row for row in rows]
+
+
+def _hint(X, Y):
+    """Return what takes rows of texts, of names or of one class, which a matrix has not; None for other rows."""
+    if any(isinstance(value, str) for row in X for value in (row if isinstance(row, list) else [row])):
+        return "X has text; give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
+    if Y and not any(isinstance(row, list) for row in Y):
+        return (
+            "Y has one value for each point, not a column for each label; GPCClassifier is for two classes, and one "
+            "label is a column, Y.reshape(-1, 1)"
+        )
+    if any(isinstance(value, str) for row in Y for value in row) or len({len(row) for row in Y}) > 1:
+        return "Y has lists, not a column for each label; a TextTagger takes lists of names, for texts or features"
+    return None
 
 
 def _predicted(model, features, **options):

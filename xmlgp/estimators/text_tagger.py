@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from xmlgp.estimators.classifier import Matrix
     from xmlgp.runs.given import FilePath
+    from xmlgp.runs.trained_model import TrainedModel
 
     #: Texts, or a matrix of their features.
     Documents: TypeAlias = Iterable[str] | Matrix
@@ -73,6 +74,8 @@ class TextTagger(BaseEstimator):
     classes_ : ndarray of str, K
         The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are. Those
         that `partial_fit` has added follow, each time in this order.
+    model_ : TrainedModel
+        The fitted model, for the functions of `xmlgp`.
     tuned_ : Tuned or None
         What `tune` or `xmlgp tune` chose, and for which scores.
 
@@ -271,6 +274,11 @@ class TextTagger(BaseEstimator):
         else:
             parameter = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
         return cls(clone(classifier), parameter)._set_fitted(classifier)
+
+    @property
+    def model_(self) -> TrainedModel:
+        """The fitted model, for the functions of `xmlgp`."""
+        return self.classifier_.model_
 
     @property
     def tuned_(self) -> Tuned | None:

@@ -28,7 +28,7 @@ from xmlgp.text.corpus import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
-__all__ = ["Matched", "TrainingFacts", "check_label_count", "matched"]
+__all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
 
 
 class TrainingFacts(NamedTuple):
@@ -74,7 +74,7 @@ def check_label_count(train, K, expected, other):
 def matched(files, labels, train, corpus, cache, progress, note):
     """Yield `Matched` for each of several scores, see `evaluate`, with the true labels, which are read once."""
     reading = corpus, cache, progress, note
-    facts_of = functools.cache(lambda named: _training_facts(train, named, *reading))
+    facts_of = functools.cache(lambda named: training_facts(train, named, *reading))
     true_of = functools.cache(lambda named: _true_labels(labels, "test", named, lambda: _columns(train), *reading))
     for scores in files:
         listed = _named_scores(scores, progress)
@@ -138,11 +138,11 @@ def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
     return LabelledPoints(matrix, names)
 
 
-def _training_facts(train, named, corpus, cache, progress, note):
+def training_facts(train, named, corpus, cache, progress, note):
     """Return the `TrainingFacts` of training points or of a model; without any, all is None."""
     if train is None:
         return TrainingFacts()
-    model = _as_model(train)
+    model = known_model(train)
     if model is None:
         points = _true_labels(train, "train", named, lambda: None, corpus, cache, progress, note)
         N, K = points.labels.shape
@@ -156,7 +156,7 @@ def _training_facts(train, named, corpus, cache, progress, note):
     return TrainingFacts(model.names.labels if named else None, shape, counts)
 
 
-def _as_model(train):
+def known_model(train):
     """Return a `TrainedModel` or a `ModelFolder`, or None for training points."""
     if is_path(train):
         return ModelFolder(train) if ModelFolder.exists(train) else None
@@ -165,7 +165,7 @@ def _as_model(train):
 
 def _columns(train):
     """Return the usual columns of a corpus, those of a model, or None."""
-    model = None if train is None else _as_model(train)
+    model = None if train is None else known_model(train)
     return model and model.names.vectorizer and model.names.vectorizer.columns
 
 

@@ -226,7 +226,7 @@ class Predictions:
     def __repr__(self) -> str:
         data, limit = self._data, self._scoring.rule.limit
         shape = getattr(data.dataset if isinstance(data, TrainingData) else data, "shape", None)
-        points = data if is_path(data) else counted(shape[0] if shape else len(data), "point")
+        points = data if is_path(data) else counted(shape[0] if shape else len(data), "point")  # type: ignore[arg-type]
         return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
     def __iter__(self) -> Iterator[dict]:

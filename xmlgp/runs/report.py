@@ -25,7 +25,7 @@ from xmlgp.runs.given import (
     open_given,
     unknown_labels,
 )
-from xmlgp.runs.matching import check_label_count
+from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -39,7 +39,7 @@ def report(
     out: FilePath | None = None,
     *,
     labels: Labels | None = None,
-    train: Points | None = None,
+    train: Points | TrainedModel | None = None,
     label_names: FilePath | Sequence[str] | None = None,
     title: str | None = None,
     seed: int = 0,
@@ -57,8 +57,9 @@ def report(
         As for `train`, of the test points.
     out : path, optional
         Where to write the page; `-` for standard output.
-    train : path or Dataset, optional
-        The training points. Default: those beside `data`, if the model was trained on them.
+    train : path, Dataset or TrainedModel, optional
+        The training points, or the model, which has the counts of its labels. Default: the points beside `data`, if
+        the model was trained on them.
     label_names : path or list of str, optional
         K names, or a file with a name a line. Default: those of the model.
     title : str, optional
@@ -88,9 +89,9 @@ def report(
             def about(true):
                 unknown = unknown_labels(points.labels, true, K)
                 note_unknown(name, unknown, true, note)
-                counts = None if training is None else np.bincount(training.labels.indices, minlength=K)[:K]
-                if counts is not None:
-                    counts = np.pad(counts, (0, true.shape[1] - K))
+                counts = None
+                if training is not None:
+                    counts = np.pad(training.counts, (0, true.shape[1] - K))
                 own = names or model.names.shown
                 return {
                     "title": title or (model.folder.path.resolve().name if model.folder else "Model"),
@@ -98,7 +99,7 @@ def report(
                     "names": own and [*own, *(points.labels or [])[K:]],
                     "feature_names": model.names.features,
                     "counts": counts,
-                    "propensities": None if training is None else _propensities(training, counts, note),
+                    "propensities": None if training is None else _propensities(training.shape, counts, note),
                     "unknown": unknown,
                 }
 
@@ -111,12 +112,23 @@ def report(
 
 
 def _training_data_of(model, train, data, corpus, cache, progress, note):
-    """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
+    """Return the `TrainingFacts` of what is given, or of data beside the test data that the model was trained on."""
+    if known_model(train) is not None:
+        facts, name = (
+            training_facts(train, True, corpus, cache, progress, note),
+            label_of(train, "the model in `train`"),
+        )
+        check_label_count(name, facts.shape[2], model.data["K"], str(model))
+        if facts.names != model.names.labels:
+            raise SettingsError(f"{name} has other names of labels than {model}")
+        if facts.counts is None:
+            raise SettingsError(f"{name} has no counts of its labels; give the training data")
+        return facts
     if train is not None:
         training, _, names = known_points(train, None, "train", model.names, corpus, cache, progress, note)
         own = training.K - added_labels(names, model.names)
         check_label_count(label_of(train, "the training data"), own, model.data["K"], str(model))
-        return training
+        return _facts_of(training, model)
     file = None
     if is_path(data) and os.path.isdir(data):
         # A folder may well have test data only.
@@ -126,16 +138,22 @@ def _training_data_of(model, train, data, corpus, cache, progress, note):
     if file is not None and not os.path.isdir(file):
         training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note).dataset
         if training.fingerprint == model.data["fingerprint"]:
-            return training
+            return _facts_of(training, model)
         note(f"{model} was not trained on {file}; `train=DATA` gives its training data")
     note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
     return None
 
 
-def _propensities(training, counts, note):
+def _facts_of(training, model):
+    """Return the `TrainingFacts` of a data set, with counts of the labels of the model."""
+    K = model.data["K"]
+    return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])
+
+
+def _propensities(shape, counts, note):
     """Return the propensities of the labels, or None if there are too few training points for them."""
     try:
-        return estimate_propensities(counts, training.N, training.D).values
+        return estimate_propensities(counts, *shape[:2]).values
     except SettingsError as error:
         note(f"There is no PSP: {error}")
         return None
