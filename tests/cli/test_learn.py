@@ -120,27 +120,39 @@ def test_a_dry_run_counts_nonzero_features_of_rows(learner):
     assert "\nnew features    3\nknown labels " in run("learn", "model", "new.txt", "--dry-run").stdout
 
 
-def test_points_for_another_model_are_noticed(text_learner):
+def test_points_for_another_model_are_refused(text_learner):
     texts, labels = ["The red one"] * 10, [[f"bug {number % 3}"] for number in range(10)]
     shown = xmlgp.preview("model", texts, labels=labels)
-    warning = (
-        f"model: warning: the model knows {shown.known_occurrences / shown.occurrences:.1%} of the words and 0.0% of "
-        "the labels of these points; if they are for another model, interrupt this command: the model changes only at "
-        "its end"
-    )
+    share = f"{shown.known_occurrences / shown.occurrences:.1%} of the words and 0.0% of the labels of these points"
     in_memory = replace(xmlgp.load("model"), folder=None)
     # Nine labels could be those of one document.
     for count in 9, 10:
         told = []
         xmlgp.learn(in_memory, texts[:count], labels=labels[:count], note=told.append)
-        assert told == [f"the {warning}"] * (count == 10)
+        assert told == [f"the model: warning: the model knows {share}"] * (count == 10)
     Path("foreign.jsonl").write_text(
         as_json({"text": text, "labels": own} for text, own in zip(texts, labels, strict=True))
     )
-    assert warning in run("learn", "model", "foreign.jsonl").stderr.splitlines()
+    before = everything(Path())
+    refused = said(run("learn", "-q", "model", "foreign.jsonl"))
+    assert refused == (
+        f"model: the model knows {share}, which are probably for another model; nothing was learned: --dry-run shows "
+        "what is new, and --force learns them, with --keep-previous beside a copy of the model"
+    )
+    assert everything(Path()) == before
+    result = run("learn", "model", "foreign.jsonl", "--force")
+    assert f"model: warning: the model knows {share}" in result.stderr.splitlines()
     # The labels are known now, the words of another language are not.
     Path("foreign.jsonl").write_text(as_json([{"text": "das hat noch niemand gelesen", "labels": ["bug 1"]}] * 2))
-    assert "the model knows 0.0% of the words and 100.0% of the labels" in run("learn", "model", "foreign.jsonl").stderr
+    assert "the model knows 0.0% of the words and 100.0% of the labels" in said(
+        run("learn", "-q", "model", "foreign.jsonl")
+    )
+
+
+def test_undo_is_not_an_option_of_learn():
+    assert said(run("learn", "model", "--undo"), 2) == (
+        "--undo is an option of `xmlgp tune`; `xmlgp learn --keep-previous` keeps the model as MODEL.previous."
+    )
 
 
 def test_the_model_before_is_kept_as_a_model(learner, monkeypatch):

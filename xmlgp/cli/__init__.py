@@ -155,6 +155,8 @@ def _unknown_option(error):
     commands = {command: main.get_command(None, command) for command in COMMANDS}
     commands |= {f"plot {command}": found for command, found in commands["plot"].commands.items()}
     others = [f"`xmlgp {command}`" for command, found in commands.items() if name in _options(found)]
+    if name == "--undo" and "--keep-previous" in own:
+        return "--undo is an option of `xmlgp tune`; `xmlgp learn --keep-previous` keeps the model as MODEL.previous."
     if others:
         return f"{name} is an option of {', '.join(others)}."
     return f"No such option {name!r}."

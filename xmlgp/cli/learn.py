@@ -42,6 +42,11 @@ SHOWN = 5
     help="Keep the model as it was in the folder MODEL.previous, which replaces an earlier one there.",
 )
 @click.option(
+    "--force",
+    is_flag=True,
+    help="Learn points of whose words or labels MODEL knows less than a tenth, which are probably for another model.",
+)
+@click.option(
     "--resume/--no-resume",
     default=None,
     help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
@@ -57,6 +62,7 @@ def learn(
     add_labels,
     dry_run,
     keep_previous,
+    force,
     resume,
     checkpoint_seconds,
     vocabulary,
@@ -85,8 +91,8 @@ def learn(
         _show(api.preview(model, data, add_labels=add_labels, **options))
         return
     paths = [model, data] if data is not None else [model]
-    given = {"--add-labels": add_labels, "--keep-previous": keep_previous} | given_options()
-    run = {"keep_previous": keep_previous, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    given = {"--add-labels": add_labels, "--keep-previous": keep_previous, "--force": force} | given_options()
+    run = {"keep_previous": keep_previous, "force": force, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
     run |= {"vocabulary": vocabulary, "vocabulary_language": vocabulary_language}
     with advice(command_line("learn", paths, options["corpus"], given), data):
         api.learn(model, data, add_labels=add_labels, **run, **options)

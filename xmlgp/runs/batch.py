@@ -15,7 +15,7 @@ from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
-__all__ = ["Preview", "check_given", "has_learned", "preview", "read_batch", "warn_of_foreign"]
+__all__ = ["Preview", "check_given", "has_learned", "preview", "read_batch", "refuse_foreign"]
 
 #: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
 #: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
@@ -115,17 +115,21 @@ def _preview(model, points, names):
     )
 
 
-def warn_of_foreign(model, points, names, note):
-    """Note that points are probably for another model."""
+def refuse_foreign(model, points, names, force, note):
+    """Raise SettingsError if points are probably for another model; note it if the user has said `force`."""
     found = _preview(model, points, names)
     pairs = (found.known_occurrences, found.occurrences), (found.known_assignments, found.assignments)
     if any(total >= LEAST and known < FOREIGN_SHARE * total for known, total in pairs):
         words, labels = (f"{known / max(total, 1):.1%}" for known, total in pairs)
         what = "words" if found.is_text else "features"
-        note(
-            f"{model}: warning: the model knows {words} of the {what} and {labels} of the labels of these points; if "
-            "they are for another model, interrupt this command: the model changes only at its end"
-        )
+        text = f"the model knows {words} of the {what} and {labels} of the labels of these points"
+        # What a model in memory learns is another object.
+        if model.folder and not force:
+            raise SettingsError(
+                f"{model}: {text}, which are probably for another model; nothing was learned: --dry-run shows what is "
+                "new, and --force learns them, with --keep-previous beside a copy of the model"
+            )
+        note(f"{model}: warning: {text}")
 
 
 def has_learned(model, dataset):

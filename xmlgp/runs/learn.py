@@ -16,7 +16,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
-from xmlgp.runs.batch import check_given, has_learned, read_batch, warn_of_foreign
+from xmlgp.runs.batch import check_given, has_learned, read_batch, refuse_foreign
 from xmlgp.runs.given import FilePath, Labels, Points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
@@ -46,6 +46,7 @@ def learn(
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
     keep_previous: bool = False,
+    force: bool = False,
     resume: bool | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
@@ -69,6 +70,9 @@ def learn(
     keep_previous : bool
         Whether to keep the model in a folder, as it is before, as another model in the folder MODEL.previous. It
         replaces an earlier one there, and takes only the room of the arrays that change.
+    force : bool
+        Whether a model in a folder learns points that are probably for another model: ten labels or words or more, of
+        which it knows less than a tenth.
     resume : bool, optional
         False discards an interrupted run. True and None resume one on the same points; None also discards a run on
         other points that took less than a minute.
@@ -76,7 +80,8 @@ def learn(
     Raises
     ------
     SettingsError
-        If the model cannot learn more points, or they have fewer features or labels than the model.
+        If the model cannot learn more points, or they have fewer features or labels than the model, or are probably for
+        another model.
     ModelFolderError, DataFormatError, NumericalError
         As for `train`.
     """
@@ -93,7 +98,7 @@ def learn(
                 return _renamed(trained, names)
             note(f"{model}: the model has these labels already; nothing to do")
             return trained
-        warn_of_foreign(trained, points, names, note)
+        refuse_foreign(trained, points, names, force, note)
         if trained.folder is None:
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
