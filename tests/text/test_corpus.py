@@ -9,7 +9,7 @@ import pytest
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError, UsageError
-from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus
+from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 
 TITLED = CorpusOptions(text=("title", "body"), labels="tags", separator="|", id="key")
@@ -222,6 +222,25 @@ def test_text_of_another_encoding(tmp_path, encoding, name):
     found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, options))
     assert found[0] == (2, "1", "Grüße aus Zürich", ["Büro", "daheim"])
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content", "noticed"),
+    [
+        ("latin-1", "Alte Bücher\tgrün\n".encode(), True),
+        ("latin-1", "Alte Bücher\tgrün\n".encode("latin-1"), False),
+        ("cp1252", b"only ASCII\tx\n", False),
+        ("utf-8", "Alte Bücher\tgrün\n".encode(), False),
+    ],
+)
+def test_utf_8_that_is_read_as_another_encoding_is_noted(tmp_path, encoding, content, noticed):
+    path = str(tmp_path / "a")
+    (tmp_path / "a").write_bytes(content)
+    told, options = [], CorpusOptions(encoding=encoding)
+    with open_corpus(path, options, told.append) as reader:
+        assert len(list(read_documents(reader, options))) == 1
+    advice = f"if that is right, leave out --encoding {encoding}"
+    assert told == [f"{path}: the text reads as UTF-8 too, with words such as 'Bücher'; {advice}"] * noticed
 
 
 @pytest.mark.parametrize(

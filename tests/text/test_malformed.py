@@ -22,6 +22,8 @@ MALFORMED = [
     ("a.txt", b"one\tx\ntw\xff\ty\n", 2, "byte 0xff at byte 3 of the line is not UTF-8"),
     ("a.txt", b"one\tx\n\n\ntwo\xc3\n", 4, "byte 0xc3 at byte 4 of the line is not UTF-8"),
     ("a.txt", "one\tx\n".encode("utf-16"), 1, "the file is UTF-16, not UTF-8"),
+    ("a.csv", "text,labels\na,x\n".encode("utf-16-le"), 1, "the text has NUL bytes, as UTF-16 has; "),
+    ("a.txt", "one\tx\n".encode("utf-16-be"), 1, "the text has NUL bytes, as UTF-16 has; --encoding utf-16-be"),
     ("a.txt", b"one\tx\ntwo y\nbad \xff\n", 2, "there is no tab between a text and its labels"),
     ("a.txt", b"1,2\ta\n3,\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
     ("a.txt", b"1,2\ta\nb\n", 2, "there is no tab between the numbers of labels and the text"),

@@ -180,7 +180,8 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     )
     assert found.new == (3, 3)
     assert found.summary(with_new=True) == (
-        "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels; 1 document has no words"
+        "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels and will train as having "
+        "none; leave out those whose labels are not known yet; 1 document has no words"
     )
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer.numbers), labels) == (["sat", "cat"], 2, ["y", "x"])

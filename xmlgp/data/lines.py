@@ -21,6 +21,8 @@ BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 26
 #: A byte that is not UTF-8, as Python decodes it.
 ESCAPED = re.compile("[\udc80-\udcff]")
+#: A word with a character that ASCII does not have.
+BEYOND_ASCII = re.compile(r"\w*[^\x00-\x7f]\w*")
 #: Lines decoded at once.
 LINES = 4096
 #: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
@@ -36,12 +38,25 @@ class _AsUtf8:
             self._decoder = codecs.getincrementaldecoder(encoding)("xmlgp.malformed")
         except (LookupError, ValueError):
             raise UsageError(f"{encoding!r} is not an encoding that Python knows, such as latin-1 or cp1252.") from None
-        self._stream = stream
+        self._stream, self._word = stream, None
+        # What decodes the stream as UTF-8 while it can, to notice that it is.
+        self._utf8 = None if codecs.lookup(encoding).name.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
+
+    def as_utf8(self):
+        """Return a word beyond ASCII of what was read as UTF-8 has it, or None if there is none or it is not UTF-8."""
+        return self._utf8 and self._word
 
     def read1(self, size):
         text, piece = "", b"more"
         while piece and not text:
             piece = self._stream.read1(size)
+            if self._utf8:
+                try:
+                    found = BEYOND_ASCII.search(self._utf8.decode(piece, final=not piece))
+                except UnicodeDecodeError:
+                    self._utf8 = None
+                else:
+                    self._word = self._word or (found and found[0])
             text = self._decoder.decode(piece, final=not piece)
         return text.encode("utf-8", "surrogateescape")
 

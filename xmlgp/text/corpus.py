@@ -95,7 +95,11 @@ def open_corpus(path, options=NO_OPTIONS, note=ignore):
         yield DocumentFolder(path, options.encoding, note)
     else:
         with open_input(path) as stream:
-            yield LineReader(stream, path, options.encoding)
+            reader = LineReader(stream, path, options.encoding)
+            yield reader
+            if options.encoding and (word := reader.stream.as_utf8()):
+                advice = f"if that is right, leave out --encoding {options.encoding}"
+                note(f"{path}: the text reads as UTF-8 too, with words such as {excerpt(word)}; {advice}")
 
 
 def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=ignore):
@@ -113,6 +117,11 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         return
     if first.startswith(UTF_16):
         raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8; --encoding utf-16 reads it")
+    if not reader.encoding and first.count(0) > len(first) // 4:
+        order = "le" if first[1::2].count(0) > first[::2].count(0) else "be"
+        raise DataFormatError(
+            reader.path, 1, f"the text has NUL bytes, as UTF-16 has; --encoding utf-16-{order} reads it"
+        )
     name = corpus_format(reader.path, first, options, usual)
     if labelled and name == "lines":
         reason = (

@@ -51,12 +51,14 @@ class Vectorized:
     """A corpus of N documents whose words and labels are numbers: those of the `vectorizer`, and of the names `labels`.
 
     `new` has the number of new words and that of new labels; `unknown_labels` counts the unknown labels of documents;
-    `without_labels` and `without_words` count documents that have none, once `blocks` has ended.
+    `without_labels` and `without_words` count documents that have none, once `blocks` has ended; those of training data
+    are `extended`.
     """
 
     def __init__(self, vectorizer):
         self.vectorizer, self.labels, self.new, self.unknown_labels, self.N = vectorizer, [], (0, 0), 0, 0
         self.without_labels = self.without_words = 0
+        self.extended = False
         #: The errors of malformed documents that the reader keeps, by their places from 0.
         self.errors = {}
         # The column of each number of the first pass; the last entry is for the number −1.
@@ -98,6 +100,8 @@ class Vectorized:
         for number, lacking in (self.without_labels, "labels"), (self.without_words, "words"):
             if number:
                 parts.append(f"{number} {'documents have' if number > 1 else 'document has'} no {lacking}")
+                if lacking == "labels" and self.extended:
+                    parts[-1] += " and will train as having none; leave out those whose labels are not known yet"
         if self.unknown_labels:
             parts.append(f"{self.unknown_labels} labels left out because no training document has them")
         return "; ".join(parts)
@@ -194,7 +198,7 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):
     kept, corpus._word_columns = numbered_in_order(names, D, new)
     corpus.labels, corpus._label_columns = label_numbers.ordered(extend)
     if extend:
-        corpus.vectorizer = Vectorizer(vectorizer.analysis, kept, vectorizer.columns)
+        corpus.vectorizer, corpus.extended = Vectorizer(vectorizer.analysis, kept, vectorizer.columns), True
     corpus.new = len(kept) - D, len(corpus.labels) - K
     return corpus
 
