@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell, run_cells
 from xmlgp.experiments.report import collect, write_report, write_table
+from xmlgp.runtime.interrupts import Interrupted
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
@@ -152,10 +154,43 @@ def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
     assert workers == 1
 
 
-def test_every_kept_result_belongs_to_an_experiment(catalogue, data):
+def test_every_kept_result_belongs_to_an_experiment(catalogue, tmp_path):
     kept = RESULTS / "cells"
-    known = {cell.name for name in EXPERIMENTS for cell in load_experiment(catalogue, name, data).cells}
+    experiments = [load_experiment(catalogue, name, tmp_path)._replace(missing=()) for name in EXPERIMENTS]
+    known = {cell.name for experiment in experiments for cell in experiment.cells}
     assert {file.name for file in kept.iterdir()} <= known
+
+
+def test_results_of_other_data_under_the_same_name_are_kept_apart(catalogue, data, tmp_path):
+    def names(folder):
+        return {
+            cell.name for cell in load_experiment(catalogue, "table4", folder, ["bibtex"])._replace(missing=()).cells
+        }
+
+    shape, folder = catalogue["bibtex"].shape, tmp_path / "bibtex"
+    without_files = names(tmp_path)
+    folder.mkdir()
+    for file, N in ("train.txt", shape.N), ("test.txt", shape.N_test):
+        (folder / file).write_text(f"{N} {shape.D} {shape.K}\n")
+    assert names(tmp_path) == without_files
+    found = [without_files, names(data)]
+    for text in ("100 1836 159\n0 0:1\n", "100 1836 159\n1 0:1\n"):
+        (folder / "train.txt").write_text(text)
+        found.append(names(tmp_path))
+    assert len(set.union(*found)) == sum(map(len, found))
+    experiment = load_experiment(catalogue, "table4", tmp_path, ["bibtex"])
+    assert experiment.others == {"bibtex": "train.txt has N 100, D 1836, K 159"}
+
+
+def test_an_interrupted_reproduction_says_how_to_continue(data, tmp_path, monkeypatch):
+    def interrupted(cells, results, progress):
+        raise Interrupted(signal.SIGINT)
+
+    monkeypatch.setattr("xmlgp.cli.reproduce.run_cells", interrupted)
+    result = run("reproduce", "table4", "--datasets", "bibtex", "--data", data, "--results", tmp_path)
+    other, last = result.stderr.splitlines()
+    assert other.startswith(f"table4: bibtex in {data} is not that of the catalogue: train.txt has N ")
+    assert last == "interrupted; the same command continues with the unfinished cells"
 
 
 def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_path):
@@ -189,6 +224,7 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
         "Not the experiment of the paper, but 0.01 of its epochs or seconds of training; data sets: bibtex; seeds: 0."
     )
     assert text in result.stdout
+    assert "\nbibtex is not the data set of the catalogue: train.txt has N " in result.stdout
     assert text in Path("results/partial/table4.md").read_text()
     listed = CliRunner().invoke(command, ["reproduce", "--list"])
     assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS

@@ -10,6 +10,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.experiments.catalogue import PARTIAL, load_experiment
 from xmlgp.experiments.cells import run_cells
 from xmlgp.experiments.report import write_report
+from xmlgp.runtime.interrupts import Interrupted
 
 __all__ = ["reproduce"]
 
@@ -70,10 +71,18 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
             raise SettingsError(text)
         if missing:
             note(text)
+        for dataset, sizes in experiment.others.items():
+            note(
+                f"{experiment.name}: {dataset} in {data} is not that of the catalogue: {sizes}; results are kept apart"
+            )
         if kept:
             rows = "row of the table is" if len(kept) == 1 else "rows of the table are"
             note(f"{experiment.name}: {len(kept)} {rows} from earlier runs, kept in {results}")
-    run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
+    try:
+        run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
+    except Interrupted as error:
+        error.advice = "the same command continues with the unfinished cells"
+        raise
     for experiment in experiments:
         markdown, files = write_report(experiment, catalogue.entries, results)
         click.echo(markdown)

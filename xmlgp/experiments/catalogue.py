@@ -10,7 +10,7 @@ from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, text
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import layout
 from xmlgp.experiments.bmlpl import BMLPLCell
-from xmlgp.experiments.cells import read_result
+from xmlgp.experiments.cells import other_data, read_result
 from xmlgp.experiments.gpc import GPCCell
 from xmlgp.experiments.mlgpf import MLGPFCell
 from xmlgp.models import resolve_for
@@ -83,7 +83,8 @@ class Experiment(NamedTuple):
     Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. `chosen`
     names the data sets that are to be run, `missing` those of them whose files are missing. `compare` is the key of the
     paper's numbers in `results` of a data set, or empty. `styles` has the line style of each method, as Matplotlib's
-    keyword arguments. `epochs_scale` is 1 for the experiment of the paper.
+    keyword arguments. `epochs_scale` is 1 for the experiment of the paper. `others` says of data sets, by their names,
+    which sizes they have that are not those of the catalogue; their results are kept apart.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Experiment(NamedTuple):
     compare: str
     styles: dict
     epochs_scale: float
+    others: dict
 
     @property
     def cells(self):
@@ -128,18 +130,20 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
     # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
     recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
-    rows, missing = [], []
+    rows, missing, others = [], [], {}
     for dataset in spec["datasets"]:
         entry, folder = catalogue[dataset], Path(data) / dataset
         if dataset in chosen and not all((folder / file.name).exists() for file in entry.files):
             missing.append(dataset)
+        if other := other_data(entry, folder):
+            others[dataset] = "; ".join(f"{file} has {sizes}" for file, sizes, _ in other)
         propensity = tuple(entry.propensity) if entry.propensity else None
         for method, recipe in recipes.items():
             try:
                 options = kind.cell.options(spec, dataset, method, epochs_scale)
             except CatalogueError as error:
                 raise CatalogueError(f"{where}: {error}") from error
-            options |= {"held_out": 0.0 if entry.shape.N_test else HELD_OUT, "timed": kind.timed}
+            options |= {"held_out": 0.0 if entry.shape.N_test else HELD_OUT, "timed": kind.timed, "other_data": other}
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
                 if settings.model != kind.cell.model.name:
@@ -153,5 +157,5 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
                 cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
                 description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
                 rows.append((dataset, method, description, tuple(cells)))
-    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale
+    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale, others
     return Experiment(name, spec["title"], kind, *parts)

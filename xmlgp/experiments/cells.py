@@ -24,6 +24,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.locate import locate
+from xmlgp.data.repository_format import MAX_HEADER_BYTES
 from xmlgp.metrics.propensity import propensities
 from xmlgp.model import Model
 from xmlgp.preprocess.inputs import Inputs
@@ -34,7 +35,7 @@ from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.training.minibatches import hold_out
 
-__all__ = ["KS", "Cell", "Problem", "machine", "read_result", "run_cell", "run_cells", "training_seconds"]
+__all__ = ["KS", "Cell", "Problem", "machine", "other_data", "read_result", "run_cell", "run_cells", "training_seconds"]
 
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
@@ -78,6 +79,9 @@ class Cell(ABC):
     #: Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
     timed: bool = dataclasses.field(default=False, compare=False)
 
+    #: What `other_data` says of the points: empty for those of the catalogue.
+    other_data: tuple = ()
+
     #: The record of the model, and the schema of the keys of an experiment in the catalogue that only this model has.
     model: ClassVar[Model]
     schema: ClassVar[dict] = {}
@@ -107,7 +111,8 @@ class Cell(ABC):
     @property
     def name(self):
         """A file name: the data set and a digest of everything that determines the result."""
-        digest = hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()[:16]
+        facts = self.facts() + ([self.other_data] if self.other_data else [])
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 
     def facts(self):
@@ -130,6 +135,28 @@ class Cell(ABC):
         """Return an estimate of the memory that the cell needs: a process, and twice the size of the text."""
         files = (file for pattern in ("t*.txt*", "*.svm*") for file in self.folder.glob(pattern))
         return WORKER_BYTES + 2 * sum(file.stat().st_size for file in files)
+
+
+def other_data(entry, folder):
+    """Return the files of a data set whose sizes are not those of the catalogue: name, sizes in words and SHA-256.
+
+    Sizes are those that the first line declares, or the number of points in libsvm format. Files that are not there
+    count as those of the catalogue.
+    """
+    found = []
+    for file in entry.files:
+        with contextlib.suppress(FileNotFoundError), open(folder / file.name, "rb") as stream:
+            if entry.format == LIBSVM:
+                sizes, expected = [str(sum(1 for _ in stream))], [file.points]
+            else:
+                header = stream.readline(MAX_HEADER_BYTES).decode(errors="replace")
+                sizes, expected = header.split(), [file.points, entry.shape.D, entry.shape.K]
+            if sizes != list(map(str, expected)):
+                # A malformed line is an error when the cell reads the file.
+                words = ", ".join(map("{} {}".format, "NDK", sizes))
+                stream.seek(0)
+                found.append((file.name, words, hashlib.sha256(stream.read()).hexdigest()))
+    return tuple(found)
 
 
 def read_result(cell, results):

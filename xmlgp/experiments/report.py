@@ -92,6 +92,9 @@ def write_table(experiment, rows, results):
         last = max(row["restarts"] for row in rows) - 1
         text = f"Not the experiment of the paper, but {experiment.epochs_scale:g} of its epochs or seconds of training"
         lines += [f"{text}; data sets: {sets}; seeds: {f'0 to {last}' if last else 0}.", ""]
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        if name in experiment.others:
+            lines += [f"{name} is not the data set of the catalogue: {experiment.others[name]}.", ""]
     lines += [*experiment.kind.table(rows), ""]
     for (day, where), of_them in measured.items():
         which = "" if len(measured) == 1 else f"{', '.join(map(_name, of_them))}: "
