@@ -160,6 +160,7 @@ def test_labels_of_minus_one_are_refused(dishes):
 
 def test_models_and_predictions_are_shown_in_a_line(dishes, tmp_path):
     assert repr(dishes) == "<MLGPF model of 40 points, 10 features, 4 labels>"
+    assert repr(xmlgp.predict(dishes, iter(TEXTS))).startswith("<labels of the points, at most 5 each, by ")
     assert repr(xmlgp.predict(dishes, TEXTS)) == f"<labels of 40 points, at most 5 each, by {dishes!r}>"
     dishes.save(tmp_path)
     loaded = xmlgp.load(tmp_path)
@@ -188,4 +189,6 @@ def test_a_file_of_another_program_is_not_replaced(dishes, tmp_path):
         with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; .* `overwrite=True`$"):
             make(TEXTS, tmp_path, **training)
         assert file.read_text() == '{"mine": 1}'
+    with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; choose another folder$"):
+        dishes.save(tmp_path)
     assert xmlgp.train(TEXTS, tmp_path, overwrite=True, **training).data["N"] == 40

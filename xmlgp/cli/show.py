@@ -5,6 +5,7 @@ import json
 import click
 from click.formatting import wrap_text
 
+from xmlgp.cli import with_options
 from xmlgp.cli.options import command_line
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
@@ -119,7 +120,7 @@ def _interrupted(model):
     try:
         run = InterruptedRun.read(model)
     except (ModelFolderError, OSError) as error:
-        damage = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        damage = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else with_options(str(error))
         return None, {"damage": damage}, f"an interrupted run that cannot be resumed: {damage}"
     if run is None:
         return None, None, None

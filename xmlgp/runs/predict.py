@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from numbers import Integral
 
 import numpy as np
@@ -225,8 +225,9 @@ class Predictions:
 
     def __repr__(self) -> str:
         data, limit = self._data, self._scoring.rule.limit
-        shape = getattr(data.dataset if isinstance(data, TrainingData) else data, "shape", None)
-        points = data if is_path(data) else counted(shape[0] if shape else len(data), "point")  # type: ignore[arg-type]
+        data = data.dataset if isinstance(data, TrainingData) else data
+        shape = getattr(data, "shape", None) or ((len(data),) if isinstance(data, Sized) else None)
+        points = label_of(data) if shape is None else counted(shape[0], "point")
         return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
     def __iter__(self) -> Iterator[dict]:

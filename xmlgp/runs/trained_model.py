@@ -14,7 +14,7 @@ import numpy as np
 from xmlgp.errors import ModelFolderError, UsageError
 from xmlgp.model import counted
 from xmlgp.model_folder.arrays import read_array
-from xmlgp.model_folder.description import DESCRIPTION, plain_classes
+from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder, tuned_facts
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
@@ -96,8 +96,14 @@ class TrainedModel:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
 
         A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
-        the folder; SettingsError if it cannot hold the names of two classes.
+        the folder, or its model.json is of another program; SettingsError if it cannot hold the names of two classes.
         """
+        try:
+            ModelFolder(path)
+        except NotADescription as error:
+            raise ModelFolderError(f"{error}; choose another folder") from None
+        except ModelFolderError:
+            pass
         with lock_model_folder(path):
             write_model(self, path)
 
