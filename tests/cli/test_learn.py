@@ -136,8 +136,8 @@ def test_points_for_another_model_are_refused(text_learner):
     before = everything(Path())
     refused = said(run("learn", "-q", "model", "foreign.jsonl"))
     assert refused == (
-        f"model: the model knows {share}, which are probably for another model; nothing was learned: --dry-run shows "
-        "what is new, and --force learns them, with --keep-previous beside a copy of the model"
+        f"model: the model knows {share}, which are probably for another model; nothing was learned: `xmlgp learn "
+        "--dry-run` shows what is new, and --force learns them, with --keep-previous beside a copy of the model"
     )
     assert everything(Path()) == before
     result = run("learn", "model", "foreign.jsonl", "--force")

@@ -104,3 +104,34 @@ def test_in_python(workdir):
     other = api.learn(model, vocabulary="words.csv", vocabulary_language="fi")
     assert other.names.preferred[0] == "THE RED"
     assert model.names.preferred[0] == "the red"
+
+
+def test_all_names_of_a_concept_are_one_label(workdir):
+    found = [json.loads(line) for line in corpus(60, 0).splitlines()]
+    for document in found[::2]:
+        # The last one is not in the vocabulary.
+        document["labels"] = [
+            label if uri.endswith("4") else label.upper() for label, uri in URIS.items() if uri in document["labels"]
+        ]
+    (workdir / "train.jsonl").write_text("".join(json.dumps(document) + "\n" for document in found))
+    trained("--vocabulary", "words.csv")
+    names = ModelFolder("model").names
+    assert names.labels == [*list(URIS.values())[:4], "http://ex.org/4", "the 青い"]
+    # The model keeps preferred labels of one language.
+    own = {"text": "red", "labels": ["the red", "http://ex.org/1"]}
+    (workdir / "new.jsonl").write_text(json.dumps(own) + "\n")
+    assert "known labels    100.0% of 2 assignments\n" in run("learn", "model", "new.jsonl", "--dry-run").stdout
+    assert run("predict", "-q", "model", "new.jsonl", "-o", "answers.jsonl").exit_code == 0
+    for command in (
+        ["tune", "model", "new.jsonl"],
+        ["report", "model", "new.jsonl"],
+        ["evaluate", "answers.jsonl", "new.jsonl", "--train", "model"],
+        ["learn", "model", "new.jsonl"],
+    ):
+        result = run(*command)
+        assert result.exit_code == 0, result.stderr
+        assert "unknown" not in result.stderr
+    assert ModelFolder("model").names.labels == names.labels
+    texts, labels = ["a cat", "a dog"], [["the red"], ["http://ex.org/0"]]
+    model = api.train(texts, labels=labels, settings={"epochs": 1}, vocabulary="words.csv")
+    assert model.names.labels == ["http://ex.org/0"]

@@ -126,8 +126,8 @@ def refuse_foreign(model, points, names, force, note):
         # What a model in memory learns is another object.
         if model.folder and not force:
             raise SettingsError(
-                f"{model}: {text}, which are probably for another model; nothing was learned: --dry-run shows what is "
-                "new, and --force learns them, with --keep-previous beside a copy of the model"
+                f"{model}: {text}, which are probably for another model; nothing was learned: `xmlgp learn --dry-run` "
+                "shows what is new, and `force=True` learns them, with `keep_previous=True` beside a copy of the model"
             )
         note(f"{model}: warning: {text}")
 

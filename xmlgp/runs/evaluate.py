@@ -139,7 +139,7 @@ def evaluate(
         note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
     propensities = counts = None
     if train is not None:
-        (N, D, _), counts = found.with_counts(train, name)[1:]
+        (N, D, _), counts = found.with_counts(train, name)[1:3]
         estimated = estimate_propensities(counts, N, D, propensity_a, propensity_b)
         note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
         propensities = estimated.values

@@ -158,11 +158,12 @@ def features_in_memory(X, dtype=np.float32):
     return features
 
 
-def in_memory(data, labels, names, extend):
+def in_memory(data, labels, names, extend, same=None):
     """Return points in memory with their names (`TrainingData`).
 
     Words and labels are numbered by `names`, to which other labels are appended. Other words are appended with
-    `extend`, and left out without. For a new model there are none yet, but lists without an entry.
+    `extend`, and left out without. For a new model there are none yet, but lists without an entry. Names of labels that
+    are the `same` are one label, as for `LabelNumbers`.
     """
     if isinstance(data, TrainingData):
         check_names("label", data.names.labels, names.labels)
@@ -193,18 +194,18 @@ def in_memory(data, labels, names, extend):
     elif names.labels is None:
         raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
     else:
-        found, labels = label_matrix(labels, names.labels)
+        found, labels = label_matrix(labels, names.labels, same or names.same)
         names = names._replace(labels=found)
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
 
-def training_points(data, labels, path, corpus, analysis, cache, progress, note):
+def training_points(data, labels, path, corpus, analysis, cache, progress, note, same=None):
     """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory.
 
     Without an `Analysis`, texts are divided as by default; SettingsError for one if the points are no texts.
     """
     if is_path(data):
-        return read_training_data(_training_file(data, path), corpus, analysis, cache, progress, note)
+        return read_training_data(_training_file(data, path), corpus, analysis, cache, progress, note, same)
     is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
     analysis = checked_analysis(analysis, is_text, label_of(data))
     if isinstance(data, TrainingData):
@@ -212,7 +213,7 @@ def training_points(data, labels, path, corpus, analysis, cache, progress, note)
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, Names())
     vectorizer = Vectorizer(analysis, []) if is_text else None
-    return in_memory(data, labels, Names([], None, vectorizer), extend=True)
+    return in_memory(data, labels, Names([], None, vectorizer), extend=True, same=same)
 
 
 def more_points(data, labels, model, names, corpus, cache, progress, note):
@@ -252,7 +253,7 @@ def more_labels(names, K, add_labels):
     elif names.labels is None:
         raise SettingsError("the model has no names of labels, so none can be added")
     else:
-        names = names._replace(labels=label_matrix([list(add_labels)], names.labels)[0])
+        names = names._replace(labels=label_matrix([list(add_labels)], names.labels, names.same)[0])
     return names, len(names.labels)
 
 

@@ -91,7 +91,8 @@ def learn(
     with held(model) as trained:
         if known and data is None and add_labels is None:
             return _renamed(trained, name_labels(trained.names, known, note))
-        points, names = read_batch(trained, data, labels, add_labels, corpus, cache, progress, note)
+        named = replace(trained, names=name_labels(trained.names, known)) if known else trained
+        points, names = read_batch(named, data, labels, add_labels, corpus, cache, progress, note)
         names = name_labels(names, known, note, trained.names)
         if data is None and trained.data["K"] == points.K:
             if known:

@@ -32,11 +32,15 @@ __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matc
 
 
 class TrainingFacts(NamedTuple):
-    """What is known of training points or a model: the names of the K labels, N, D and K, and points per label."""
+    """What is known of training points or a model: the names of the K labels, N, D and K, and points per label.
+
+    `same` is as for `LabelNumbers`.
+    """
 
     names: list | None = None
     shape: tuple | None = None
     counts: np.ndarray | None = None
+    same: dict | None = None
 
 
 class Matched(NamedTuple):
@@ -153,7 +157,7 @@ def training_facts(train, named, corpus, cache, progress, note):
         data, counts = model.description["data"], model.array("parameters.statistics.labels")
     shape = tuple(data[name] for name in "NDK")
     counts = None if counts is None or counts.shape != shape[2:] else np.array(counts)
-    return TrainingFacts(model.names.labels if named else None, shape, counts)
+    return TrainingFacts(model.names.labels if named else None, shape, counts, model.names.same)
 
 
 def known_model(train):
@@ -188,7 +192,7 @@ def _match(scores, listed, labels, true, named, facts, note):
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
-    numbers = LabelNumbers(known or ([] if true.names is not None else list(map(str, range(K)))))
+    numbers = LabelNumbers(known or ([] if true.names is not None else list(map(str, range(K)))), facts().same)
     columns = []
     for what, own, count in (data, true.names, K), (name, listed.names, table.K):
         if own is None and known and len(known) != count:

@@ -162,7 +162,8 @@ def train(
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
-    dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note)
+    same = known and {name: uri for name, (uri, _) in known.concepts.items()}
+    dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note, same)
     names = name_labels(names, known, note=note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:

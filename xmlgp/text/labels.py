@@ -17,12 +17,17 @@ class BadName(Exception):
 
 
 class LabelNumbers(dict):
-    """The numbers of labels by their names, new names included; −1 for an empty name."""
+    """The numbers of labels by their names, new names included; −1 for an empty name.
 
-    def __init__(self, names=()):
+    Names that are the `same` (dict) are one label. It is called by the value if that is among them, unless it is known.
+    """
+
+    def __init__(self, names=(), same=None):
         self.names, self._known = list(names), len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
         self[""] = -1
+        self._same = same or {}
+        self._owners = {self._same.get(name, name): self[name] for name in self.names} if same else {}
 
     def __missing__(self, name):
         stripped = name.strip()
@@ -32,8 +37,13 @@ class LabelNumbers(dict):
             control = CONTROL.search(name)
             if control:
                 raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
-            number = len(self.names)
-            self.names.append(name)
+            number, label = len(self.names), self._same.get(name)
+            if label is not None:
+                number = self._owners.setdefault(label, number)
+            if number == len(self.names):
+                self.names.append(name)
+            elif name == label and number >= self._known:
+                self.names[number] = name
         self[name] = number
         return number
 
@@ -66,13 +76,13 @@ def _as_number(name):
     return len(digits), digits, name
 
 
-def label_matrix(y, known=()):
+def label_matrix(y, known=(), same=None):
     """Return the names of labels, the known ones first and then new ones in order, and the labels of documents, N×K.
 
-    y has the names of the labels of each document. SettingsError if y has no such lists, or a name that a label cannot
-    have.
+    y has the names of the labels of each document; `same` is as for `LabelNumbers`. SettingsError if y has no such
+    lists, or a name that a label cannot have.
     """
-    found = LabelNumbers(known)
+    found = LabelNumbers(known, same)
     numbers, lengths = _numbered(y, found)
     names, places = found.ordered()
     for name in names[len(known) :]:

@@ -39,6 +39,15 @@ class Names(NamedTuple):
         """What users see as the names of labels: the preferred labels if there are any."""
         return self.preferred or self.labels
 
+    @property
+    def same(self):
+        """The labels by their names, URIs and preferred labels, apart from those that several labels share (dict)."""
+        owners = {}
+        for names in zip(self.labels or (), self.uris or (), self.preferred or (), strict=False):
+            for name in names:
+                owners.setdefault(name, set()).add(names[0])
+        return {name: next(iter(labels)) for name, labels in owners.items() if len(labels) == 1}
+
 
 def read_names(folder, D, K):
     """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
@@ -87,5 +96,5 @@ def add_label_names(path, names, K):
     if not lines:
         raise NamesFormatError(path, 1, "the file is empty")
     # A command that was interrupted may be run again.
-    known = set(names.labels)
+    known = {*names.labels, *names.same}
     return names._replace(labels=[*names.labels, *(name for name in lines if name not in known)])

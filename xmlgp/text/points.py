@@ -67,8 +67,10 @@ class Block(NamedTuple):
         return [number if own is None else own for number, own in zip(self.numbers, self.ids, strict=True)]
 
 
-def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, progress=silent, note=ignore):
+def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, progress=silent, note=ignore, same=None):
     """Read `TrainingData`; a corpus is vectorized with an `Analysis`, by default with its defaults.
+
+    Labels of a corpus that are the `same` are one, as for `LabelNumbers`.
 
     XmlgpError if a corpus has no words or labels, or if a vectorizer beside the file is malformed; other names that
     cannot be used are noted.
@@ -77,7 +79,7 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
         analysis = checked_analysis(analysis, is_text, reader.path)
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
-            found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress, note=note)
+            found = vectorize(reader, vectorizer, options=options, same=same, extend=True, progress=progress, note=note)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
@@ -94,7 +96,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
         path = reader.path
         if is_text:
             found = vectorize(
-                reader, names.vectorizer, names.labels, options, extend=True, progress=progress, note=note
+                reader, names.vectorizer, names.labels, options, names.same, extend=True, progress=progress, note=note
             )
             return _of_corpus(found, path, note, more=True)
         dataset, data_format = read_rows(reader, cache, progress)
@@ -223,17 +225,17 @@ class Texts:
             if options.format == "annif":
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 note(f"{reader.path}: {text}")
-        numbers = LabelNumbers(names.labels if labelled else [])
+        numbers = LabelNumbers(*(names.labels, names.same) if labelled else ())
         self.D, self.K, self.without_words = len(names.vectorizer.words), len(numbers.names), 0
         self._corpus, self._counted = (reader, names.vectorizer, numbers, options), None
-        self._labelled, self._note, self._progress = labelled, note, progress
+        self._labelled, self._note, self._progress, self._same = labelled, note, progress, names.same
         self.labels, self.waits = numbers.names, reader.waits
 
     def count(self):
         """Return the number of documents, for which all are read; then blocks have no texts, and as ids only errors."""
         reader, vectorizer, numbers, options = self._corpus
         how = {"extend": False, "labelled": self._labelled, "note": self._note}
-        self._counted = vectorize(reader, vectorizer, numbers.names, options, **how)
+        self._counted = vectorize(reader, vectorizer, numbers.names, options, self._same, **how)
         return self._counted.N
 
     def blocks(self):

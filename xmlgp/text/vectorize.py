@@ -108,12 +108,12 @@ class Vectorized:
 
 
 def vectorize(
-    reader, vectorizer, labels=(), options=NO_OPTIONS, *, extend, labelled=True, progress=silent, note=ignore
+    reader, vectorizer, labels=(), options=NO_OPTIONS, same=None, *, extend, labelled=True, progress=silent, note=ignore
 ):
     """Return the `Vectorized` corpus of a `LineReader` that is at its first line.
 
-    `vectorizer` has the known words, `labels` known label names. New words and labels are left out, or with `extend`
-    sorted and appended; of the words, only those that its `Analysis` keeps.
+    `vectorizer` has the known words, `labels` known label names; `same` is as for `LabelNumbers`. New words and labels
+    are left out, or with `extend` sorted and appended; of the words, only those that its `Analysis` keeps.
     Unless `labelled`, no labels are read. XmlgpError if `extend` finds no documents, words or labels.
     """
     if isinstance(vectorizer, Transformer):
@@ -121,12 +121,12 @@ def vectorize(
             advice = "`TextTagger.partial_fit` learns such texts in Python"
             raise SettingsError(f"{reader.path}: a vectorizer of scikit-learn takes no new words; {advice}")
         corpus = Transformed(no_points(len(vectorizer.words), len(labels)))
-        for read, points in vectorize_blocks(reader, vectorizer, LabelNumbers(labels), options, labelled, note):
+        for read, points in vectorize_blocks(reader, vectorizer, LabelNumbers(labels, same), options, labelled, note):
             corpus.errors |= _errors(read, corpus.N)
             corpus.add(points)
         return corpus
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
-    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress)
+    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, same)
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
     for present, reason in (
@@ -180,10 +180,10 @@ def vectorize_blocks(reader, vectorizer, labels, options=NO_OPTIONS, labelled=Tr
         yield read, points
 
 
-def _vectorized(documents, path, vectorizer, labels, extend, progress=silent):
+def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, same=None):
     D, K = len(vectorizer.words), len(labels)
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
-    label_numbers, occurrences = LabelNumbers(labels), np.zeros(D, np.int64)
+    label_numbers, occurrences = LabelNumbers(labels, same), np.zeros(D, np.int64)
     corpus = Vectorized(vectorizer)
     for read, block in _numbered(documents, path, vectorizer.analysis, words, label_numbers, progress):
         if extend:
