@@ -116,6 +116,11 @@ def test_what_is_refused(catalogue, name, chosen, message):
     assert str(caught.value).startswith(message.replace("CATALOGUE", str(catalogue.path)))
 
 
+def test_the_nearest_recipe_is_named():
+    with pytest.raises(SettingsError, match=r"linear is not a recipe; there are .*; did you mean LINEAR\?$"):
+        resolve(load_catalogue(), "linear", UNKNOWN, {})
+
+
 def test_a_chosen_setting_takes_the_place_of_one_that_is_not_allowed(catalogue):
     assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == with_defaults(factors=3)
 

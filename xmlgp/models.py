@@ -136,7 +136,10 @@ def _merged(catalogue, name, entry):
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
     if name not in recipes:
-        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}")
+        names = {str(known).lower(): str(known) for known in sorted(recipes, key=str)}
+        near = names.get(nearest(name.lower(), names))
+        advice = f"; did you mean {near}?" if near else ""
+        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}{advice}")
     recipe = recipes[name]
     if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
         raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")

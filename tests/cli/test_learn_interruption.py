@@ -72,7 +72,7 @@ def test_the_command_to_go_on_has_the_options(text_learner):
 
 
 def test_training_and_learning_do_not_resume_each_other(learner):
-    advice = "finish it with --resume, or discard it with --no-resume"
+    advice = "finish it as it was started, or discard it with --no-resume"
     interrupt(3)
     before = everything(learner)
     line = said(run("train", "data", "model", "--resume"))

@@ -130,7 +130,10 @@ def test_labels_of_the_points_are_ignored(tmp_path):
         (["model"], "Missing argument 'DATA'."),
         (["model", "data", "-k", "0"], "Invalid value for '-k': '0' is neither a positive integer nor all."),
         (["model", "data", "-k", "every"], "Invalid value for '-k'"),
-        (["model", "data", "-k", "5", "--limit", "5"], "k is for rankings; with a threshold or assign, the limit"),
+        (
+            ["model", "data", "-k", "5", "--limit", "5"],
+            "k is for rankings; to assign at most so many labels, give --limit K",
+        ),
         (["model", "data", "--assign", "--threshold", "0.5"], "assign and threshold exclude each other."),
         (["model", "data", "--assign", "--output", "utility"], "assign needs probabilities, not utilities."),
         (["model", "data", "--threshold", "1.5"], "the threshold 1.5 is not a probability from 0 to 1."),

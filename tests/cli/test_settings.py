@@ -30,5 +30,6 @@ def test_a_model_folder_is_listed_with_its_values():
     assert rows.keys() == fields_of("mlgpf").keys()
     assert (rows["factors"]["value"], rows["dtype"]["value"]) == (3, "float64")
     assert "\nmlgpf dtype: float64; default float32\n" in run("settings", "model").stdout
-    assert "\nmlgpf optimiser: adagrad (default); default adagrad with " in run("settings", "model").stdout
+    assert "\nmlgpf optimiser: adagrad (default)\n" in run("settings", "model").stdout
+    assert said(run("settings", "mlgp")) == "mlgp is neither a model nor a model folder; did you mean mlgpf?"
     assert said(run("settings", "svm")) == "svm: there is no model here (no model.json)"

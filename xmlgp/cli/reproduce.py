@@ -71,10 +71,9 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
             raise SettingsError(text)
         if missing:
             note(text)
-        for dataset, sizes in experiment.others.items():
-            note(
-                f"{experiment.name}: {dataset} in {data} is not that of the catalogue: {sizes}; results are kept apart"
-            )
+        for dataset in filter(experiment.others.get, experiment.chosen):
+            text = f"{dataset} in {data} is not that of the catalogue: {experiment.others[dataset]}"
+            note(f"{experiment.name}: {text}; its results are kept apart")
         if kept:
             rows = "row of the table is" if len(kept) == 1 else "rows of the table are"
             note(f"{experiment.name}: {len(kept)} {rows} from earlier runs, kept in {results}")

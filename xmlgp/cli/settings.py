@@ -5,6 +5,7 @@ import json
 import click
 from click.formatting import wrap_text
 
+from xmlgp.errors import SettingsError, nearest
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of, settings_in_words
 from xmlgp.settings.fields import default_of, describe
@@ -32,6 +33,8 @@ def settings(model, as_json):
     values, texts = {}, {}
     if model in MODELS or model is None:
         models = [model] if model else list(MODELS)
+    elif (near := nearest(model, MODELS)) and not ModelFolder.exists(model):
+        raise SettingsError(f"{model} is neither a model nor a model folder; did you mean {near}?")
     else:
         folder = ModelFolder(model)
         models, values = [folder.settings.model], folder.settings.mapping()
@@ -41,8 +44,10 @@ def settings(model, as_json):
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     for row in rows:
-        about = f"{texts[row['name']]}; " if texts else ""
-        click.echo(f"{row['model']} {row['name']}: {about}default {row['default']}")
+        about, default = texts.get(row["name"], ""), f"default {row['default']}"
+        # A value that is the default for these points says so itself.
+        about = about if about.endswith(" (default)") else "; ".join(filter(None, (about, default)))
+        click.echo(f"{row['model']} {row['name']}: {about}")
         text = f"{row['meaning']} Allowed: {row['range']}."
         click.echo(wrap_text(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
 

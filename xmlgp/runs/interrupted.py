@@ -152,9 +152,10 @@ def resume_or_discard(path, run, data, settings, resume, note):
                 )
             return run, None
         if resume or run.seconds >= WORTH_KEEPING:
+            finish = "as it was started" if resume else "with `resume=True`"
             raise ModelFolderError(
                 f"{path}: an unfinished run {difference} exists, which stopped {run.where}; "
-                "finish it with `resume=True`, or discard it with `resume=False`"
+                f"finish it {finish}, or discard it with `resume=False`"
             )
     elif resume:
         note("no checkpoint found; starting a new run")

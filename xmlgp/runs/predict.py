@@ -104,7 +104,7 @@ def predict(
         If the model cannot explain, or no label is allowed.
     """
     if k is not None and (threshold is not None or limit or assign):
-        raise UsageError("k is for rankings; with a threshold or assign, the limit gives at most so many labels.")
+        raise UsageError("k is for rankings; to assign at most so many labels, give `limit=K` in place of k.")
     for option, number in ("limit", limit), ("explain", explain), ("k", None if k == "all" else k):
         if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
             raise UsageError(
