@@ -99,7 +99,7 @@ def _named_scores(scores, progress):
             raise SettingsError(f"{path} is a folder; the scores come first, then the data")
         if format_of(path) in ("tsv", "csv"):
             raise SettingsError(
-                f"{path}: tables are not read as scores; `xmlgp predict --format jsonl` or `scores` writes what is"
+                f"{path}: tables are not read as scores; `xmlgp predict --format jsonl` writes JSON Lines, which are"
             )
         with open_input(path) as stream:
             reader = LineReader(stream, path)
