@@ -61,3 +61,28 @@ def test_merged_rows_are_the_same_data_set_and_one_answer(workdir):
         assert (workdir / "merged" / name).read_bytes() == (workdir / "expected" / name).read_bytes()
     answers = run("predict", "-q", "model", "corpus.csv", "--merge-ids").stdout.splitlines()
     assert [json.loads(answer)["id"] for answer in answers] == [own["id"] for own in found]
+
+
+def test_later_rows_without_a_text_are_noted():
+    write_corpus(
+        (own["id"], own["text"] * (place == 0), label)
+        for own in documents(60, 5)
+        for place, label in enumerate(own["labels"])
+    )
+    assert "; --merge-ids makes them one document" in run("vectorize", "corpus.csv", "folder").stderr
+
+
+def test_labels_that_differ_in_case_are_noted():
+    def note_on(*arguments):
+        lines = run(*arguments).stderr.splitlines()
+        return [line for line in lines if "only in case" in line]
+
+    write_corpus([(1, "a cat", "Access;billing"), (2, "a dog", "access;Billing"), (3, "a cat", "billing")])
+    note = "corpus.csv: 2 labels differ from another one only in case, such as 'Access' and 'access'"
+    assert note_on("vectorize", "corpus.csv", "folder") == [note]
+    assert note_on("train", "corpus.csv", "other", *SMALL) == [note]
+    assert note_on("learn", "other", "corpus.csv") == []
+    write_corpus([(4, "a cat", "billing;ACCESS")])
+    assert note_on("learn", "other", "corpus.csv") == [
+        "corpus.csv: 1 label differs from another one only in case, such as 'Access' and 'ACCESS'"
+    ]

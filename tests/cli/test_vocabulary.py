@@ -135,3 +135,8 @@ def test_all_names_of_a_concept_are_one_label(workdir):
     texts, labels = ["a cat", "a dog"], [["the red"], ["http://ex.org/0"]]
     model = api.train(texts, labels=labels, settings={"epochs": 1}, vocabulary="words.csv")
     assert model.names.labels == ["http://ex.org/0"]
+
+
+def test_a_vocabulary_of_other_labels_is_a_warning(workdir):
+    (workdir / "other.tsv").write_text("<http://other.org/1>\tcats\n")
+    assert "other.tsv: warning: preferred labels of 0 of 5 labels" in trained("--vocabulary", "other.tsv")

@@ -122,7 +122,9 @@ def test_rows_of_equal_identifiers_are_merged_when_asked_and_otherwise_noted(tmp
     rows = content.count("\n") - 1
     (note,) = notes_of(tmp_path / "corpus")
     assert note.startswith(f"{1 - 100 / rows:.0%} of the rows have the identifier (such as 'k")
-    assert note.endswith(") and the text of an earlier row; --merge-ids makes them one document with all labels")
+    assert note.endswith(
+        ") of an earlier row, and its text or none; --merge-ids makes them one document with all labels"
+    )
     assert notes_of(tmp_path / "corpus", MERGE) == notes_of(tmp_path / "corpus", labelled=False) == []
 
 

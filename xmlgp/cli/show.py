@@ -76,7 +76,8 @@ def _lines(folder):
         where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
         yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
     if folder.held_out:
-        yield "measured", folder.held_out.precision(data["K"]) if data["K"] > 1 else ""
+        when = ", before it learned more" * bool(batches)
+        yield "measured", folder.held_out.precision(data["K"]) + when if data["K"] > 1 else ""
         yield "", folder.held_out.reliability()
     yield from record.details(description) if history else ()
     if len(batches) > BATCHES:

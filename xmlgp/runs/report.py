@@ -83,8 +83,8 @@ def report(
     name = locate(os.fspath(data), "test") if is_path(data) else label_of(data)
     names = read_label_names(label_names, K) if is_path(label_names) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
-        training = _training_data_of(model, train, data, corpus, cache, progress, note)
         with open_given(data, labels, model, corpus, True, note) as points:
+            training = _training_data_of(model, train, data, corpus, cache, progress, note)
 
             def about(true):
                 unknown = unknown_labels(points.labels, true, K)

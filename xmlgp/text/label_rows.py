@@ -60,24 +60,26 @@ def split_labels(documents, path, columns, usual, note):
 
 
 def note_repeated(documents, path, note):
-    """Yield documents; note whether many have the identifier and the text of an earlier one."""
-    # Of many documents, those are compared whose hashes end in zeros, the more the more there are.
-    found, mask, example = Counter(), 0, None
+    """Yield documents; note whether many have the identifier of an earlier one, and its text or none."""
+    # Of many documents, those are compared whose hashes end in zeros, the more the more there are: the number of rows
+    # with an identifier, that of repeated ones, and the hash of the first text.
+    found, mask, example = {}, 0, None
     for document in documents:
         if document.id not in (None, ""):
-            key = hash((document.id, document.text))
+            key, text = hash((document.id,)), hash(document.text) if document.text.strip() else None
             if not key & mask:
-                found[key] += 1
-                if example is None and found[key] > 1:
+                count, repeated, first = found.get(key, (0, 0, text))
+                same = count > 0 and (text == first or None in (text, first))
+                found[key] = count + 1, repeated + same, text if first is None else first
+                if example is None and same:
                     example = document.id
                 if len(found) > KEPT:
                     mask = 2 * mask + 1
-                    found = Counter({key: count for key, count in found.items() if not key & mask})
+                    found = {key: counts for key, counts in found.items() if not key & mask}
         yield document
-    rows = found.total()
-    repeated = rows - len(found)
+    rows, repeated = (sum(counts[place] for counts in found.values()) for place in (0, 1))
     if repeated > FEW * rows:
-        what = f"have the identifier (such as {excerpt(example)}) and the text of an earlier row"
+        what = f"have the identifier (such as {excerpt(example)}) of an earlier row, and its text or none"
         mend = "--merge-ids makes them one document with all labels"
         note(f"{path}: {repeated / rows:.0%} of the rows {what}; {mend}")
 

@@ -136,7 +136,21 @@ def vectorize(
     ):
         if extend and not present:
             raise XmlgpError(f"{reader.path}: {reason}")
+    if extend:
+        _note_case(corpus.labels, len(labels), reader.path, note)
     return corpus
+
+
+def _note_case(labels, known, path, note):
+    """Note the labels after the `known` ones that differ from another one only in case."""
+    first, pairs = {}, []
+    for number, label in enumerate(labels):
+        other = first.setdefault(label.lower(), label)
+        if other != label and number >= known:
+            pairs.append((other, label))
+    if pairs:
+        differ = f"{len(pairs)} labels differ" if len(pairs) > 1 else "1 label differs"
+        note(f"{path}: {differ} from another one only in case, such as {' and '.join(map(excerpt, pairs[0]))}")
 
 
 def as_texts(X):

@@ -112,7 +112,8 @@ def name_labels(names, vocabulary=None, note=ignore, earlier=None):
         named = sum(label in concepts for label in names.labels)
         language, *others = vocabulary.languages
         text = f", in {_in_words([language])} (there is also {_in_words(others)})" if others else ""
-        note(f"{vocabulary.path}: preferred labels of {named} of {len(found)} label{'s' * (len(found) != 1)}{text}")
+        count = f"{named} of {len(found)} label{'s' * (len(found) != 1)}"
+        note(f"{vocabulary.path}: {'' if named else 'warning: '}preferred labels of {count}{text}")
     uris, preferred = map(list, zip(*found, strict=True))
     return names._replace(uris=uris, preferred=preferred)
 
