@@ -17,6 +17,7 @@ from tests.cli.disk import everything
 from tests.cli.learning_on import arrays, learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files
 from tests.cli.texts import as_json
+from tests.held_out import calibrated
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -147,6 +148,15 @@ def test_points_for_another_model_are_refused(text_learner):
     assert "the model knows 0.0% of the words and 100.0% of the labels" in said(
         run("learn", "-q", "model", "foreign.jsonl")
     )
+
+
+def test_show_says_that_the_measures_are_older_than_what_was_learned(learner):
+    with calibrated():
+        run("train", "data", "other", "-P", "3", "--epochs", "4")
+    for learned in False, True:
+        (line,) = (line for line in run("show", "other").stdout.splitlines() if line.startswith("measured"))
+        assert line.endswith(" points held out of training" + ", before it learned more" * learned)
+        assert run("learn", "other", "new.txt").exit_code == 0
 
 
 def test_undo_is_not_an_option_of_learn():
