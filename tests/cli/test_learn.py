@@ -203,6 +203,24 @@ def test_the_model_before_is_kept_as_a_model(learner, monkeypatch):
     assert run("learn", "model", "new.txt", "-q").exit_code == 0
 
 
+def test_a_folder_of_anything_else_is_not_taken_for_the_model_before(learner):
+    previous = Path("model.previous")
+    previous.mkdir()
+    notes = previous / "notes.txt"
+    notes.write_text("mine")
+    line = refused(learner, "model", "new.txt", "--keep-previous")
+    assert line == (
+        "model.previous: there is no model here (no model.json); the earlier model would be kept in this folder, so "
+        "move it away or leave out --keep-previous"
+    )
+    assert everything(previous).keys() == {"notes.txt"}
+    notes.unlink()
+    # What a command that was killed leaves.
+    (previous / "arrays").mkdir()
+    (previous / ".lock").touch()
+    assert run("learn", "model", "new.txt", "--keep-previous", "-q").exit_code == 0
+
+
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
     monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
     for seed, count in enumerate((3, 4, 5)):

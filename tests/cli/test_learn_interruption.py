@@ -71,6 +71,21 @@ def test_the_command_to_go_on_has_the_options(text_learner):
     assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
 
 
+def test_an_interrupted_batch_is_not_discarded_for_another(learner):
+    interrupt(3)
+    write_dataset("other.txt", more(D=25, K=7))
+    for options in ["-q"], ["--resume"]:
+        assert re.fullmatch(
+            r"model: an interrupted run on 30 other points exists, which stopped after 3 of \d+ steps of learning; "
+            "learn the same points again to resume it, or discard it with --no-resume",
+            refused(learner, "model", "other.txt", *options),
+        )
+    shutil.copytree("model", "discarded")
+    assert run("learn", "discarded", "other.txt", "-q", "--no-resume").exit_code == 0
+    result = run("learn", "model", "new.txt")
+    assert re.match(r"model: resuming after 3 of \d+ steps of learning\nmodel: learned 30 points, ", result.stderr)
+
+
 def test_training_and_learning_do_not_resume_each_other(learner):
     advice = "finish it as it was started, or discard it with --no-resume"
     interrupt(3)

@@ -49,8 +49,8 @@ SHOWN = 5
 @click.option(
     "--resume/--no-resume",
     default=None,
-    help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
-    "if another run of a minute or more would be discarded.",
+    help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run on the same points, and fail "
+    "if there is one on other points.",
 )
 @vocabulary_options
 @checkpoint_option

@@ -8,7 +8,7 @@ from xmlgp.model_folder.arrays import FOLDER, make_folders, remove
 from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
 
-__all__ = ["find_writer", "lock_model_folder"]
+__all__ = ["LOCK", "find_writer", "lock_model_folder"]
 
 LOCK = ".lock"
 

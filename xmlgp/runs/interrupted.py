@@ -138,7 +138,8 @@ def resume_or_discard(path, run, data, settings, resume, note):
     """Return the interrupted run in a folder that is resumed, or None, and the one that is discarded, or None.
 
     `run` is the one in the folder, or None to discard it; `data` are the facts of the new data. The same run is
-    resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError.
+    resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError. One
+    of learning is not discarded for other points: its batch may be nowhere else.
     """
     discarded = run or readable_run(path)
     if run:
@@ -151,6 +152,12 @@ def resume_or_discard(path, run, data, settings, resume, note):
                     f"results may differ in the last digits, but not with --threads {run.cores}"
                 )
             return run, None
+        if run.step and run.learns and run.data["learns_on"] == data.get("learns_on"):
+            points = counted(run.data.get("N"), "other point")
+            raise ModelFolderError(
+                f"{path}: an interrupted run on {points} exists, which stopped {run.where}; learn the same points "
+                "again to resume it, or discard it with `resume=False`"
+            )
         if resume or run.seconds >= WORTH_KEEPING:
             finish = "as it was started" if resume else "with `resume=True`"
             raise ModelFolderError(

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from xmlgp.data.dataset import no_points
+from xmlgp.errors import ModelFolderError
 from xmlgp.model import counted
-from xmlgp.model_folder.arrays import remove
-from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.arrays import FOLDER, remove
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import LOCK, lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
@@ -74,8 +76,7 @@ def learn(
         Whether a model in a folder learns points that are probably for another model: ten labels or words or more, of
         which it knows less than a tenth.
     resume : bool, optional
-        False discards an interrupted run. True and None resume one on the same points; None also discards a run on
-        other points that took less than a minute.
+        False discards an interrupted run. True and None resume one on the same points; one on other points is an error.
 
     Raises
     ------
@@ -91,6 +92,7 @@ def learn(
     with held(model) as trained:
         if known and data is None and add_labels is None:
             return _renamed(trained, name_labels(trained.names, known, note))
+        previous = _previous(trained.folder.path) if keep_previous and trained.folder else None
         named = replace(trained, names=name_labels(trained.names, known)) if known else trained
         points, names = read_batch(named, data, labels, add_labels, corpus, cache, progress, note)
         names = name_labels(names, known, note, trained.names)
@@ -103,10 +105,24 @@ def learn(
         if trained.folder is None:
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
-        previous = Path(f"{path.resolve() if path.name in ('', '..') else path}.previous") if keep_previous else None
         with lock_model_folder(previous) if previous else contextlib.nullcontext():
             _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note, previous)
     return load(path)
+
+
+def _previous(path):
+    """Return the folder (Path) for what the model in another one was; ModelFolderError if it holds anything else."""
+    previous = Path(f"{path.resolve() if path.name in ('', '..') else path}.previous")
+    # A command that was killed leaves a lock and arrays.
+    if previous.is_dir() and {file.name for file in previous.iterdir()} - {LOCK, FOLDER}:
+        try:
+            ModelFolder(previous)
+        except ModelFolderError as error:
+            raise ModelFolderError(
+                f"{error}; the earlier model would be kept in this folder, so move it away or leave out "
+                "`keep_previous=True`"
+            ) from None
+    return previous
 
 
 def _renamed(model, names):
@@ -166,7 +182,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         # The call also adds names of labels.
         dataset = no_points(data["D"], label_count)
     elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
-        note_here("there are no points; nothing to do")
+        note_here(f"there are no {'documents' if names.vectorizer else 'points'}; nothing to do")
         return
     facts = dataset.facts | {"learns_on": data["fingerprint"]}
     run = None if resume is False else InterruptedRun.read(path)
