@@ -88,6 +88,19 @@ def test_added_labels_leave_the_answers_of_known_ones(text_learner):
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
 
 
+def test_no_documents_are_nothing_to_learn(text_learner):
+    before = everything(text_learner)
+    for name, text in ("none", ""), ("none.csv", ""), ("none.csv", "text,labels\n"), ("none.jsonl", ""):
+        Path(name).write_text(text)
+        result = run("learn", "model", name)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert result.stderr.endswith("\nmodel: there are no documents; nothing to do\n")
+        assert run("learn", "model", name, "--dry-run", "-q").stdout.startswith("points          0\n")
+        assert said(run("train", name, "other")).endswith(("there are no documents", ": the file is empty"))
+    assert run("learn", "model", "-", stdin="").exit_code == 0
+    assert everything(text_learner) == before
+
+
 def test_a_dry_run_says_what_is_new_and_changes_nothing(text_learner):
     before = everything(text_learner)
     result = run("learn", "model", "more.jsonl", "--dry-run")

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,7 +90,16 @@ def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):
     found = answers("-", "--text-column", "body", "--id-column", "title", stdin=table)
     assert [point["id"] for point in found] == [str(document["id"]) for document in TEST]
     assert predicted("-", "--format", "csv", stdin="text,labels\n") == "id,label,probability\n"
-    assert said(run("predict", "model", "-", stdin="")) == "-:1: the file is empty"
+
+
+def test_no_documents_get_no_answers(workdir):
+    Path("a.gz").write_bytes(gzip.compress(b""))
+    assert predicted("a.gz") == ""
+    for name, text in ("a", ""), ("a.jsonl", ""), ("a.csv", ""), ("a.csv", "text,labels\n"), ("a.json", "[]\n"):
+        Path(name).write_text(text)
+        assert predicted(name) == predicted("-", stdin=text) == ""
+    assert predicted("a", "--format", "scores") == "0 5\n"
+    assert predicted("-", "--format", "tsv", stdin="") == "id\tlabel\tprobability\n"
 
 
 def test_documents_without_known_words_are_counted():

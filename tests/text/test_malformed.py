@@ -41,6 +41,7 @@ MALFORMED = [
     ("a.jsonl", GOOD + b"nonsense\n", 2, f"this line is not JSON: {EMPTY}"),
     ("a.jsonl", GOOD + b"[1]\n", 2, "this line is a list, not a JSON object"),
     ("a.jsonl", GOOD + GOOD.replace(b"}", b"} {}"), 2, "this line is not JSON: Extra data at column "),
+    ("a.jsonl", b'{"text": "a}\n', 1, "this line is not JSON: Unterminated string starting at column 10"),
     ("a.jsonl", GOOD + b"[" * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
     ("a.jsonl", json_with(b'"n": ' + b"9" * 5000), 2, "this line is not JSON: a number has too many digits"),
     ("a.jsonl", json_with(b'"n": NaN'), 2, "this line is not JSON: JSON has no NaN"),

@@ -41,7 +41,7 @@ GUESSED, SHOWN = 4096, 30
 FASTTEXT_LABEL = "__label__"
 
 #: The start of an object, or of an array of objects.
-JSON_START = re.compile(r"\s*(\{|\[\s*(\{|\Z))")
+JSON_START = re.compile(r"\s*(\{|\[\s*(\{|\]?\s*\Z))")
 
 #: The first field of a line in PECOS's format.
 PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")

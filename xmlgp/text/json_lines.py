@@ -152,7 +152,8 @@ JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_consta
 
 def _reason(error):
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
+        # Some end with "at".
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return str(error) if isinstance(error, Malformed) else "a number has too many digits"

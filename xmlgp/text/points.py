@@ -266,7 +266,8 @@ def _opened(path, part, options, names=None, note=ignore):
     path = locate(os.fspath(path), part)
     with open_corpus(path, options, note) as reader:
         first, named = reader.peek_line(), any(options) or has_corpus_ending(path) or os.path.isdir(path)
-        is_text = bool(named or (first and is_corpus(path, first)))
+        # No documents are an empty corpus to a model of text.
+        is_text = bool(named or (is_corpus(path, first) if first else names and names.vectorizer))
         if is_text and names is not None and not names.vectorizer:
             if named:
                 raise SettingsError(f"{path} is text, but the model was not trained on text")

@@ -114,7 +114,7 @@ def vectorize(
 
     `vectorizer` has the known words, `labels` known label names; `same` is as for `LabelNumbers`. New words and labels
     are left out, or with `extend` sorted and appended; of the words, only those that its `Analysis` keeps.
-    Unless `labelled`, no labels are read. XmlgpError if `extend` finds no documents, words or labels.
+    Unless `labelled`, no labels are read. XmlgpError if `extend` finds no words or labels and none are known.
     """
     if isinstance(vectorizer, Transformer):
         if extend:
@@ -130,7 +130,7 @@ def vectorize(
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
     for present, reason in (
-        (corpus.N, "there are no documents"),
+        (corpus.N or vectorizer.words, "there are no documents"),
         (corpus.labels, "no document has a label"),
         (corpus.vectorizer.words, f"no document has {word}"),
     ):
