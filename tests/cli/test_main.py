@@ -138,9 +138,23 @@ def test_a_number_that_is_not_finite_is_wrong_usage(command):
         (["train", "data", ""], "MODEL"),
         (["vectorize", "data", ""], "DATA"),
         (["predict", "model", "data", "-o", ""], "-o' / '--out"),
+        (["predict", "", "data"], "MODEL"),
+        (["predict", "model", ""], "DATA"),
+        (["learn", "", "data"], "MODEL"),
+        (["learn", "model", "data", "--add-labels", ""], "--add-labels"),
+        (["train", "", "model"], "DATA"),
+        (["tune", "", "data"], "MODEL"),
+        (["evaluate", "", "data"], "SCORES"),
+        (["report", "", "data"], "MODEL"),
+        (["show", ""], "MODEL"),
+        (["settings", ""], "[MODEL]"),
+        (["topics", ""], "MODEL"),
+        (["plot", "bound", ""], "MODELS..."),
+        (["vectorize", "", "data"], "CORPUS"),
+        (["preprocess", "", "model"], "DATA"),
     ],
 )
-def test_an_empty_output_path_is_wrong_usage(command, name):
+def test_an_empty_path_is_wrong_usage(command, name):
     assert said(run(*command), status=2) == f"Invalid value for '{name}': the path is empty."
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import OutputPath, quiet_option
+from xmlgp.cli.options import NonEmptyPath, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
 
@@ -12,7 +12,7 @@ __all__ = ["fetch"]
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "--into", type=OutputPath(file_okay=False), default="data", show_default=True, help="Folder for data sets."
+    "--into", type=NonEmptyPath(file_okay=False), default="data", show_default=True, help="Folder for data sets."
 )
 @click.option(
     "--mirror",
@@ -21,7 +21,7 @@ __all__ = ["fetch"]
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
-@click.option("--catalogue", type=click.Path(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
+@click.option("--catalogue", type=NonEmptyPath(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
 @quiet_option
 def fetch(name, into, mirror, force, as_list, catalogue, progress, note):
     """Fetch the data set NAME of the catalogue.

@@ -5,6 +5,7 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
+    NonEmptyPath,
     advice,
     check_standard_input,
     checkpoint_option,
@@ -22,11 +23,11 @@ SHOWN = 5
 
 
 @click.command()
-@click.argument("model", type=click.Path(file_okay=False))
+@click.argument("model", type=NonEmptyPath(file_okay=False))
 @click.argument("data", required=False, type=INPUT)
 @click.option(
     "--add-labels",
-    type=click.Path(),
+    type=NonEmptyPath(),
     metavar="FILE",
     help="Add the labels in FILE to MODEL, one name a line; those that it has stay. A new label is ranked low until "
     "MODEL learns points with it.",

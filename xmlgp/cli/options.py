@@ -26,7 +26,7 @@ from xmlgp.work.connection import open_work
 
 __all__ = [
     "INPUT",
-    "OutputPath",
+    "NonEmptyPath",
     "advice",
     "analysis_options",
     "cache_option",
@@ -45,9 +45,6 @@ __all__ = [
     "work_of",
 ]
 
-#: The type of a path that is read, or of standard input.
-INPUT = click.Path(allow_dash=True)
-
 #: A year: more is a typing error.
 MOST_MINUTES = 525_600
 
@@ -55,8 +52,8 @@ MOST_MINUTES = 525_600
 MOST_THREADS = 4096
 
 
-class OutputPath(click.Path):
-    """The path of a file or folder to write; not empty, because `Path("")` is the current folder.
+class NonEmptyPath(click.Path):
+    """The path of a file or folder, which is not empty, because `Path("")` is the current folder.
 
     A shell gives an empty path for a variable that is not set.
     """
@@ -66,6 +63,10 @@ class OutputPath(click.Path):
         if not os.fspath(value):
             self.fail("the path is empty.", param, context)
         return super().convert(value, param, context)
+
+
+#: The type of a path that is read, or of standard input.
+INPUT = NonEmptyPath(allow_dash=True)
 
 
 def check_finite(context, option, number):

@@ -5,7 +5,7 @@ import functools
 import click
 import numpy as np
 
-from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options
+from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, reading_options
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
@@ -23,7 +23,7 @@ def _out_option(default):
     return click.option(
         "-o",
         "--out",
-        type=OutputPath(dir_okay=False, allow_dash=True),
+        type=NonEmptyPath(dir_okay=False, allow_dash=True),
         default=default,
         show_default=True,
         help="File to write, or - for standard output; its suffix (png, pdf, svg) chooses the format, PNG without one.",
@@ -42,7 +42,7 @@ def plot():
 
 
 @plot.command(short_help="Plot the bound or the log posterior against the epoch.")
-@click.argument("models", nargs=-1, required=True, type=click.Path())
+@click.argument("models", nargs=-1, required=True, type=NonEmptyPath())
 @_out_option("bound.png")
 def bound(models, out):
     """Plot the objective of training against the epoch: the bound of mlgpf and gpc, the log posterior of bmlpl.

@@ -6,7 +6,7 @@ from xmlgp import api
 from xmlgp.api import BAD_LINES, RANKED
 from xmlgp.cli.options import (
     INPUT,
-    OutputPath,
+    NonEmptyPath,
     check_finite,
     check_standard_input,
     cluster_options,
@@ -35,7 +35,7 @@ def _label_count(context, option, value):
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
 @click.option(
     "-k",
@@ -59,7 +59,9 @@ def _label_count(context, option, value):
 )
 @click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
 @click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
-@click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The output file.")
+@click.option(
+    "-o", "--out", type=NonEmptyPath(allow_dash=True), default="-", show_default=True, help="The output file."
+)
 @click.option(
     "--format",
     "output_format",

@@ -5,7 +5,7 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
-    OutputPath,
+    NonEmptyPath,
     analysis_options,
     cluster_options,
     command_line,
@@ -22,7 +22,7 @@ __all__ = ["preprocess"]
 
 @click.command()
 @click.argument("data", type=INPUT)
-@click.argument("model", type=OutputPath(file_okay=False))
+@click.argument("model", type=NonEmptyPath(file_okay=False))
 @settings_options(preprocess_only=True)
 @overwrite_option
 @cluster_options

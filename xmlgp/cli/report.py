@@ -3,18 +3,18 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OutputPath, check_standard_input, reading_options, threads_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, reading_options, threads_option
 
 __all__ = ["report"]
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
 @click.option(
     "-o",
     "--out",
-    type=OutputPath(dir_okay=False, allow_dash=True),
+    type=NonEmptyPath(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
     help="The page, or - for standard output.",

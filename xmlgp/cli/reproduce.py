@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from xmlgp.cli.options import OutputPath, check_finite, quiet_option, threads_option
+from xmlgp.cli.options import NonEmptyPath, check_finite, quiet_option, threads_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 from xmlgp.experiments.catalogue import PARTIAL, load_experiment
@@ -17,10 +17,12 @@ __all__ = ["reproduce"]
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--data", type=click.Path(path_type=Path), default="data", show_default=True, help="Folder of data sets.")
+@click.option(
+    "--data", type=NonEmptyPath(path_type=Path), default="data", show_default=True, help="Folder of data sets."
+)
 @click.option(
     "--results",
-    type=OutputPath(file_okay=False, path_type=Path),
+    type=NonEmptyPath(file_okay=False, path_type=Path),
     default="results",
     metavar="DIR",
     show_default=True,

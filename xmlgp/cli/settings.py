@@ -5,6 +5,7 @@ import json
 import click
 from click.formatting import wrap_text
 
+from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of, settings_in_words
@@ -16,7 +17,7 @@ WIDTH = 100
 
 
 @click.command()
-@click.argument("model", required=False, type=click.Path())
+@click.argument("model", required=False, type=NonEmptyPath())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def settings(model, as_json):
     """List all settings, or those of MODEL, with their defaults, what they may be and what they mean.

@@ -6,7 +6,7 @@ import click
 from click.formatting import wrap_text
 
 from xmlgp.cli import with_options
-from xmlgp.cli.options import command_line
+from xmlgp.cli.options import NonEmptyPath, command_line
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
@@ -23,7 +23,7 @@ BATCHES = 10
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=NonEmptyPath())
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole description, with the training history, as JSON."
 )

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from xmlgp.cli.options import INPUT
+from xmlgp.cli.options import INPUT, NonEmptyPath
 from xmlgp.data.names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_topics
@@ -14,7 +14,7 @@ __all__ = ["topics"]
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=NonEmptyPath())
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
 @click.option(
     "--label-names",

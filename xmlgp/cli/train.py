@@ -5,7 +5,7 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
-    OutputPath,
+    NonEmptyPath,
     advice,
     analysis_options,
     check_standard_input,
@@ -26,7 +26,7 @@ __all__ = ["train"]
 
 @click.command()
 @click.argument("data", type=INPUT)
-@click.argument("model", type=OutputPath(file_okay=False))
+@click.argument("model", type=NonEmptyPath(file_okay=False))
 @settings_options()
 @click.option(
     "--resume/--no-resume",

@@ -5,14 +5,14 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, reading_options, threads_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, reading_options, threads_option
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=NonEmptyPath())
 @click.argument("data", required=False, type=INPUT)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."

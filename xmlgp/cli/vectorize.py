@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import INPUT, OutputPath, analysis_options, check_standard_input, corpus_options, quiet_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, analysis_options, check_standard_input, corpus_options, quiet_option
 from xmlgp.text.data_folder import vectorize_files
 
 __all__ = ["vectorize"]
@@ -10,7 +10,7 @@ __all__ = ["vectorize"]
 
 @click.command()
 @click.argument("path", metavar="CORPUS", type=INPUT)
-@click.argument("data", type=OutputPath(file_okay=False))
+@click.argument("data", type=NonEmptyPath(file_okay=False))
 @click.option(
     "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
 )
