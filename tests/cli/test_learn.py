@@ -95,7 +95,7 @@ def test_no_documents_are_nothing_to_learn(text_learner):
         result = run("learn", "model", name)
         assert (result.exit_code, result.stdout) == (0, "")
         assert result.stderr.endswith("\nmodel: there are no documents; nothing to do\n")
-        assert run("learn", "model", name, "--dry-run", "-q").stdout.startswith("points          0\n")
+        assert run("learn", "model", name, "--dry-run", "-q").stdout.startswith("points           0\n")
         assert said(run("train", name, "other")).endswith(("there are no documents", ": the file is empty"))
     assert run("learn", "model", "-", stdin="").exit_code == 0
     assert everything(text_learner) == before
@@ -106,23 +106,35 @@ def test_a_dry_run_says_what_is_new_and_changes_nothing(text_learner):
     result = run("learn", "model", "more.jsonl", "--dry-run")
     found = xmlgp.preview("model", "more.jsonl")
     assert result.stdout == (
-        "points          20\n"
-        "new labels      1: the violet\n"
-        "new words       1\n"
-        f"known labels    {(found.assignments - 10) / found.assignments:.1%} of {found.assignments} assignments\n"
-        f"known words     {(found.occurrences - 20) / found.occurrences:.1%} of {found.occurrences} occurrences\n"
+        "points           20\n"
+        "already learned  no\n"
+        "new labels       1: the violet\n"
+        "new words        1\n"
+        f"known labels     {(found.assignments - 10) / found.assignments:.1%} of {found.assignments} assignments\n"
+        f"known words      {(found.occurrences - 20) / found.occurrences:.1%} of {found.occurrences} occurrences\n"
     )
     assert result.stderr.startswith("more.jsonl: 20 documents, ")
     assert (found.known_assignments, found.known_occurrences) == (found.assignments - 10, found.occurrences - 20)
     names = [f"label {number:03}" for number in range(10)]
     Path("labels").write_text("\n".join(names))
     lines = run("learn", "model", "--add-labels", "labels", "--dry-run").stdout.splitlines()
-    assert lines[:2] == ["points          0", f"new labels      10: {', '.join(names[:5])}, …"]
-    assert lines[3:] == ["known labels    no assignments", "known words     no occurrences"]
+    assert lines[:3] == ["points           0", "already learned  no", f"new labels       10: {', '.join(names[:5])}, …"]
+    assert lines[4:] == ["known labels     no assignments", "known words      no occurrences"]
     lines = run("learn", "model", "train.jsonl", "--dry-run").stdout.splitlines()
-    assert lines[0] == "points          60, which the model has learned already"
+    assert lines[:2] == ["points           60", "already learned  yes"]
     assert refused(text_learner, "model", "--dry-run", status=2) == "Nothing to learn: give data, or labels to add."
     assert everything(text_learner) == before
+
+
+def test_a_dry_run_prints_json(text_learner):
+    shown = json.loads(run("learn", "model", "more.jsonl", "--dry-run", "--json").stdout)
+    found = xmlgp.preview("model", "more.jsonl")
+    shares = found.known_assignments / found.assignments, found.known_occurrences / found.occurrences
+    assert shown == found._asdict() | dict(zip(("known_labels", "known_features"), shares, strict=True))
+    assert (shown["points"], shown["learned"], shown["label_names"]) == (20, False, ["the violet"])
+    shown = json.loads(run("learn", "model", "-", "--dry-run", "--json", stdin="").stdout)
+    assert shown["known_labels"] is shown["known_features"] is None
+    assert refused(text_learner, "model", "more.jsonl", "--json", status=2) == "--json is for --dry-run."
 
 
 def test_a_dry_run_counts_nonzero_features_of_rows(learner):
@@ -131,7 +143,7 @@ def test_a_dry_run_counts_nonzero_features_of_rows(learner):
     assert found[:5] == (30, False, 2, 3, None)
     assert found.known_assignments == np.count_nonzero(points.labels.indices < 7) < found.assignments
     assert found.known_occurrences == np.count_nonzero(points.features.indices < 25) < found.occurrences
-    assert "\nnew features    3\nknown labels " in run("learn", "model", "new.txt", "--dry-run").stdout
+    assert "\nnew features     3\nknown labels " in run("learn", "model", "new.txt", "--dry-run").stdout
 
 
 def test_points_for_another_model_are_refused(text_learner):

@@ -1,5 +1,7 @@
 """`xmlgp learn`: go on with a trained model."""
 
+import json
+
 import click
 
 from xmlgp import api
@@ -37,6 +39,7 @@ SHOWN = 5
     is_flag=True,
     help="Print how many points, labels and words are new, and what share the model knows; change nothing.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print the result of --dry-run as one JSON object.")
 @click.option(
     "--keep-previous",
     is_flag=True,
@@ -62,6 +65,7 @@ def learn(
     data,
     add_labels,
     dry_run,
+    as_json,
     keep_previous,
     force,
     resume,
@@ -88,8 +92,10 @@ def learn(
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
     """
     check_standard_input(data, add_labels, vocabulary)
+    if as_json and not dry_run:
+        raise click.UsageError("--json is for --dry-run.")
     if dry_run:
-        _show(api.preview(model, data, add_labels=add_labels, **options))
+        (_print_json if as_json else _show)(api.preview(model, data, add_labels=add_labels, **options))
         return
     paths = [model, data] if data is not None else [model]
     given = {"--add-labels": add_labels, "--keep-previous": keep_previous, "--force": force} | given_options()
@@ -99,17 +105,25 @@ def learn(
         api.learn(model, data, add_labels=add_labels, **run, **options)
 
 
+def _print_json(preview):
+    known = (preview.known_assignments, preview.assignments), (preview.known_occurrences, preview.occurrences)
+    known_labels, known_features = (part / total if total else None for part, total in known)
+    shares = {"known_labels": known_labels, "known_features": known_features}
+    click.echo(json.dumps(preview._asdict() | shares, ensure_ascii=False))
+
+
 def _show(preview):
     names, kind = preview.label_names or [], "words" if preview.is_text else "features"
     shown = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
     for title, text in [
-        ("points", f"{preview.points}" + ", which the model has learned already" * preview.learned),
+        ("points", f"{preview.points}"),
+        ("already learned", "yes" if preview.learned else "no"),
         ("new labels", f"{preview.new_labels}" + f": {shown}" * bool(shown)),
         (f"new {kind}", f"{preview.new_features}"),
         ("known labels", _share(preview.known_assignments, preview.assignments, "assignments")),
         (f"known {kind}", _share(preview.known_occurrences, preview.occurrences, "occurrences")),
     ]:
-        click.echo(f"{title:14}  {text}")
+        click.echo(f"{title:15}  {text}")
 
 
 def _share(known, total, noun):
