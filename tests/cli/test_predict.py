@@ -148,8 +148,8 @@ def test_invalid_arguments_are_refused(arguments, reason):
 
 def test_folders_without_a_trained_model_are_refused(tmp_path):
     run("preprocess", "data", "half", "--recipe", "s-SMALL")
-    for path in ("data", "data/train.txt", ""):
-        assert said(run("predict", path, "data")) == f"{path or '.'}: there is no model here (no model.json)"
+    for path in "data", "data/train.txt":
+        assert said(run("predict", path, "data")) == f"{path}: there is no model here (no model.json)"
     assert said(run("predict", "half", "data")) == "half: the model is preprocessed, but not trained yet"
     (tmp_path / "model" / "model.json").write_text("{")
     assert said(run("predict", "model", "data")) == "model/model.json: this is not the description of an xmlgp model"
