@@ -59,14 +59,20 @@ def test_label_columns_are_the_names_of_labels(tmp_path):
     loaded = load_estimator(tmp_path)
     for model in fitted, loaded:
         assert (model.names_.labels, model.names_.features) == (LABELS, COLUMNS)
-    for change in fitted.tune, fitted.partial_fit:
+    for change in fitted.tune, fitted.partial_fit, fitted.score, loaded.score:
         with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but the model was trained with 'red'"):
             change(X, Y[LABELS[::-1]])
         with pytest.raises(SettingsError, match="^column 0 is the feature 'e', but"):
             change(X[COLUMNS[::-1]], Y)
+    with pytest.raises(SettingsError, match="^column 0 is the label 'new', but the model was trained with 'red'"):
+        fitted.score(X, Y.rename(columns={"red": "new"}))
+    assert fitted.score(X, Y) == fitted.score(X, Y.to_numpy()) == (fitted.predict(X) == Y.to_numpy()).all(1).mean()
     more = fitted.partial_fit(X[:9].assign(new=1), Y[:9].assign(white=0))
     assert (more.names_.labels, more.feature_names_in_.tolist()) == ([*LABELS, "white"], [*COLUMNS, "new"])
-    assert TextTagger.load(tmp_path).suggest(X[:1], 1)[0][0][0] in LABELS
+    tagger = TextTagger.load(tmp_path)
+    assert tagger.suggest(X[:1], 1)[0][0][0] in LABELS
+    with pytest.raises(SettingsError, match="^column 0 is the label 'b c', but"):
+        tagger.score(X, Y[LABELS[::-1]])
 
 
 def test_the_functions_check_and_keep_columns(tmp_path):

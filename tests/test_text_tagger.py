@@ -294,7 +294,7 @@ def test_model_selection_takes_lists_of_names(kind):
 
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
-    assert fresh.get_params() == {"classifier": None, "vectorizer": None}
+    assert fresh.get_params() == {"classifier": None, "vectorizer": None, "random_state": None, "n_jobs": None}
     nested = TextTagger(BMLPLClassifier(), TfidfVectorizer()).set_params(classifier__topics=3, vectorizer__min_df=2)
     assert (nested.classifier.topics, nested.vectorizer.min_df) == (3, 2)
     again = clone(tagger)
@@ -306,6 +306,16 @@ def test_parameters_are_those_of_scikit_learn(tagger):
             method(TEXTS)
     with pytest.raises(NotFittedError):
         fresh.tune(TEXTS, LABELS)
+
+
+def test_random_state_and_n_jobs_are_those_of_the_classifier_unless_given():
+    seeded = TextTagger(SMALL, random_state=7, n_jobs=2)
+    again = clone(seeded)
+    assert (again.random_state, again.n_jobs) == (7, 2)
+    found = seeded.fit(TEXTS, LABELS).classifier_
+    assert (found.random_state, found.n_jobs, SMALL.random_state, SMALL.n_jobs) == (7, 2, 0, None)
+    inside = TextTagger(clone(SMALL).set_params(random_state=7)).fit(TEXTS, LABELS)
+    np.testing.assert_array_equal(inside.predict_proba(NEW), seeded.predict_proba(NEW))
 
 
 class Series:

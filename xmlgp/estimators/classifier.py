@@ -23,7 +23,7 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import columns_of, features_in_memory, labels_in_memory
+from xmlgp.runs.given import check_names, columns_of, features_in_memory, labels_in_memory
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
@@ -279,6 +279,15 @@ class Classifier(Estimator):
         # An assigned label may have the utility 0.
         assigned.data = np.ones(assigned.nnz, int)
         return assigned.toarray()
+
+    def score(self, X: Matrix, Y: Matrix, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of points to which exactly the true labels are assigned, as scikit-learn defines it.
+
+        X and Y are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
+        """
+        check_is_fitted(self)
+        check_names("label", columns_of(Y, "label"), self.names_.labels)
+        return super().score(X, Y, sample_weight)
 
     def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro", force: bool = False) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.

@@ -64,6 +64,9 @@ class TextTagger(BaseEstimator):
         What maps texts to features. By default, or with an `xmlgp.text.analysis.Analysis`, words are counted as
         `xmlgp vectorize` does. An estimator is any transformer of scikit-learn that takes texts, such as
         `TfidfVectorizer`; `fit` clones it, and it receives each X as it is.
+    random_state : int or RandomState, optional
+    n_jobs : int, optional
+        Those of `classifier_`, as for `MLGPFClassifier`. By default, or with None, those of `classifier`.
 
     Attributes
     ----------
@@ -86,8 +89,16 @@ class TextTagger(BaseEstimator):
     its words.
     """
 
-    def __init__(self, classifier: Classifier | None = None, vectorizer: Analysis | Any = None) -> None:
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        vectorizer: Analysis | Any = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.classifier, self.vectorizer = classifier, vectorizer
+        self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
@@ -121,7 +132,9 @@ class TextTagger(BaseEstimator):
         points = in_memory(X, y, names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
-        return self._set_fitted(clone(self._template)._fit(points))
+        own = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        own = {name: value for name, value in own.items() if value is not None}
+        return self._set_fitted(clone(self._template).set_params(**own)._fit(points))
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
