@@ -246,6 +246,19 @@ def test_a_folder_of_anything_else_is_not_taken_for_the_model_before(learner):
     assert run("learn", "model", "new.txt", "--keep-previous", "-q").exit_code == 0
 
 
+def test_a_link_to_another_model_is_not_replaced(learner):
+    other = Path("other")
+    shutil.copytree("model", other)
+    Path("model.previous").symlink_to(other)
+    before = everything(other)
+    line = refused(learner, "model", "new.txt", "--keep-previous")
+    assert line == (
+        "model.previous is a symbolic link, and the model that it leads to would be replaced; remove the link or leave "
+        "out --keep-previous"
+    )
+    assert everything(other) == before
+
+
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
     monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
     for seed, count in enumerate((3, 4, 5)):

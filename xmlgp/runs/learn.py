@@ -113,6 +113,11 @@ def learn(
 def _previous(path):
     """Return the folder (Path) for what the model in another one was; ModelFolderError if it holds anything else."""
     previous = Path(f"{path.resolve() if path.name in ('', '..') else path}.previous")
+    if previous.is_symlink():
+        raise ModelFolderError(
+            f"{previous} is a symbolic link, and the model that it leads to would be replaced; remove the link or "
+            "leave out `keep_previous=True`"
+        )
     # A command that was killed leaves a lock and arrays.
     if previous.is_dir() and {file.name for file in previous.iterdir()} - {LOCK, FOLDER}:
         try:
