@@ -288,8 +288,30 @@ def test_results_are_shown_without_their_data_and_stay_as_they_are(tmp_path, mon
         "table2: not in data: delicious; `xmlgp fetch NAME --into data` downloads them",
         "table2: 8 rows of the table are from earlier runs, kept in results",
     ]
-    for file in RESULTS.glob("table2.*"):
+    assert run("reproduce", "table2", "figure1", "-q").exit_code == 0
+    for file in RESULTS.glob("*.*"):
         assert (tmp_path / "results" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_run_on_other_data_leaves_the_table_of_the_catalogues(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("xmlgp.cli.reproduce.run_cells", lambda cells, results, progress: None)
+    # What other data give.
+    one = next((RESULTS / "cells").glob("bibtex-*"))
+    monkeypatch.setattr("xmlgp.experiments.catalogue.read_result", lambda cell, results: json.loads(one.read_text()))
+    shutil.copytree(RESULTS, tmp_path / "results")
+    arguments = ["reproduce", "table2", "--results", tmp_path / "results", "--data", data, "--datasets", "bibtex"]
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0].endswith(f"; its results are kept in {tmp_path}/results/partial")
+    assert "bibtex is not the data set of the catalogue" in (tmp_path / "results/partial/table2.md").read_text()
+    for file in RESULTS.glob("*.*"):
+        assert (tmp_path / "results" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_data_that_are_not_run_change_no_row(catalogue, data, tmp_path):
+    (tmp_path / "bibtex").symlink_to(data / "bibtex")
+    (tmp_path / "delicious").mkdir()
+    assert load_experiment(catalogue, "table2", tmp_path, ["delicious"]).others == {}
 
 
 def test_a_signal_ends_the_running_cells(tmp_path):

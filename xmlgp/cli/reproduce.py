@@ -26,7 +26,8 @@ __all__ = ["reproduce"]
     default="results",
     metavar="DIR",
     show_default=True,
-    help="Folder of results; cells that have a result in it are not run again. With --epochs-scale, DIR/partial.",
+    help="Folder of results; cells that have a result in it are not run again. With --epochs-scale, or data "
+    "that are not those of the catalogue, DIR/partial.",
 )
 @click.option("--datasets", default="", help="Only these data sets, such as 'bibtex delicious'.  [default: all]")
 @click.option(
@@ -47,7 +48,8 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
     other data sets from earlier runs. An interrupted experiment continues with its unfinished cells. Data sets whose
     files are missing are skipped with a message.
 
-    With --epochs-scale it is not the experiment of the paper: the table says so, and all is written to DIR/partial.
+    With --epochs-scale, or data that are not those of the catalogue, it is not the experiment of the paper: the table
+    says so, and all is written to DIR/partial. If nothing can be run, nothing is written.
 
     \b
     Example:
@@ -63,7 +65,7 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
         raise click.UsageError("Name an experiment; --list prints them.")
     only = datasets.replace(",", " ").split()
     experiments = [load_experiment(catalogue, name, data, only, epochs_scale) for name in names]
-    if epochs_scale != 1:
+    if epochs_scale != 1 or any(experiment.others for experiment in experiments):
         results /= PARTIAL
     for experiment in experiments:
         kept = experiment.finished_rows(results)
@@ -75,7 +77,7 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
             note(text)
         for dataset in filter(experiment.others.get, experiment.chosen):
             text = f"{dataset} in {data} is not that of the catalogue: {experiment.others[dataset]}"
-            note(f"{experiment.name}: {text}; its results are kept apart")
+            note(f"{experiment.name}: {text}; its results are kept in {results}")
         if kept:
             rows = "row of the table is" if len(kept) == 1 else "rows of the table are"
             note(f"{experiment.name}: {len(kept)} {rows} from earlier runs, kept in {results}")

@@ -70,7 +70,7 @@ SCHEMA = {
 #: Share of the points held out as test points if a data set has no test points ([I] section 2).
 HELD_OUT = 0.2
 
-#: The folder within that of the results for experiments with other numbers of epochs than the papers'.
+#: The folder within that of the results for experiments with other numbers of epochs or other data than the papers'.
 PARTIAL = "partial"
 
 #: Symbols of settings in the papers.
@@ -84,7 +84,8 @@ class Experiment(NamedTuple):
     names the data sets that are to be run, `missing` those of them whose files are missing. `compare` is the key of the
     paper's numbers in `results` of a data set, or empty. `styles` has the line style of each method, as Matplotlib's
     keyword arguments. `epochs_scale` is 1 for the experiment of the paper. `others` says of data sets, by their names,
-    which sizes they have that are not those of the catalogue; their results are kept apart.
+    which sizes they have that are not those of the catalogue; it is empty if none of these is to be run, so that
+    the rows of the catalogue's data stay.
     """
 
     name: str
@@ -130,20 +131,25 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
     # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
     recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
-    rows, missing, others = [], [], {}
+    rows, missing = [], []
+    others = {each: other for each in spec["datasets"] if (other := other_data(catalogue[each], Path(data) / each))}
+    if others.keys().isdisjoint(chosen):
+        others = {}
     for dataset in spec["datasets"]:
         entry, folder = catalogue[dataset], Path(data) / dataset
         if dataset in chosen and not all((folder / file.name).exists() for file in entry.files):
             missing.append(dataset)
-        if other := other_data(entry, folder):
-            others[dataset] = "; ".join(f"{file} has {sizes}" for file, sizes, _ in other)
         propensity = tuple(entry.propensity) if entry.propensity else None
         for method, recipe in recipes.items():
             try:
                 options = kind.cell.options(spec, dataset, method, epochs_scale)
             except CatalogueError as error:
                 raise CatalogueError(f"{where}: {error}") from error
-            options |= {"held_out": 0.0 if entry.shape.N_test else HELD_OUT, "timed": kind.timed, "other_data": other}
+            options |= {
+                "held_out": 0.0 if entry.shape.N_test else HELD_OUT,
+                "timed": kind.timed,
+                "other_data": others.get(dataset, ()),
+            }
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
                 if settings.model != kind.cell.model.name:
@@ -157,5 +163,6 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
                 cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
                 description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
                 rows.append((dataset, method, description, tuple(cells)))
-    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale, others
+    words = {each: "; ".join(f"{file} has {sizes}" for file, sizes, _ in other) for each, other in others.items()}
+    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale, words
     return Experiment(name, spec["title"], kind, *parts)

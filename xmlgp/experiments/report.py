@@ -16,12 +16,12 @@ __all__ = ["collect", "write_report"]
 def write_report(experiment, entries, results):
     """Write the table and the figure of an experiment from the results of its cells in a folder.
 
-    `entries` are those of the catalogue. Returns the Markdown, and the files of the figure.
+    `entries` are those of the catalogue. Returns the Markdown, and the files of the figure. An experiment without cells
+    to be run writes nothing.
     """
-    results.mkdir(parents=True, exist_ok=True)
     rows = collect(experiment, entries, results)
     markdown = write_table(experiment, rows, results)
-    return markdown, draw_figure(experiment, results) if experiment.kind.draw else []
+    return markdown, draw_figure(experiment, results) if experiment.kind.draw and experiment.cells else []
 
 
 def collect(experiment, entries, results):
@@ -63,7 +63,7 @@ def _seconds(result):
 
 
 def write_table(experiment, rows, results):
-    """Write results/NAME.json and results/NAME.md and return the Markdown.
+    """Write results/NAME.json and results/NAME.md, if there are cells to be run, and return the Markdown.
 
     Cells that were kept before they had a date have that of the earlier results/NAME.json.
     """
@@ -85,7 +85,6 @@ def write_table(experiment, rows, results):
         "training_s": _seconds_of(rows),
         "not_there": [name for name in dict.fromkeys(row[0] for row in experiment.rows) if name in without_rows],
     }
-    _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
     lines = [f"# {experiment.title}", ""]
     if scale:
         sets = ", ".join(dict.fromkeys(row["dataset"] for row in rows))
@@ -102,7 +101,10 @@ def write_table(experiment, rows, results):
     if about["not_there"]:
         lines.append(f"Not run, as the data are missing: {', '.join(about['not_there'])}.")
     markdown = "\n".join(lines) + "\n"
-    _write(results / f"{experiment.name}.md", markdown)
+    if experiment.cells:
+        results.mkdir(parents=True, exist_ok=True)
+        _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
+        _write(results / f"{experiment.name}.md", markdown)
     return markdown
 
 
