@@ -67,6 +67,13 @@ CORPORA = {
         CorpusOptions(labels="subjects"),
         [(1, None, "a", ["http://x/1", "dogs", "c"])],
     ),
+    "jsonl with subjects in place of labels": (
+        "corpus",
+        '{"text": "a", "subjects": [{"uri": "http://x/1", "label": "cats"}]}\n'
+        '{"text": "b", "subjects": [], "labels": ["c"]}\n',
+        NO_OPTIONS,
+        [(1, None, "a", ["http://x/1"]), (2, None, "b", ["c"])],
+    ),
     "jsonl with the labels of subjects": (
         "corpus",
         '{"text": "a", "subjects": [{"uri": "http://x/1", "label": "cats"}, {"label": "dogs"}]}\n',

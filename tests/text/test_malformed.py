@@ -17,6 +17,8 @@ def json_with(field):
     return GOOD + b'{"text": "", "labels": [], ' + field + b"}\n"
 
 
+NO_LABELS = "there is no {0} 'labels'; the {0}s are 'text', 'tags'; --label-column says which has the labels"
+
 MALFORMED = [
     # (name, content, line, reason)
     ("a.txt", b"one\tx\ntw\xff\ty\n", 2, "byte 0xff at byte 3 of the line is not UTF-8"),
@@ -28,7 +30,7 @@ MALFORMED = [
     ("a.txt", b"1,2\ta\n3,\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
     ("a.txt", b"1,2\ta\nb\n", 2, "there is no tab between the numbers of labels and the text"),
     ("a.csv", b'text,labels\n"a\n\n",x\nb,y,z\n', 5, "this row has 3 fields, but the header has 2"),
-    ("a.csv", b"text,tags\na,x\n", 1, "there is no column 'labels'; the columns are 'text', 'tags'"),
+    ("a.csv", b"text,tags\na,x\n", 1, NO_LABELS.format("column")),
     ("a.csv", b"\n", 1, "there is no column 'text'; the columns are none"),
     ("a.csv", b"text,labels,text\na,x,b\n", 1, "there are 2 columns 'text'"),
     ("a.csv", b'text,labels\na,x\n"b,y\nc,z\n', 3, "a quoted field of the row that starts here has no closing quote"),
@@ -48,8 +50,10 @@ MALFORMED = [
     ("a.jsonl", GOOD + b'{"text": 1e999, "labels": []}\n', 2, "text is inf, which is not text"),
     ("a.jsonl", GOOD + b'{"text": ["a"], "labels": []}\n', 2, "text is a list, which is not text"),
     ("a.jsonl", json_with(b'"a": {"b": 1, "b": 1}'), 2, "this line is not JSON: an object has 'b' twice"),
-    ("a.jsonl", GOOD + b'{"labels": []}\n', 2, "there is no field 'text'; the fields are 'labels'"),
-    ("a.jsonl", GOOD + b'{"text": ""}\n', 2, "there is no field 'labels'; the fields are 'text'"),
+    ("a.jsonl", GOOD + b'{"labels": []}\n', 2, "there is no field 'text'; the fields are 'labels'; --text-column"),
+    ("a.jsonl", GOOD + b'{"text": "", "tags": "x"}\n', 2, NO_LABELS.format("field")),
+    ("a.jsonl", GOOD + b"{}\n", 2, "there is no field 'text'; the fields are none; --text-column says"),
+    ("a.jsonl", GOOD + b'{"text": "", "subjects": [[]]}\n', 2, "a label in subjects is a list, which is not text"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": {}}\n', 2, "labels is an object, neither a list of labels nor text"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": [[]]}\n', 2, "a label in labels is a list, which is not text"),
     ("a.jsonl", GOOD + b"null\n", 2, "this line is null, not a JSON object"),

@@ -5,7 +5,7 @@ from itertools import chain
 
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Document
+from xmlgp.text.documents import Document, absent
 
 __all__ = ["header_fields", "read_csv", "read_rows", "read_tsv"]
 
@@ -47,18 +47,17 @@ def _read(lines, path, columns, labelled, delimiter):
     if isinstance(header, DataFormatError):
         raise header
 
-    def place(name):
+    def place(name, option):
         if name not in header:
-            found = ", ".join(map(excerpt, header)) or "none"
-            raise DataFormatError(path, line, f"there is no column {excerpt(name)}; the columns are {found}")
+            raise DataFormatError(path, line, absent("column", name, header, option))
         if header.count(name) > 1:
             raise DataFormatError(path, line, f"there are {header.count(name)} columns {excerpt(name)}")
         return header.index(name)
 
-    texts = [place(name) for name in columns.text]
-    labels = place(columns.labels) if labelled else None
+    texts = [place(name, "--text-column") for name in columns.text]
+    labels = place(columns.labels, "--label-column") if labelled else None
     named = columns.id if columns.id_needed or columns.id in header else "id"
-    identifier = place(named) if columns.id_needed or named in header else None
+    identifier = place(named, "--id-column") if columns.id_needed or named in header else None
     for line, row in rows:
         if isinstance(row, DataFormatError):
             yield row

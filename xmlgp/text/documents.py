@@ -3,7 +3,15 @@
 import json
 from typing import NamedTuple
 
-__all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document"]
+from xmlgp.runtime.untrusted_text import excerpt
+
+__all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document", "absent"]
+
+#: Most columns or fields that a message names.
+SHOWN = 20
+
+#: What the columns of a corpus hold, by the options that name them.
+HELD = {"--text-column": "the text", "--label-column": "the labels", "--id-column": "the identifiers"}
 
 
 class Document(NamedTuple):
@@ -69,6 +77,13 @@ class CorpusOptions(NamedTuple):
         """Return the `Columns` that are given, in place of the usual ones."""
         given = (own or other for own, other in zip(self[:4], usual or Columns(), strict=False))
         return Columns(*given, id_needed=bool(self.id))
+
+
+def absent(noun, name, found, option):
+    """Return what is wrong where none of the columns, or fields, has a name that an option can change."""
+    found = list(found)
+    names = ", ".join(map(excerpt, found[:SHOWN])) + ", …" * (len(found) > SHOWN) or "none"
+    return f"there is no {noun} {excerpt(name)}; the {noun}s are {names}; {option} says which has {HELD[option]}"
 
 
 #: The file, and the columns of a model, determine how a corpus is read.

@@ -10,13 +10,16 @@ from itertools import chain
 from xmlgp.data.lines import MAX_LINE_BYTES
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Document
+from xmlgp.text.documents import Columns, Document, absent
 
 __all__ = ["SUBJECT", "Malformed", "read_json_lines", "read_objects"]
 
 
 #: The fields of an object that is a label, the first of which counts: two subjects may have the same label.
 SUBJECT = ("uri", "label")
+
+#: The field of labels as Annif has it, which is read in place of the default where this is not there.
+SUBJECTS = "subjects"
 
 #: Whitespace between the values of JSON.
 BLANK = " \t\r\n"
@@ -160,8 +163,10 @@ def _reason(error):
 
 
 def _document(number, found, columns, labelled):
-    text = " ".join([_text(_field(found, name), name) for name in columns.text])
-    labels = _labels(_field(found, columns.labels), columns) if labelled else []
+    if columns.labels == Columns().labels and columns.labels not in found and SUBJECTS in found:
+        columns = columns._replace(labels=SUBJECTS)
+    text = " ".join([_text(_field(found, name, "--text-column"), name) for name in columns.text])
+    labels = _labels(_field(found, columns.labels, "--label-column"), columns) if labelled else []
     identifier = _identifier(found, columns)
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
@@ -172,21 +177,21 @@ def _identifier(found, columns):
     if columns.id is None:
         return found.get("id")
     try:
-        return _field(found, columns.id)
+        return _field(found, columns.id, "--id-column")
     except Malformed:
         if columns.id_needed:
             raise
         return found.get("id")
 
 
-def _field(found, name):
-    """Return a field by its name, or by the names on the way to it."""
+def _field(found, name, option):
+    """Return a field by its name, or by the names on the way to it; an option can give another name."""
     if name in found:
         return found[name]
     try:
         return _within(found, name.split("."))
     except KeyError:
-        raise Malformed(f"there is no field {excerpt(name)}; the fields are {excerpt(', '.join(found))}") from None
+        raise Malformed(absent("field", name, found, option)) from None
 
 
 def _within(value, path):
