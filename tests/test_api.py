@@ -129,8 +129,8 @@ def test_arguments_that_contradict_each_other_are_refused(dishes):
 
 
 def test_functions_and_commands_have_their_own_words_for_an_argument():
-    told = "use `force=True`, `resume=False` or `output=probability`; see `xmlgp show a=b`"
-    assert with_options(told) == "use --force, --no-resume or --output probability; see `xmlgp show a=b`"
+    told = "use `force=True`, `resume=False`, `k=N` or `output=probability`; see `xmlgp show a=b`"
+    assert with_options(told) == "use --force, --no-resume, -k N or --output probability; see `xmlgp show a=b`"
 
 
 def test_scores_in_the_place_of_true_labels_are_refused(dishes):

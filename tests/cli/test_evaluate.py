@@ -92,13 +92,13 @@ PRINTED = {
         [
             "a.scores is a ranking: its labels of each point, at most 3, count as assigned",
             "k has no effect on assigned labels",
-            "auc has no effect on assigned labels",
+            "--auc has no effect on assigned labels",
         ],
     ),
     "b.scores test.txt": (ASSIGNED_TABLE, [ASSIGNED]),
     "b.scores test.txt --auc --calibration": (
         ASSIGNED_TABLE,
-        [ASSIGNED, "auc has no effect on assigned labels", "calibration has no effect on assigned labels"],
+        [ASSIGNED, "--auc has no effect on assigned labels", "--calibration has no effect on assigned labels"],
     ),
     "b.scores test.txt --ranking": (
         ["            @1      @3      @5", "P        50.00   50.00   30.00", "nDCG     50.00   77.53   77.53"],

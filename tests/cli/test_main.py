@@ -108,7 +108,8 @@ def test_unknown_commands_and_options_are_refused():
             "train a b --optimiser adam",
             "optimiser is a setting without an option of its own; use --set optimiser=VALUE.",
         ),
-        ("evaluate a b --thre 3", "No such option '--thre'."),
+        ("train a b --treshold 1", "No such option '--treshold'. Did you mean --threshold of `xmlgp predict`?"),
+        ("evaluate a b --colour 3", "No such option '--colour'."),
     ],
 )
 def test_what_was_meant_is_named_only_if_it_is_near_or_exists_elsewhere(command, message):

@@ -36,7 +36,7 @@ def test_the_best_rule_is_printed_stored_shown_and_used():
     rule = f"probability at least {threshold:.6g}, at most {most}"
     assert f"\ntuned     {rule}: f1-macro {value:.5f} on 60 points\n" in run("show", "model").stdout
     result = run("predict", "model", "held.txt", "-o", "held.labels")
-    note = f"model is tuned for f1-macro: assigning labels of {rule}; use k to rank labels instead\n"
+    note = f"model is tuned for f1-macro: assigning labels of {rule}; use -k N to rank labels instead\n"
     assert (result.exit_code, result.output) == (0, note)
     options = ["--threshold", repr(threshold), "--limit", limit, "-o", "same.labels"]
     assert run("predict", "model", "held.txt", *options).output == ""

@@ -46,7 +46,8 @@ def with_options(text):
 
     def option(found):
         name, value = found[1].replace("_", "-"), found[2]
-        return {"True": f"--{name}", "False": f"--no-{name}"}.get(value, f"--{name} {value}")
+        own = f"-{name}" if len(name) == 1 else f"--{name}"
+        return {"True": own, "False": f"--no-{name}"}.get(value, f"{own} {value}")
 
     return ARGUMENT.sub(option, text)
 
@@ -144,9 +145,9 @@ def _errors_shown():
 def _unknown_option(error):
     """Return what is wrong with an option that its command does not have, and what was probably meant."""
     name, setting, own = error.option_name, error.option_name.lstrip("-").replace("-", "_"), _options(error.ctx.command)
-    near = nearest(name.lstrip("-"), [option.lstrip("-") for option in own if option.startswith("--")])
+    near = _nearest_option(name, own)
     if near:
-        return f"No such option {name!r}." + _did_you_mean(f"--{near}")
+        return f"No such option {name!r}." + _did_you_mean(near)
     if "--set" in own:
         from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
 
@@ -154,12 +155,21 @@ def _unknown_option(error):
             return f"{setting} is a setting without an option of its own; use --set {setting}=VALUE."
     commands = {command: main.get_command(None, command) for command in COMMANDS}
     commands |= {f"plot {command}": found for command, found in commands["plot"].commands.items()}
-    others = [f"`xmlgp {command}`" for command, found in commands.items() if name in _options(found)]
+    elsewhere = {}
+    for command, found in commands.items():
+        for option in _options(found):
+            elsewhere.setdefault(option, []).append(f"`xmlgp {command}`")
     if name == "--undo" and "--keep-previous" in own:
         return "--undo is an option of `xmlgp tune`; `xmlgp learn --keep-previous` keeps the model as MODEL.previous."
-    if others:
-        return f"{name} is an option of {', '.join(others)}."
-    return f"No such option {name!r}."
+    if name in elsewhere:
+        return f"{name} is an option of {', '.join(elsewhere[name])}."
+    near = _nearest_option(name, elsewhere)
+    return f"No such option {name!r}." + _did_you_mean(near and f"{near} of {', '.join(elsewhere[near])}")
+
+
+def _nearest_option(name, options):
+    near = nearest(name.lstrip("-"), [option.lstrip("-") for option in options if option.startswith("--")])
+    return near and f"--{near}"
 
 
 def _options(command):

@@ -126,11 +126,11 @@ def evaluate(
         check_probabilities(listed, name)
     unused = {
         "training data": train is not None and not found.named,
-        "reliability": reliability,
+        "`reliability=True`": reliability,
         "k": tuple(ks) != (1, 3, 5),
     }
     if assigned:
-        _note_unused(unused | {"auc": auc, "calibration": calibration}, "on assigned labels", note)
+        _note_unused(unused | {"`auc=True`": auc, "`calibration=True`": calibration}, "on assigned labels", note)
         return Evaluation("assignment", evaluate_assignment(listed.matrix, true), unknown=unknown)
     if listed.K == 1:
         _note_unused(unused, "on binary data", note)

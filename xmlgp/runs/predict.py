@@ -148,7 +148,7 @@ def _tuned_rule(model, output, uncalibrated, note):
         of = f"the output {tuned.output}" if tuned.output != output else "calibrated probabilities"
         note(f"{model} is tuned for {of}; listing the {RANKED} best labels")
         return None
-    note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; use k to rank labels instead")
+    note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; use `k=N` to rank labels instead")
     return tuned.rule
 
 
