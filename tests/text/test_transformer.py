@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ import skops.io
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline, make_union
+from skops.io._audit import NODE_TYPE_MAPPING
 
 import xmlgp
 from tests.cli.command import run, said
@@ -147,6 +149,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
         "text": b"text",
         "other": skops.io.dumps(TfidfVectorizer().fit(["other words"])),
         "list": skops.io.dumps([1]),
+        "system": skops.io.dumps(CountVectorizer(tokenizer=os.system)),
     }.items():
         other = TextTagger(SMALL, TfidfVectorizer()).fit(TEXTS, LABELS)
         names = other.classifier_.names_
@@ -160,9 +163,43 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
         "text": "the vectorizer of this model cannot be used",
         "other": r"the vectorizer of this model does not give its \d+ features",
         "list": "list fails",
+        "system": r"the vectorizer of this model cannot be used: .*\.system",
     }.items():
         with pytest.raises(XmlgpError, match=f"^{name}: {reason}"):
             list(xmlgp.predict(name, NEW))
         assert run("predict", name, corpus("new.jsonl")).exit_code == 1
     with pytest.raises(ModelFolderError):
         TextTagger.load("code")
+
+
+def schema(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return json.loads(archive.read("schema.json"))
+
+
+@pytest.mark.parametrize("module", ["os", "foreign"])
+@pytest.mark.parametrize("loader", sorted({name for name, _ in NODE_TYPE_MAPPING}))
+def test_no_kind_of_forged_entry_runs_code(monkeypatch, loader, module):
+    code = "from pathlib import Path; Path('ran').touch()"
+    Path("foreign.py").write_text(f"{code}\ndef system(*_): {code}\n")
+    monkeypatch.syspath_prepend(os.getcwd())
+    own, arguments = schema(skops.io.dumps(CountVectorizer())), schema(skops.io.dumps(("touch ran",)))
+    forged = {"__class__": "system", "__module__": module, "__id__": 1}
+    function = forged | {"__loader__": "TypeNode", "__id__": 2}
+    parts = dict.fromkeys(["func", "obj", "constructor", "type"], function)
+    parts |= dict.fromkeys(["args", "reduce", "content"], arguments)
+    for content in parts, arguments, arguments["content"], "touch ran":
+        own["content"]["content"]["tokenizer"] = forged | parts | {
+            "__loader__": loader, "content": content, "attrs": arguments,
+        }  # fmt: skip
+        for tree in own, own["content"]["content"]["tokenizer"] | {"protocol": 2}:
+            stream = io.BytesIO()
+            with zipfile.ZipFile(stream, "w") as archive:
+                archive.writestr("schema.json", json.dumps(tree))
+            with pytest.raises(
+                ModelFolderError, match="^model: the vectorizer of this model cannot be used: "
+            ) as error:
+                _ = Transformer(3, stored=stream.getvalue(), source="model").fitted
+            assert "\n" not in str(error.value)
+    assert not Path("ran").exists()
+    assert "foreign" not in sys.modules
