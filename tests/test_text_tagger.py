@@ -292,6 +292,15 @@ def test_model_selection_takes_lists_of_names(kind):
     assert scores.mean() > 0.7
 
 
+def test_probabilities_in_cross_validation_need_a_matrix():
+    lists = [["a", "b"], ["b", "c"], ["c", "a"]] * 20
+    with pytest.raises(SettingsError, match="^cross_val_predict takes lists of names with method='predict' only"):
+        cross_val_predict(TextTagger(SMALL), TEXTS, lists, cv=2, method="predict_proba")
+    matrix = pd.DataFrame(MultiLabelBinarizer().fit_transform(lists), columns=["a", "b", "c"])
+    pipeline = make_pipeline(TfidfVectorizer(), SMALL)
+    assert cross_val_predict(pipeline, TEXTS, matrix, cv=2, method="predict_proba").shape == (60, 3)
+
+
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
     assert fresh.get_params() == {"classifier": None, "vectorizer": None, "random_state": None, "n_jobs": None}

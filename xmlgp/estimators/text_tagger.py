@@ -118,6 +118,12 @@ class TextTagger(BaseEstimator):
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
+        if isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "i" and (y > 1).any():
+            # scikit-learn has numbered the names in each place of lists that have the same length.
+            raise SettingsError(
+                "cross_val_predict takes lists of names with method='predict' only, and otherwise numbers the names; "
+                "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
+            )
         analysis = Analysis() if self.vectorizer is None else self.vectorizer
         if not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
@@ -128,6 +134,7 @@ class TextTagger(BaseEstimator):
             if is_matrix(X) and self.vectorizer is not None:
                 raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
             analysis.check()
+            X = _not_a_table(X)
             names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
         points = in_memory(X, y, names, extend=True)
         if not points.names.labels:
@@ -315,7 +322,9 @@ class TextTagger(BaseEstimator):
     def _transformed(self, X):
         """Return documents as the classifier takes them."""
         known = self.classifier_.names_.vectorizer
-        return known.fitted.transform(_not_a_table(X, known.fitted)) if isinstance(known, Transformer) else X
+        if isinstance(known, Transformer):
+            return known.fitted.transform(_not_a_table(X, known.fitted))
+        return _not_a_table(X)
 
     def _features(self, X):
         """Return the features of documents, as the predictor takes them."""
@@ -340,10 +349,14 @@ class TextTagger(BaseEstimator):
         return tags
 
 
-def _not_a_table(X, transformer):
-    """Return documents; SettingsError for a DataFrame, of which a vectorizer of texts would read the columns' names."""
-    if hasattr(X, "columns") and hasattr(transformer, "build_analyzer"):
-        raise SettingsError(f"X is a DataFrame; give the column of the texts, such as {text_column(X)}")
+def _not_a_table(X, transformer=None):
+    """Return documents; SettingsError for a DataFrame of texts, of which a vectorizer would read the columns' names."""
+    if hasattr(X, "columns"):
+        some = np.asarray(X[:100])
+        texts = some.dtype.kind in "OUT" and any(isinstance(value, str) for value in some.flat)
+        if hasattr(transformer, "build_analyzer") or (transformer is None and texts):
+            given = f"a list or column of texts, such as {text_column(X)}"
+            raise SettingsError(f"TextTagger takes {given}, not a DataFrame")
     return X
 
 
