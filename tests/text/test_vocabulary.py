@@ -112,6 +112,15 @@ def test_labels_keep_their_names_and_get_others(tmp_path):
             XmlgpError,
             "a.rdf: this XML has entities that refer to others",
         ),
+        *[
+            (
+                "a.rdf",
+                f"<!DOCTYPE r [<!ENTITY {entity}>]>{XML}",
+                XmlgpError,
+                "a.rdf: this XML has entities that refer to",
+            )
+            for entity in ('a SYSTEM "file:///etc/passwd"', '% a  PUBLIC "a" "file:///etc/passwd"')
+        ],
         ("a.rdf", "<rdf", XmlgpError, "a.rdf: this is not SKOS in xml: "),
         ("a.rdf", "\xff", XmlgpError, "a.rdf: this is not SKOS in xml: "),
         ("a.nt", TRIPLES.replace("pref", "alt"), XmlgpError, "a.nt: there are no concepts with preferred labels"),
@@ -123,6 +132,12 @@ def test_a_malformed_vocabulary_is_refused(tmp_path, name, content, error, reaso
         read_vocabulary(tmp_path / name)
     assert str(caught.value).startswith(f"{tmp_path}/{reason}")
     assert "\n" not in str(caught.value)
+
+
+def test_entities_that_shorten_addresses_are_read(tmp_path):
+    entity = '<!DOCTYPE r [<!ENTITY ex "http://ex.org/">]>'
+    (tmp_path / "a.rdf").write_text(entity + XML.replace('about="http://ex.org/', 'about="&ex;'))
+    assert read_vocabulary(tmp_path / "a.rdf").concepts["cats"] == CATS
 
 
 def test_a_language_that_no_label_has(tmp_path):

@@ -24,8 +24,8 @@ __all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
 SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
 
 
-#: The declaration of an entity that refers to another: a few of them can stand for gigabytes.
-NESTED = re.compile(rb"<!ENTITY[^>]*&")
+#: The declaration of an entity that refers to another, of which a few can stand for gigabytes, or to a file.
+REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\s)")
 
 
 class Concept(NamedTuple):
@@ -161,8 +161,8 @@ def _read_skos(stream, path, name):
     # It logs each URI with a space.
     logging.getLogger("rdflib").setLevel(logging.ERROR)
     content = stream.read()
-    if name == "xml" and NESTED.search(content):
-        raise XmlgpError(f"{path}: this XML has entities that refer to others, which can exhaust memory and time")
+    if name == "xml" and REFERRING.search(content):
+        raise XmlgpError(f"{path}: this XML has entities that refer to others or to files, which are refused as unsafe")
     try:
         graph = rdflib.Graph().parse(data=content, format=name)
     except (MemoryError, OSError):
