@@ -66,7 +66,12 @@ class Transformer:
                 # What is compressed could fill the memory.
                 if any(entry.compress_type for entry in archive.infolist()):
                     raise ValueError("it is compressed")
-            return skops.loads(self.stored)
+            found = skops.loads(self.stored)
+            # The texts of a user would be names of files that it opens.
+            parameters = getattr(found, "get_params", dict)()
+            if any(name.split("__")[-1] == "input" and value != "content" for name, value in parameters.items()):
+                raise ValueError("it reads files")
+            return found
         except Exception as error:
             reason = f"cannot be used: {excerpt(error)}"
             raise ModelFolderError(f"{self._source}: the vectorizer of this model {reason}") from None
