@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "with_columns"]
+__all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "widened"]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
@@ -92,7 +92,7 @@ def as_csr(data, indices, indptr, columns):
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
 
 
-def with_columns(matrix, columns):
+def widened(matrix, columns):
     """Return a csr_array with more columns, N×`columns`, and the same elements, without copying these."""
     return as_csr(matrix.data, matrix.indices, matrix.indptr, columns)
 

@@ -23,7 +23,7 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import check_names, columns_of, features_in_memory, labels_in_memory
+from xmlgp.runs.given import check_columns, columns_of, features_in_memory, labels_in_memory
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
@@ -286,7 +286,7 @@ class Classifier(Estimator):
         X and Y are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
         """
         check_is_fitted(self)
-        check_names("label", columns_of(Y, "label"), self.names_.labels)
+        check_columns("label", columns_of(Y, "label"), self.names_.labels)
         return super().score(X, Y, sample_weight)
 
     def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro", force: bool = False) -> Self:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import as_csr, with_columns
+from xmlgp.data.dataset import as_csr, widened
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
@@ -126,7 +126,7 @@ def make_content(
     right = assigned.indices[true_entries(assigned, labels)]
     by_label = [np.bincount(found, minlength=K) for found in (labels.indices, assigned.indices, right)]
 
-    matrix = with_columns(top.matrix, K)
+    matrix = widened(top.matrix, K)
     ks = [k for k in (1, 3, 5) if k <= evidence.label_count]
     ranked = {name: value / 100 for name, value in evaluate_ranking(matrix, labels, ks, propensities).items()}
     error = top_calibration_errors(matrix, labels, ks[-1:])[f"ECE@{ks[-1]}"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from xmlgp.data.dataset import with_columns
+from xmlgp.data.dataset import widened
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import are_true
@@ -97,7 +97,7 @@ class Evidence:
             self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
 
     def _add(self, scores, labels, *about):
-        matrix, lengths = with_columns(scores.matrix, labels.shape[1]), np.diff(scores.indptr)
+        matrix, lengths = widened(scores.matrix, labels.shape[1]), np.diff(scores.indptr)
         sizes = self._rule.sizes(scores)
         if len(scores.labels):
             self.reliability += reliability_curve(matrix, labels)
@@ -136,7 +136,7 @@ class Evidence:
         """The true labels of all points, a csr_array, N×K or more: unknown labels follow the K of the model."""
         # Later blocks may have more unknown labels.
         width = self._labels[-1].shape[1]
-        return csr_array(vstack([with_columns(block, width) for block in self._labels], format="csr"))
+        return csr_array(vstack([widened(block, width) for block in self._labels], format="csr"))
 
     @property
     def top(self):

@@ -98,30 +98,36 @@ def read_batch(model, data, labels, add_labels, corpus, cache, progress, note):
 
 def _preview(model, points, names):
     D, K = model.data["D"], model.data["K"]
-    words, labels = points.features, points.labels.indices
-    # Features of text are counts.
-    counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
+    (known_assignments, assignments), (known_occurrences, occurrences) = _known_counts(model, points, names)
     return Preview(
         points=points.N,
         learned=has_learned(model, points),
         new_labels=points.K - K,
         new_features=points.D - D,
         label_names=names.labels and names.labels[K:],
-        assignments=len(labels),
-        known_assignments=int(np.count_nonzero(labels < K)),
-        occurrences=int(counts.sum()),
-        known_occurrences=int(counts[words.indices < D].sum()),
+        assignments=assignments,
+        known_assignments=known_assignments,
+        occurrences=occurrences,
+        known_occurrences=known_occurrences,
         is_text=bool(names.vectorizer),
     )
 
 
+def _known_counts(model, points, names):
+    """Return how many labels of points the model knows, and of how many; the same of words, or nonzero features."""
+    words, labels = points.features, points.labels.indices
+    # Features of text are counts.
+    counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
+    known = int(counts[words.indices < model.data["D"]].sum())
+    return (int(np.count_nonzero(labels < model.data["K"])), len(labels)), (known, int(counts.sum()))
+
+
 def refuse_foreign(model, points, names, force, note):
     """Raise SettingsError if points are probably for another model; note it if the user has said `force`."""
-    found = _preview(model, points, names)
-    pairs = (found.known_occurrences, found.occurrences), (found.known_assignments, found.assignments)
+    pairs = _known_counts(model, points, names)
     if any(total >= LEAST and known < FOREIGN_SHARE * total for known, total in pairs):
-        words, labels = (f"{known / max(total, 1):.1%}" for known, total in pairs)
-        what = "words" if found.is_text else "features"
+        labels, words = (f"{known / max(total, 1):.1%}" for known, total in pairs)
+        what = "words" if names.vectorizer else "features"
         text = f"the model knows {words} of the {what} and {labels} of the labels of these points"
         # What a model in memory learns is another object.
         if model.folder and not force:

@@ -33,7 +33,7 @@ __all__ = [
     "Points",
     "added_labels",
     "as_matrix",
-    "check_names",
+    "check_columns",
     "columns_of",
     "features_in_memory",
     "in_memory",
@@ -91,7 +91,7 @@ def columns_of(table, kind):
     return [name.strip() for name in columns] if kind == "label" else columns
 
 
-def check_names(kind, names, known):
+def check_columns(kind, names, known):
     """Raise SettingsError if the columns of a DataFrame are other features or labels (`kind`) than those of a model."""
     for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
         if name != expected:
@@ -166,8 +166,8 @@ def in_memory(data, labels, names, extend, same=None):
     are the `same` are one label, as for `LabelNumbers`.
     """
     if isinstance(data, TrainingData):
-        check_names("label", data.names.labels, names.labels)
-        check_names("feature", data.names.features, names.features)
+        check_columns("label", data.names.labels, names.labels)
+        check_columns("feature", data.names.features, names.features)
         return data._replace(names=Names(*(own or known for own, known in zip(data.names, names, strict=True))))
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, names)
@@ -176,7 +176,7 @@ def in_memory(data, labels, names, extend, same=None):
     is_text = not is_matrix(data)
     if not is_text:
         features, columns = features_in_memory(data), columns_of(data, "feature")
-        check_names("feature", columns, names.features)
+        check_columns("feature", columns, names.features)
         names = names._replace(features=columns or names.features)
     elif names.vectorizer is None:
         raise SettingsError("the points are text, but the model was not trained on text")
@@ -189,7 +189,7 @@ def in_memory(data, labels, names, extend, same=None):
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
     elif not _are_names(labels) and (columns or not (extend and is_text)):
-        check_names("label", columns, names.labels)
+        check_columns("label", columns, names.labels)
         names = names._replace(labels=columns or names.labels or None)
     elif names.labels is None:
         raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, with_columns
+from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.locate import locate
@@ -126,7 +126,7 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
         texts = Texts(reader, names, options, True, note, progress)
         blocks = [no_points(texts.D, texts.K), *(block.points for block in texts.blocks())]
     K = len(texts.labels)
-    dataset = stack([Dataset(block.features, with_columns(block.labels, K)) for block in blocks])
+    dataset = stack([Dataset(block.features, widened(block.labels, K)) for block in blocks])
     return TrainingData(dataset, REPOSITORY, names._replace(labels=texts.labels))
 
 

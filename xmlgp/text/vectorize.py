@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
+from xmlgp.data.dataset import Dataset, no_points, stack
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
-from xmlgp.text.labels import BadName, LabelNumbers, numbered_in_order
+from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, numbered_in_order
 from xmlgp.text.transformer import Transformed, Transformer
 
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
@@ -43,8 +43,7 @@ class _Numbered(NamedTuple):
 
     def points(self, D, K):
         """Return the documents as a `Dataset`."""
-        labels = counts(self.labels, self.label_counts, K)
-        return Dataset(counts(self.words, self.lengths, D), as_csr(None, labels.indices, labels.indptr, K))
+        return Dataset(counts(self.words, self.lengths, D), matrix_of_labels(self.labels, self.label_counts, K))
 
 
 class Vectorized:

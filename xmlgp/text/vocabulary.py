@@ -23,7 +23,6 @@ __all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
 #: Formats of rdflib by the endings of names. JSON-LD is not among them: reading it may load a context from elsewhere.
 SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
 
-
 #: The declaration of an entity that refers to another, of which a few can stand for gigabytes, or to a file.
 REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\s)")
 
