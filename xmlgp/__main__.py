@@ -1,6 +1,21 @@
-"""Runs the command line as `python -m xmlgp`."""
+"""Runs the command line as `python -m xmlgp`, and as `xmlgp`."""
+
+import signal
 
 from xmlgp.cli import main
 
+__all__ = ["run"]
+
+
+def run():
+    """Run a command and end the process."""
+    try:
+        main(prog_name="xmlgp")
+    finally:
+        # While Python waits for threads, it would print a traceback at Ctrl-C.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 if __name__ == "__main__":
-    main(prog_name="xmlgp")
+    run()

@@ -10,12 +10,37 @@ import pytest
 from tests.cli.command import SMALL, run, said
 from tests.cli.disk import everything
 from tests.cli.learning_on import STEP, arrays, assert_same_model, learner, more, refused, retrain, text_learner
-from tests.cli.test_interruption import assert_no_other_files, signals_at
+from tests.cli.test_interruption import SIGNALS, WRITE, assert_no_other_files, data, signals_at
+from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import InterruptedRun
 
-__all__ = ["learner", "text_learner"]
+__all__ = ["data", "learner", "text_learner"]
+
+AGAIN = "resume with `xmlgp learn model new.txt --keep-previous`"
+
+#: By phase: the function and the number of its call at which a signal comes, whether after it, and what is said.
+PHASES = {
+    "reading": ("xmlgp.runs.given.read_more_data", 1, False, "the model is unchanged"),
+    "preparing": ("xmlgp.mlgpf.learning.LearningOn.__init__", 1, False, "the model is unchanged"),
+    "learning": (STEP, 3, False, rf"stopped after 3 of \d+ steps of learning, and the model is unchanged; {AGAIN}"),
+    "regression": (
+        "xmlgp.regression.fitting._solve",
+        1,
+        False,
+        rf"stopped after (\d+) of \1 steps of learning, and the model is unchanged; {AGAIN}",
+    ),
+    "keeping": (
+        "xmlgp.model_folder.folder.link_array",
+        2,
+        True,
+        rf"stopped after (\d+) of \1 steps of learning, and the model is unchanged; {AGAIN}",
+    ),
+    "writing": (WRITE, 2, True, rf"stopped after (\d+) of \1 steps of .*, and the model is unchanged; {AGAIN}"),
+    # The first description is that of the model that is kept.
+    "written": ("xmlgp.model_folder.description.atomic_write", 2, True, "the new model is complete"),
+}
 
 
 def interrupt(step, data="new.txt", *options, stdin=None):
@@ -26,6 +51,27 @@ def interrupt(step, data="new.txt", *options, stdin=None):
     return result.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_signal_in_any_phase_says_what_is_left(data, trained, monkeypatch, phase):
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
+    # A quarter of the points is held out, and ranked better with regression.
+    trained("pairs", "data", "model", "-P", "3", "--epochs", "5", "--label-weights")
+    write_dataset("new.txt", paired_dataset(N=30, D=28, K=9, seed=1))
+    shutil.copytree("model", "whole")
+    assert run("learn", "whole", "new.txt", "-q").exit_code == 0
+    before = arrays("model")
+    name, call, after, left = PHASES[phase]
+    number = SIGNALS[list(PHASES).index(phase) % 3]
+    with signals_at(name, call, number, after=after):
+        result = run("learn", "model", "new.txt", "--keep-previous", "-q")
+    assert (result.exit_code, result.stdout) == (128 + number, "")
+    assert re.fullmatch(f"interrupted; {left}", result.stderr.splitlines()[-1])
+    assert arrays("model") == (arrays("whole") if phase == "written" else before)
+    assert_no_other_files(Path("model"))
+    assert run("learn", "model", "new.txt", "-q").exit_code == 0
+    assert_same_model("model", "whole")
+
+
 @pytest.mark.parametrize(("inducing", "step"), [("free", 7), ("features", 3)])
 def test_an_interrupted_run_goes_on_with_the_same_result(learner, inducing, step):
     retrain(inducing)
@@ -34,7 +80,9 @@ def test_an_interrupted_run_goes_on_with_the_same_result(learner, inducing, step
     assert run("learn", "whole", "new.txt", "-q").exit_code == 0
     line = interrupt(step)
     found = re.fullmatch(
-        rf"interrupted; stopped (after {step} of \d+ steps of learning); resume with `xmlgp learn model new.txt`", line
+        rf"interrupted; stopped (after {step} of \d+ steps of learning), and the model is unchanged; "
+        "resume with `xmlgp learn model new.txt`",
+        line,
     )
     assert arrays("model") == before
     assert run("predict", "model", "data/test.txt").exit_code == 0

@@ -199,6 +199,24 @@ def test_help_does_not_import_numpy():
     assert b"numpy" not in result.stderr
 
 
+def test_a_signal_after_the_command_prints_no_traceback():
+    code = """if True:
+        import os, signal, threading
+        from xmlgp.__main__ import run
+
+        def interrupt():
+            threading.main_thread().join()
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(60)
+
+        threading.Thread(target=interrupt).start()
+        run()
+    """
+    result = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, check=False, timeout=60)
+    assert (result.returncode, result.stderr) == (-signal.SIGINT, b"")
+    assert result.stdout.startswith(b"xmlgp")
+
+
 def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path):
     number = signal.SIGTERM
     command = [sys.executable, "-m", "xmlgp", "train", "-", str(tmp_path / "model"), "-q"]

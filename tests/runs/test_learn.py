@@ -1,8 +1,10 @@
 """From more points to a model folder: what is kept, what is refused, and how points so far are counted."""
 
 import hashlib
+import os
 import shutil
 import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +22,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
-from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
 from xmlgp.training import checkpoints
@@ -51,18 +53,19 @@ def model(tmp_path, trained):
     return shutil.copytree(trained, tmp_path / "model")
 
 
-def interrupt(path, dataset, monkeypatch):
-    """Interrupt learning after two steps."""
+def interrupt(path, dataset, monkeypatch, seconds=0.0, error=Interrupted(signal.SIGINT)):
+    """Interrupt learning after two steps, which took so many seconds; return the interruption."""
 
     def stopping(self, state, epoch_ended=False):
         if (found := state()).facts["step"] == 2:
-            self.save(found)
-            raise Interrupted(signal.SIGINT)
+            self.save(found._replace(facts=found.facts | {"seconds": seconds}))
+            raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints.CheckpointWriter, "maybe_save", stopping)
-        with pytest.raises(Interrupted):
+        with pytest.raises(type(error)) as caught:
             xmlgp.learn(path, dataset)
+    return caught.value
 
 
 def test_the_folder_has_the_model_of_learning(model):
@@ -172,8 +175,29 @@ def test_models_that_cannot_learn_on_are_named(tmp_path):
     assert str(caught.value).endswith(" can; train again on all points together")
 
 
-def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have no notes")
+def test_in_python_an_interruption_has_a_note_of_what_is_left(model, monkeypatch):
+    left = "stopped after 2 of 6 steps of learning, and the model is unchanged; learn the same points again to resume"
+    assert interrupt(model, MORE, monkeypatch, error=KeyboardInterrupt()).__notes__ == [f"{model}: {left}"]
+    told = []
+    xmlgp.learn(model, MORE, note=told.append)
+    assert told[0] == f"{model}: resuming after 2 of 6 steps of learning"
+
+
+def test_a_discarded_run_is_gone_before_the_next_begins(model, monkeypatch):
     interrupt(model, MORE, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(learning.LearningOn, "__init__", lambda *arguments: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(Interrupted) as caught, handle_signals():
+            xmlgp.learn(model, OTHER, resume=False)
+    assert (caught.value.advice, caught.value.resumable) == ("the model is unchanged", False)
+    assert InterruptedRun.read(model) is None
+
+
+# A run that took long is not discarded for another, but this one can never be resumed.
+@pytest.mark.parametrize("seconds", [0.0, 1000.0])
+def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch, seconds):
+    interrupt(model, MORE, monkeypatch, seconds)
     checkpoint = (model / CHECKPOINT).read_bytes()
     xmlgp.learn(model, OTHER, resume=False)
     # The model has learned something else since.

@@ -348,6 +348,6 @@ def advice(command, data):
     try:
         yield
     except Interrupted as error:
-        if error.advice:
+        if error.resumable:
             error.advice += f"; resume with `{command}`" + " and the same input" * (data == "-")
         raise

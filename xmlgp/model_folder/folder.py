@@ -135,14 +135,14 @@ class ModelFolder:
                 **facts,
                 "arrays": entries,
             }
-            # A signal between these lines would remove the arrays of the finished model.
+            # A signal between these lines would remove the arrays of the finished model, or leave the earlier ones.
             with uninterruptible:
                 write_description(path, description)
                 written = {}
+                remove_unused_arrays(path, [*entries.values(), *protected])
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
             raise
-        remove_unused_arrays(path, [*entries.values(), *protected])
         return cls(path)
 
     def copy_to(self, path):

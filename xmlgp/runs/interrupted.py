@@ -25,6 +25,7 @@ __all__ = [
     "Request",
     "check_overwriting",
     "describe_run",
+    "model_is_left",
     "plan_run",
     "protected_arrays",
     "readable_run",
@@ -173,18 +174,36 @@ def resume_or_discard(path, run, data, settings, resume, note):
 
 @contextlib.contextmanager
 def what_is_left(path, note):
-    """Say how far a run came that fails or is interrupted: in a message, or as advice of `Interrupted`."""
+    """Say how far a run came that fails or is interrupted: in a message, or as advice of the interruption."""
     try:
         yield
-    except Interrupted as error:
+    except (Interrupted, KeyboardInterrupt) as error:
         left = readable_run(path)
         if left:
-            error.advice = f"stopped {left.where}"
+            error.advice, error.resumable = f"stopped {left.where}", True
         raise
     except (ClusterError, NumericalError, OSError, MemoryError):
         left = readable_run(path)
         if left and left.steps:
             note(f"the checkpoint {left.where} is kept; run the command again to resume")
+        raise
+
+
+@contextlib.contextmanager
+def model_is_left(path):
+    """Say whether the model in a folder is as it was when its change is interrupted; in Python, below the traceback."""
+    before = ModelFolder(path).description
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        stopped, error.resumable = getattr(error, "advice", None), getattr(error, "resumable", False)
+        if ModelFolder(path).description != before:
+            error.advice, error.resumable = "the new model is complete", False
+        else:
+            error.advice = f"{stopped}, and the model is unchanged" if stopped else "the model is unchanged"
+        # Python 3.10 has no notes.
+        if isinstance(error, KeyboardInterrupt) and hasattr(error, "add_note"):
+            error.add_note(f"{path}: {error.advice}" + "; learn the same points again to resume" * error.resumable)
         raise
 
 

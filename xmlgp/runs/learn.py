@@ -191,7 +191,12 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         return
     facts = dataset.facts | {"learns_on": data["fingerprint"]}
     run = None if resume is False else InterruptedRun.read(path)
-    run, _ = resume_or_discard(path, run, facts, model.settings, resume, note_here)
+    if run and run.learns and run.data["learns_on"] != data["fingerprint"]:
+        # It ended after it wrote the model, before it removed the checkpoint.
+        run = None
+    run, discarded = resume_or_discard(path, run, facts, model.settings, resume, note_here)
+    if discarded:
+        remove([checkpoint_file], ())
     checkpoint, writer = run and run.checkpoint, None
     if checkpoint_seconds or checkpoint:
         described = describe_run(facts, model.settings, {})

@@ -22,7 +22,7 @@ from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.given import FilePath, is_path
-from xmlgp.runs.interrupted import protected_arrays, readable_run
+from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.training.trained import HeldOut
@@ -183,7 +183,7 @@ def held(model):
     path = model.folder.path if isinstance(model, TrainedModel) else _checked_path(model)
     # The lock would create a folder.
     ModelFolder(path)
-    with lock_model_folder(path):
+    with lock_model_folder(path), model_is_left(path):
         yield open_model(ModelFolder(path))
 
 

@@ -26,13 +26,13 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 class Interrupted(BaseException):
     """A signal asked the process to end. Like KeyboardInterrupt, it is not an `Exception`.
 
-    A caller may set `advice`, a clause for the user.
+    A caller may set `advice`, a clause for the user, and that there is a run to resume.
     """
 
     def __init__(self, number):
         super().__init__(number)
         self.number = number
-        self.advice = None
+        self.advice, self.resumable = None, False
 
     @property
     def status(self):
