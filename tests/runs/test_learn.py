@@ -53,8 +53,9 @@ def model(tmp_path, trained):
     return shutil.copytree(trained, tmp_path / "model")
 
 
-def interrupt(path, dataset, monkeypatch, seconds=0.0, error=Interrupted(signal.SIGINT)):
+def interrupt(path, dataset, monkeypatch, seconds=0.0, error=None):
     """Interrupt learning after two steps, which took so many seconds; return the interruption."""
+    error = error or Interrupted(signal.SIGINT)
 
     def stopping(self, state, epoch_ended=False):
         if (found := state()).facts["step"] == 2:
