@@ -157,14 +157,17 @@ benchmark-text: $(VENV)/installed-peers
 	$(BENCHMARK)/text.py corpus data/tags --peer tfidf --peer tfidf-sublinear
 
 benchmark-learning: $(VENV)/installed
-	for set in $(SETS); do $(BENCHMARK)/learning.py batches $$set && $(BENCHMARK)/learning.py batches $$set --order labels || exit; done
-	$(BENCHMARK)/learning.py growth
+	for set in $(SETS); do \
+		for order in file labels random; do $(BENCHMARK)/learning.py batches $$set --order $$order || exit; done; \
+		$(BENCHMARK)/learning.py one-label $$set || exit; \
+	done
+	$(BENCHMARK)/learning.py sizes data/tags
 
 benchmark-cluster: $(VENV)/installed-dask
 	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
 	$(BENCHMARK)/cluster.py memory --folder data/cluster --scale 0.2
 
-benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
+benchmark-step benchmark-scaling benchmark-basis benchmark-growth: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
 
 docs: $(VENV)/installed-docs ## build the documentation into build/docs; warnings and dead links are errors

@@ -3,6 +3,7 @@
 import importlib
 import json
 
+import growth
 import harness
 import learning
 import numpy as np
@@ -19,14 +20,19 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 
-#: The arguments of each benchmark; DATA, FILE, TWO and CORPUS stand for small data of each kind, OUT for a folder.
+#: The arguments of each benchmark, or of a command of it; DATA, FILE, TWO and CORPUS stand for small data of each kind,
+#: OUT for a folder.
 BENCHMARKS = {
     "assignment": ["DATA", "--peers", "", *QUICK],
     "bmlpl": ["DATA", "-T", "4", "--iterations", "3"],
     "cluster": ["time", "DATA", "--workers", "0", "--options", "-P 3 --epochs 1"],
     "expectations": ["DATA", "--seeds", "1", "--only", "passes", *QUICK],
     "gpc": ["TWO", "-M", "5", "--iterations", "2"],
-    "learning": ["growth"],
+    "growth": [],
+    "learning batches": ["DATA", "--order", "random", "--keep", "OUT", *QUICK],
+    "learning labels": ["DATA", "--count", "3", "--points", "2", *QUICK],
+    "learning one-label": ["CORPUS", *QUICK],
+    "learning sizes": ["CORPUS", "--calls", "2", *QUICK],
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
     "negatives": ["DATA", "--labels", "30", "--seeds", "1", "--sampled", "3", *QUICK],
@@ -72,23 +78,25 @@ def places(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(harness, "in_fresh_process", lambda function, *arguments: function(*arguments))
     monkeypatch.setattr(peers, "measure", lambda *arguments, **options: {})
-    monkeypatch.setattr(learning, "SIZES", [(100, 50), (200, 50)])
-    for constant, value in {"FEATURES": 900, "BATCH": 60, "BATCH_LABELS": 40}.items():
+    for constant, value in {"SIZES": [(100, 50)], "FEATURES": 900, "BATCH": 60, "BATCH_LABELS": 40}.items():
+        monkeypatch.setattr(growth, constant, value)
+    for constant, value in {"CALL_SIZES": (1,), "ONE_LABEL_SIZES": (2, 5), "SMALL": (30, 60, 8), "BATCHES": 2}.items():
         monkeypatch.setattr(learning, constant, value)
     monkeypatch.setattr(scaling, "MULTIPLES", (1, 2))
     return found
 
 
 #: Those that take longest.
-LONG = {"gpc", "learning", "out_of_core", "scaling", "step", "two_classes"}
+LONG = {"gpc", "growth", "out_of_core", "scaling", "step", "two_classes"}
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LONG)) for name in BENCHMARKS]
 )
 def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
-    arguments = [str(places.get(argument, argument)) for argument in BENCHMARKS[name]]
-    module = importlib.import_module(name)
+    module, *command = name.split()
+    arguments = [*command, *(str(places.get(argument, argument)) for argument in BENCHMARKS[name])]
+    module = importlib.import_module(module)
     result = CliRunner().invoke(module.main, [*arguments, "--json", str(tmp_path / "out.json")], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) > 1
