@@ -7,11 +7,11 @@ from typing import NamedTuple
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 
-__all__ = ["MemoryPart", "Model", "counted"]
+__all__ = ["MemoryPart", "Model", "check_memory", "counted"]
 
 
 class MemoryPart(NamedTuple):
-    """Memory that training needs for one purpose, in bytes, and which option makes it smaller."""
+    """Memory that training or learning on needs for one purpose, in bytes, and what makes it smaller."""
 
     purpose: str
     size: int
@@ -67,6 +67,8 @@ class Model:
     #: `(settings, dataset)` → the `MemoryPart`s that training needs at least, of the arrays that are in memory at the
     #: same time, since `check_memory` refuses what does not fit.
     memory: Callable = _nothing
+    #: `(earlier, dataset)` → the same of learning on, given an `Earlier` and the new points.
+    memory_of_learning: Callable = _nothing
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
@@ -105,17 +107,6 @@ class Model:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
         return {"work": work}
 
-    def check_memory(self, settings, dataset):
-        """Raise SettingsError if training needs more memory than is available."""
-        parts = sorted(self.memory(settings, dataset), key=lambda part: -part.size)
-        needed, available = sum(part.size for part in parts), available_memory()
-        if available is not None and needed > available:
-            listed = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
-            raise SettingsError(
-                f"training needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: "
-                f"{listed}"
-            )
-
     def epochs(self, entry):
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".
 
@@ -134,6 +125,17 @@ class Model:
         named = ("N", "point"), ("K", "new label"), ("D", "new feature")
         counts = [counted(batch[key], noun) for key, noun in named if batch[key]] or [counted(0, "point")]
         return ", ".join(counts)
+
+
+def check_memory(work, parts):
+    """Raise SettingsError if the `MemoryPart`s of some work, "training" or "learning", exceed what is available."""
+    parts = sorted(parts, key=lambda part: -part.size)
+    needed, available = sum(part.size for part in parts), available_memory()
+    if available is not None and needed > available:
+        listed = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
+        raise SettingsError(
+            f"{work} needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: {listed}"
+        )
 
 
 def counted(number, noun):

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -12,21 +13,25 @@ import pytest
 import scipy.sparse as sp
 
 import xmlgp
-from tests.problems import small_dataset
+from tests.held_out import calibrated
+from tests.mlgpf.test_memory import INDUCING, SAMPLED, wide_dataset
+from tests.problems import paired_dataset, small_dataset
 from tests.runs.test_train import snapshot
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf import learning
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
 from xmlgp.training import checkpoints
-from xmlgp.training.trained import STATISTICS
+from xmlgp.training.trained import STATISTICS, Earlier
 
 SETTINGS = MLGPFSettings(
     inducing="features", factors=3, label_weights=True, regression_points=0, epochs=2, batch_size=16
@@ -206,6 +211,65 @@ def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch, seconds):
     told = []
     xmlgp.learn(model, MORE, note=told.append)
     assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps of learning"
+
+
+def memory_of_learning(model, dataset):
+    earlier = Earlier(model.settings, model.preprocessed, model.parameters, *(model.data[name] for name in "NDK"))
+    return MODELS[model.settings.model].memory_of_learning(earlier, dataset)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SAMPLED | {"label_weights": False, "regression_points": 0},
+        SAMPLED | {"label_weights": True, "regression_points": 0},
+        INDUCING,
+        {"model": "bmlpl", "topics": 50, "iterations": 1},
+    ],
+    ids=str,
+)
+def test_the_memory_that_is_checked_is_most_of_the_peak_and_never_more(monkeypatch, settings):
+    monkeypatch.setattr("xmlgp.label_weights.pairs.MIN_PAIRS", 1000)
+    model = xmlgp.train(wide_dataset(N=100), settings=settings)
+    for points in 50, 3000:
+        # The first call compiles functions.
+        dataset = wide_dataset(points, D=5100, K=6100)
+        tracemalloc.start()
+        try:
+            learn_points(model, dataset)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert 0.4 * peak < sum(part.size for part in memory_of_learning(model, dataset)) <= peak
+
+
+def test_covariances_of_the_regression_count(monkeypatch):
+    with calibrated(0.25):
+        model = xmlgp.train(paired_dataset(N=120), settings={"factors": 3, "epochs": 5, "label_weights": True})
+    parts = {part.purpose: part for part in memory_of_learning(model, paired_dataset(N=1000, seed=1))}
+    found = parts["the covariances of exact GP regression"]
+    assert 4 * 1120**2 < found.size < 1.1 * 4 * 1120**2
+    assert found.advice == "a smaller batch lowers that"
+
+
+@pytest.mark.parametrize("kind", ["mlgpf", "bmlpl"])
+def test_what_does_not_fit_into_memory_is_refused_and_nothing_changes(model, monkeypatch, kind):
+    if kind == "bmlpl":
+        shutil.rmtree(model)
+        xmlgp.train(KNOWN, model, settings=BMLPLSettings(topics=3, iterations=2))
+    interrupt(model, MORE, monkeypatch)
+    before, in_memory = snapshot(model), replace(xmlgp.load(model), folder=None)
+    needed = sum(part.size for part in memory_of_learning(in_memory, OTHER))
+    monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed - 1)
+    for given in model, in_memory:
+        with pytest.raises(SettingsError, match=r"^learning needs at least 0\.0 GB of memory, but 0\.0 GB are avail"):
+            xmlgp.learn(given, OTHER, resume=False)
+    assert snapshot(model) == before
+    monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed)
+    xmlgp.learn(model, OTHER, resume=False)
+    # It learns nothing, which needs no memory.
+    monkeypatch.setattr("xmlgp.model.available_memory", lambda: 0)
+    xmlgp.learn(model, OTHER)
 
 
 def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypatch):

@@ -10,12 +10,13 @@ from xmlgp.bmlpl.inference import EM
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
+from xmlgp.model import MemoryPart
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.trained import Trained
 
-__all__ = ["Learning", "learn"]
+__all__ = ["Learning", "learn", "memory_of_learning"]
 
 #: Iterations for each part of the points, and conjugate gradient steps in each. Twice as many change little.
 ITERATIONS, CG_STEPS = 10, 3
@@ -39,6 +40,25 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     # Other random numbers than those of the earlier points.
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1, earlier.N]))
     return Trained(*Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints))
+
+
+def memory_of_learning(earlier, dataset):
+    """Return the largest arrays of a step (list of `MemoryPart`): what is T wide by feature, by label and by point."""
+    (N, D, K), T = dataset.shape, len(earlier.parameters["shapes"])
+    points = min(N, _part_size(earlier.settings, T))
+    used = len(np.unique(dataset.features.indices)) * points // max(1, N)
+    row = np.dtype(earlier.settings.dtype).itemsize * T
+    return [
+        # W and the counts of all; of a part W, its prior mean and precisions, and what conjugate gradients have.
+        MemoryPart("the weights and counts of topics", row * (D + K + 8 * used)),
+        # Counts, activations and the arrays of `LeastSquares`.
+        MemoryPart("the topics of the points", row * 6 * points),
+    ]
+
+
+def _part_size(settings, T):
+    """Return the most points of a part, given the number of topics."""
+    return max(settings.batch_size, PART_ELEMENTS // T)
 
 
 class Learning(EM):
@@ -81,7 +101,7 @@ class Learning(EM):
         #: n_d, the number of earlier points with each feature, and N last.
         self._points = np.zeros(D + 1, np.int64)
         self._points[: earlier.D], self._points[-1] = model["statistics.features"], earlier.N
-        self._parts = SeededMinibatches(labels.shape[0], max(settings.batch_size, PART_ELEMENTS // T), settings.seed)
+        self._parts = SeededMinibatches(labels.shape[0], _part_size(settings, T), settings.seed)
         self.epochs, self._part = ITERATIONS * len(self._parts), None
 
     def begin(self, epoch):

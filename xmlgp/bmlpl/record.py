@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.bmlpl.counts import reveal_labels
-from xmlgp.bmlpl.learning import learn
+from xmlgp.bmlpl.learning import learn, memory_of_learning
 from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -57,6 +57,7 @@ BMLPL = Model(
         "iterations": settings.passes,
         "burn_in": settings.burned,
     },
+    memory_of_learning=memory_of_learning,
     learn=learn,
     topics=list_topics,
 )

@@ -124,3 +124,10 @@ class InducingMethod:
         copies = 1 + len(optimiser_of(settings).statistics)
         size = copies * np.dtype(settings.dtype).itemsize * dataset.K * settings.factor_count
         return [MemoryPart("the latent functions", size, "fewer factors lower that")]
+
+    def memory_of_learning(self, earlier, dataset):
+        """Return the largest arrays of learning on (list of `MemoryPart`): what steps move, and Φ with new rows."""
+        old, K, present = earlier.parameters, dataset.K, np.unique(dataset.labels.indices)
+        copies, row = 1 + len(optimiser_of(self.settings).statistics), old["loadings"][:1].nbytes
+        moving = sum(old[name].nbytes for name in self.latent.posterior.parameter_names) + row * len(present)
+        return [MemoryPart("the latent functions", copies * moving + row * K * (K > earlier.K))]

@@ -1,13 +1,16 @@
 """The record of MLGPF."""
 
+import numpy as np
+
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import FACTORS, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import sweep_count
-from xmlgp.model import Model
+from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.regression.fitting import bytes_of_adding
 
 __all__ = ["MLGPF"]
 
@@ -24,6 +27,18 @@ def _unset(settings, N, D, K):
         "learning_rate": default_rate(settings),
         "epochs": settings.epoch_count(N),
     }
+
+
+def _memory_of_learning(earlier, dataset):
+    """Return the largest arrays that are in memory at the end of learning on (list of `MemoryPart`)."""
+    settings, (n, _, K), advice = earlier.settings, dataset.shape, "a smaller batch lowers that"
+    parts = settings.load_method().memory_of_learning(earlier, dataset) if dataset.labels.nnz else []
+    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
+    parts.append(MemoryPart("weighted features", itemsize * dataset.features.nnz, advice))
+    if n and "regression.weights" in earlier.parameters:
+        size = bytes_of_adding(earlier.N, n, K)
+        parts.append(MemoryPart("the covariances of exact GP regression", size, advice))
+    return parts
 
 
 def _faster(settings):
@@ -48,6 +63,7 @@ MLGPF = Model(
     train=train,
     predictor=MLGPFPredictor,
     memory=lambda settings, dataset: settings.load_method().memory(dataset),
+    memory_of_learning=_memory_of_learning,
     unset=_unset,
     faster=_faster,
     details=_details,

@@ -21,8 +21,8 @@ class TrainingMethod(Method):
     """One way to train MLGPF.
 
     Objects of its class have `coordinates`, `samplers`, `start`, `later_stages`, `prior`, `trained`, `predict`,
-    `are_valid`, `memory`, `has_label_weights`, `learning_steps` and `parameter_names`. The default number of epochs
-    makes so many stochastic steps, but at least so many epochs.
+    `are_valid`, `memory`, `memory_of_learning`, `has_label_weights`, `learning_steps` and `parameter_names`. The
+    default number of epochs makes so many stochastic steps, but at least so many epochs.
     """
 
     optimiser: str

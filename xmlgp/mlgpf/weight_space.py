@@ -12,8 +12,8 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace, WeightSpacePrediction, are_valid, feature_shares
 from xmlgp.label_weights.pairs import shortlist_length
-from xmlgp.label_weights.pattern import label_weight_count, used_by_default
-from xmlgp.label_weights.posterior import initial_label_weights
+from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_weight_count, used_by_default
+from xmlgp.label_weights.posterior import LabelWeights, initial_label_weights
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.stochastic import optimiser_of
@@ -182,6 +182,24 @@ class WeightSpaceMethod:
             advice = "regression_points=0 avoids that"
             stages.append([MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)])
         return max(stages, key=lambda parts: sum(part.size for part in parts))
+
+    def memory_of_learning(self, earlier, dataset):
+        """Return the largest arrays at the end of learning on (list of `MemoryPart`)."""
+        (N, D, K), old = dataset.shape, earlier.parameters
+        present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features))
+        # Rows of T and Φ that steps move, and all of both: with room for new ones, and in the result.
+        grown = D * (D > earlier.D) + K * (K > earlier.K)
+        size = old["loadings"][:1].nbytes * (N + len(present) + len(used) + D + K + grown)
+        parts = [MemoryPart("the latent functions", size)]
+        if weights := LabelWeights.of(old):
+            moving = np.diff(weights.indptr)[present[present < earlier.K]].sum()
+            limit = max(len(present), WEIGHTS_LIMIT - len(weights.mean))
+            moving = max(moving, label_weight_count(dataset.features, dataset.labels, limit))
+            itemsize = weights.mean.itemsize
+            # Those of the batch with their prior, and all in the result.
+            size = (4 + 4 * itemsize) * moving + (4 + 2 * itemsize) * max(len(weights.mean), moving)
+            parts.append(MemoryPart("label weights", int(size)))
+        return parts
 
     def _memory_of_sweeps(self, dataset):
         settings, (N, D, K) = self.settings, dataset.shape

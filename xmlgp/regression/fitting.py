@@ -10,7 +10,7 @@ from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["RANK", "add_points", "fit_regression"]
+__all__ = ["RANK", "add_points", "bytes_of_adding", "fit_regression"]
 
 #: Most latent functions: 100 to 400 rank the validation points of Delicious equally well.
 RANK = 300
@@ -80,6 +80,11 @@ def add_points(regression, features, labels, seed):
         change -= np.float32(NOISE) * weights[rows]
         weights[rows] += _solve(noisy_covariance(chosen, silent), change, silent)
     return Regression(features, labels, regression.scales, weights, loadings, mean)
+
+
+def bytes_of_adding(N, n, K):
+    """Return the memory of the largest arrays of `add_points`: K_AA, and α and (Y − 1πᵀ) V of all N + n points."""
+    return 4 * (min(N, ACTIVE) + n) ** 2 + 8 * (N + n) * min(RANK, K, N + n)
 
 
 def _solve(covariance, right, progress, start=None):

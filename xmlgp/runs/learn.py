@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xmlgp.data.dataset import no_points
 from xmlgp.errors import ModelFolderError
-from xmlgp.model import counted
+from xmlgp.model import check_memory, counted
 from xmlgp.model_folder.arrays import FOLDER, remove
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import LOCK, lock_model_folder
@@ -103,6 +103,7 @@ def learn(
             return trained
         refuse_foreign(trained, points, names, force, note)
         if trained.folder is None:
+            _check_memory(trained, points)
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
         with lock_model_folder(previous) if previous else contextlib.nullcontext():
@@ -150,9 +151,8 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
     preprocessed = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_magnitudes([sizes_of(preprocessed.weigh(dataset.features))], "train again with another weighting")
-    earlier = Earlier(settings, model.preprocessed, model.parameters, *(data[name] for name in "NDK"))
     learn = MODELS[settings.model].learn
-    result = learn(earlier, dataset.features, dataset.labels, preprocessed, progress, checkpoints)
+    result = learn(_earlier(model), dataset.features, dataset.labels, preprocessed, progress, checkpoints)
     N, D, K = dataset.shape
     batch = {"N": N, "D": D - data["D"], "K": K - data["K"]}
     batch |= {"fingerprint": dataset.fingerprint, "history": result.history}
@@ -162,6 +162,15 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
         facts = {"first": data["fingerprint"]} | facts | {"fingerprint": fingerprint}
     changed = {"data": facts, "preprocessed": preprocessed, "parameters": result.parameters | counts}
     return replace(model, **changed, learned=[*model.learned, batch], folder=None)
+
+
+def _earlier(model):
+    return Earlier(model.settings, model.preprocessed, model.parameters, *(model.data[name] for name in "NDK"))
+
+
+def _check_memory(model, dataset):
+    """Raise SettingsError if learning the points of a `Dataset` does not fit into memory."""
+    check_memory("learning", MODELS[model.settings.model].memory_of_learning(_earlier(model), dataset))
 
 
 def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note, previous):
@@ -189,6 +198,8 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
         note_here(f"there are no {'documents' if names.vectorizer else 'points'}; nothing to do")
         return
+    # Before it is said that an interrupted run is discarded.
+    _check_memory(model, dataset)
     facts = dataset.facts | {"learns_on": data["fingerprint"]}
     run = None if resume is False else InterruptedRun.read(path)
     if run and run.learns and run.data["learns_on"] != data["fingerprint"]:

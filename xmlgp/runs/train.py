@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.model import check_memory
 from xmlgp.model_folder.arrays import remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -173,7 +174,7 @@ def train(
     for text in notes:
         note(text)
     _check(dataset, chosen, work)
-    MODELS[chosen.model].check_memory(chosen, dataset)
+    check_memory("training", MODELS[chosen.model].memory(chosen, dataset))
     preprocessed = preprocess_data(dataset, chosen, progress, work)
     return _trained(dataset, chosen, preprocessed, progress, None, names, work)
 
@@ -215,7 +216,7 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
             # Before it is said that an interrupted run is discarded.
             _check(dataset, plan.settings, work)
             model = MODELS[plan.settings.model]
-            model.check_memory(plan.settings, dataset)
+            check_memory("training", model.memory(plan.settings, dataset))
         for text in notes:
             note_here(text)
         if not plan:
