@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import run, said
-from tests.cli.texts import as_json
+from tests.cli.command import changed_description, run, said
+from tests.cli.texts import as_json, documents
 from tests.problems import small_dataset
 from tests.report.test_page import Parsed
 from xmlgp.data.repository_format import write_dataset
@@ -51,15 +51,45 @@ def test_missing_test_data_are_an_error_without_a_note():
     assert said(run("report", "model", "nosuch.txt")) == "nosuch.txt: No such file or directory"
 
 
-def test_test_data_alone():
+def without_counts(description):
+    for name in "labels", "features":
+        del description["arrays"][f"parameters.statistics.{name}"]
+
+
+def test_a_model_without_counts_needs_training_data():
+    changed_description("model", without_counts)
     note = "Without training data, labels are grouped by their frequency in the test data, and there is no PSP\n"
     result = run("report", "model", "data/test.txt")
     assert (result.exit_code, result.stderr) == (0, note)
     assert run("report", "-q", "model", "data/test.txt", "-o", "-").stderr == ""
     assert "PSP" not in " ".join(text for _, text in parsed().of("span"))
+    line = said(run("report", "model", "data/test.txt", "--train", "model"))
+    assert line == "model has no counts of its labels; give the training data"
     result = run("report", "model", "data/test.txt", "--train", "data/train.txt")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "PSP@1" in " ".join(text for _, text in parsed().of("span"))
+
+
+def test_the_counts_are_those_of_all_documents_that_the_model_knows(text_model):
+    fresh = documents(30, 1)
+    Path("more.jsonl").write_text(as_json(fresh))
+    Path("all.jsonl").write_text(as_json([*documents(60, 0), *fresh]))
+    assert run("learn", "model", "more.jsonl", "-q").exit_code == 0
+    pages = [
+        run("report", "model", "new.jsonl", "-o", "-", *train).stdout
+        for train in ([], ["--train", "model"], ["--train", "all.jsonl"], ["--train", "train.jsonl"])
+    ]
+    assert "PSP@1" in pages[0]
+    assert pages[0] == pages[1] == pages[2] != pages[3]
+    # By names, and by the numbers of a scores file.
+    for scores in "p.jsonl", "p.scores":
+        run("predict", "-q", "model", "new.jsonl", "-k", "5", "-o", scores, "--format", scores[2:])
+        tables = [
+            run("evaluate", "-q", scores, "new.jsonl", "--train", train, "--reliability").stdout
+            for train in ("model", "all.jsonl", "train.jsonl")
+        ]
+        assert "PSP" in tables[0]
+        assert tables[0] == tables[1] != tables[2]
 
 
 def test_standard_input_and_output():
@@ -91,12 +121,11 @@ def test_labels_that_the_model_does_not_know_are_missed_and_named(text_model):
     note = f"2 labels of more.jsonl are unknown to the model and {share}: '<new>' (3), other (1)\n"
     for train in [], ["--train", "train.jsonl"]:
         result = run("report", "model", "more.jsonl", *train)
-        assert (result.exit_code, result.stderr.splitlines(True)[-1 if train else 1]) == (0, note)
+        assert (result.exit_code, result.stderr.splitlines(True)[-1]) == (0, note)
         page = parsed()
         assert [text for _, text in page.of("li") if text in ("<new> 3", "other 1")] == ["<new> 3", "other 1"]
         assert facts_of(page)["Labels"] == "5"
-        if train:
-            assert facts_of(page)["Labels that no training document has"] == "2"
+        assert facts_of(page)["Labels that no training document has"] == "2"
         recall = {}
         for file in "more.jsonl", "known.jsonl":
             run("report", "-q", "model", file, *train)

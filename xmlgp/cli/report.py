@@ -22,7 +22,7 @@ __all__ = ["report"]
 @click.option(
     "--train",
     type=INPUT,
-    help="Training data, for the frequency of labels and PSP.  [default: those in DATA, if MODEL was trained on them]",
+    help="Training data or another model, for the frequency of labels and PSP.  [default: the points that MODEL knows]",
 )
 @click.option(
     "--label-names",

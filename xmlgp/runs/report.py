@@ -11,7 +11,7 @@ import numpy as np
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
-from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.errors import SettingsError
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runs.given import (
     FilePath,
@@ -58,8 +58,7 @@ def report(
     out : path, optional
         Where to write the page; `-` for standard output.
     train : path, Dataset or TrainedModel, optional
-        The training points, or the model, which has the counts of its labels. Default: the points beside `data`, if
-        the model was trained on them.
+        Training points, or another model, for the number of points with each label. Default: those that `model` knows.
     label_names : path or list of str, optional
         K names, or a file with a name a line. Default: those of the model.
     title : str, optional
@@ -84,7 +83,7 @@ def report(
     names = read_label_names(label_names, K) if is_path(label_names) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
         with open_given(data, labels, model, corpus, True, note) as points:
-            training = _training_data_of(model, train, data, corpus, cache, progress, note)
+            training = _training_facts_of(model, train, corpus, cache, progress, note)
 
             def about(true):
                 unknown = unknown_labels(points.labels, true, K)
@@ -111,43 +110,25 @@ def report(
     return page
 
 
-def _training_data_of(model, train, data, corpus, cache, progress, note):
-    """Return the `TrainingFacts` of what is given, or of data beside the test data that the model was trained on."""
-    if known_model(train) is not None:
-        facts, name = (
-            training_facts(train, True, corpus, cache, progress, note),
-            label_of(train, "the model in `train`"),
-        )
-        check_label_count(name, facts.shape[2], model.data["K"], str(model))
-        if facts.names != model.names.labels:
-            raise SettingsError(f"{name} has other names of labels than {model}")
-        if facts.counts is None:
-            raise SettingsError(f"{name} has no counts of its labels; give the training data")
-        return facts
-    if train is not None:
+def _training_facts_of(model, train, corpus, cache, progress, note):
+    """Return the `TrainingFacts` of what is given, by default of the model; None if that has no counts."""
+    K = model.data["K"]
+    if train is not None and known_model(train) is None:
         training, _, names = known_points(train, None, "train", model.names, corpus, cache, progress, note)
         own = training.K - added_labels(names, model.names)
-        check_label_count(label_of(train, "the training data"), own, model.data["K"], str(model))
-        return _facts_of(training, model)
-    file = None
-    if is_path(data) and os.path.isdir(data):
-        # A folder may well have test data only.
-        with contextlib.suppress(XmlgpError):
-            file = locate(os.fspath(data), "train")
-    # A folder of documents is not a pair of files.
-    if file is not None and not os.path.isdir(file):
-        training = known_points(file, None, "train", model.names, NO_OPTIONS, cache, progress, note).dataset
-        if training.fingerprint == model.data["fingerprint"]:
-            return _facts_of(training, model)
-        note(f"{model} was not trained on {file}; `train=DATA` gives its training data")
-    note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
-    return None
-
-
-def _facts_of(training, model):
-    """Return the `TrainingFacts` of a data set, with counts of the labels of the model."""
-    K = model.data["K"]
-    return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])
+        check_label_count(label_of(train, "the training data"), own, K, str(model))
+        return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])
+    facts = training_facts(model if train is None else train, True, corpus, cache, progress, note)
+    if train is None and facts.counts is None:
+        note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
+        return None
+    name = label_of(train, "the model in `train`")
+    check_label_count(name, facts.shape[2], K, str(model))
+    if facts.names != model.names.labels:
+        raise SettingsError(f"{name} has other names of labels than {model}")
+    if facts.counts is None:
+        raise SettingsError(f"{name} has no counts of its labels; give the training data")
+    return facts
 
 
 def _propensities(shape, counts, note):
