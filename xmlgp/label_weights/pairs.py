@@ -6,7 +6,8 @@ has its S negatives of highest utility. Given the shortlists, the expected bound
 pairs, except for labels with so few other points that all draws may miss them. The shortlists reduce the variance: they
 hold the negatives whose probability is not negligible.
 
-When a model learns more points, each label has one more pair, for the earlier points (`MeanPoint`).
+When a model learns more points, earlier ones may be replayed (`Replayed`), and each label has one more pair for those
+that are not (`MeanPoint`).
 """
 
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from xmlgp.runtime.threads import parallel_for
 __all__ = [
     "LabelPairs",
     "MeanPoint",
+    "Replayed",
     "latent_offsets",
     "positives_by_label",
     "sample_size",
@@ -183,8 +185,28 @@ def latent_offsets(pairs, latent, loadings, bias, share):
     return offset
 
 
+class Replayed(NamedTuple):
+    """The weights of the first M points, which stand for more, where the shares f of earlier points are replayed.
+
+    Of the earlier points with label k, f_k are among these, and each counts as one. So the posterior of before stands
+    for 1 − f_k of what was learned, and a point that stands for w points counts as f_k w negatives of the label.
+    `weights` are w, M; `shares` are f, L.
+    """
+
+    weights: np.ndarray
+    shares: np.ndarray
+
+    def weigh(self, pairs, first):
+        """Return the `LabelPairs` of labels from `first` on with these weights."""
+        shares = np.repeat(self.shares[first : first + len(pairs.starts) - 1], np.diff(pairs.starts))
+        negative = (pairs.points < len(self.weights)) & ~pairs.target
+        weight = pairs.weight.copy()
+        weight[negative] *= self.weights[pairs.points[negative]] * shares[negative]
+        return pairs._replace(weight=weight)
+
+
 class MeanPoint(NamedTuple):
-    """One point that represents the N earlier points: the last row of the features in a sweep.
+    """One point that represents N earlier points, which may depend on the label: the last row of the features.
 
     Before the sweep, the pair of this point and label k has the utility f̄_k. The target and weight of the pair give its
     bound the slope and curvature that N points with this utility have. With p̄_k = σ(f̄_k), N p̄_k of these points are

@@ -1,16 +1,21 @@
 """Learning on: MLGPF with new points, labels and features, where the posterior of what it knows is the prior."""
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR
+from xmlgp.label_weights import pairs
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
-from xmlgp.label_weights.posterior import LabelWeights, prior_scales
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
 from xmlgp.mlgpf.initial import log_odds
+from xmlgp.mlgpf.replay import NOT_LISTED, Replay, bounded, scarcity
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import with_columns
 from xmlgp.regression.fitting import add_points
 from xmlgp.regression.regression import Regression, scaled_features
@@ -32,8 +37,15 @@ LEAST_NEGATIVES = 20
 #: Learning rate of these steps relative to that of training: they start near where they end.
 RATE_SHARE = 0.5
 
-#: Updates of ξ in the sweep over the labels of the batch. There is one sweep where training has two.
-ROUNDS = 4
+#: Updates of ξ in the sweep, of which there is one where training has two.
+ROUNDS = 2
+
+#: Points that are replayed: so many, and so many for each point of the batch.
+REPLAYED_LEAST, REPLAYED_EACH = 500, 20
+
+#: Steps over all points where all of the memory is replayed: one of so many epochs of training, and their learning rate
+#: relative to that of training.
+REFINEMENT_SHARE, REFINEMENT_RATE = 8, 0.25
 
 #: Parameters with a row for each label and for each feature. Relevances of new features are those from before training.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
@@ -43,12 +55,14 @@ BY_FEATURE = {*POSTERIOR, PRIOR, "regression.scales"}
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
     """Learn on: the posterior of what a trained MLGPF knows is the prior of what a batch of points says.
 
-    See `Model.learn`. The bound that is maximised is that of training over the points of the batch, with
-    KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of
-    the batch have; q₀ is the posterior in the model. Kernel, inducing inputs and the loadings of known labels have no
-    posterior and stay, and so does the calibration. The bias of each label changes as the log odds of its frequency.
-    New labels get loadings and label weights, new features weights. A regression on all points gets the new ones
-    (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
+    See `Model.learn`. Earlier points that are not replayed (`xmlgp.mlgpf.replay`) are known by the posterior q₀: the
+    bound that is maximised is that of training over the points of the batch and those that are replayed, with
+    KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of the
+    batch have. Kernel and inducing inputs have no posterior and stay. A batch that is large beside the memory replays
+    all of it; then all of T, Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label
+    changes as the log odds of its frequency. New labels get loadings and label weights, new features weights. A
+    regression on all points gets the new ones (`xmlgp.regression.fitting.add_points`). The history is that of this
+    batch.
 
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
@@ -58,15 +72,20 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     unknown = "regression.weights" in old and "regression.labels" not in old
     if unknown or (LabelWeights.of(old) and not method.has_label_weights):
         raise SettingsError(TRAIN_AGAIN)
-    batch = statistics_of(features, labels)
-    grown = _grown(earlier, batch, features.shape[0])
+    batch, n = statistics_of(features, labels), features.shape[0]
+    grown = _grown(earlier, batch, n)
     coordinates = preprocessed.inputs(features, settings.dtype)
-    history = []
+    memory = Replay.of(old, features.shape[1], labels.shape[1])
+    history, shortlist = [], None
     if labels.nnz:
-        loop = Loop(LearningOn, method, coordinates, labels, grown, earlier)
+        replayed = memory and Replayed.by(memory, labels, preprocessed, settings, earlier.N)
+        loop = Loop(LearningOn, method, coordinates, labels, grown, earlier, replayed)
         _, history = loop.run(progress, None, checkpoints)
-        grown = loop.inference.put_back()
-    if "regression.weights" in grown and features.shape[0]:
+        grown, shortlist = loop.inference.put_back(), loop.inference.shortlist
+    if memory and n:
+        memory = memory.followed_by(features, labels, shortlist)
+        grown |= bounded(memory, grown["statistics.labels"], earlier.N + n, settings).parameters()
+    if "regression.weights" in grown and n:
         weighted = coordinates.weighted(slice(None))
         grown |= _regression(grown, earlier, weighted, labels, preprocessed.weighting).parameters()
     return Trained(grown, history)
@@ -118,38 +137,103 @@ def _with_rows(array, count, fill):
     return np.concatenate([array, np.full((count - len(array), *array.shape[1:]), fill, array.dtype)])
 
 
+class Replayed(NamedTuple):
+    """The points of the memory that a batch replays, their weighted features, and whether they are `all` of it."""
+
+    points: Replay
+    features: sp.csr_array
+    all: bool
+
+    @classmethod
+    def by(cls, memory, labels, preprocessed, settings, N):
+        """Return what a batch with these labels replays, after N points: mostly points with labels of the batch."""
+        size = REPLAYED_LEAST + REPLAYED_EACH * labels.shape[0]
+        chosen = memory
+        if size < memory.size:
+            present = np.bincount(labels.indices, minlength=labels.shape[1]) > 0
+            own = sp.csr_array(memory.labels[:, present])
+            counts = np.append(np.bincount(own.indices, minlength=own.shape[1]), memory.size)
+            random = np.random.default_rng([settings.seed, 7, N])
+            chosen = memory.thinned(scarcity(own, counts), size, random)
+        features = preprocessed.weigh(chosen.features).astype(settings.dtype, copy=False)
+        return cls(chosen, features, chosen is memory)
+
+
+class _Refinement(Stochastic):
+    """Stochastic steps over all points, from where the steps over the batch end: `start` returns the parameters."""
+
+    def __init__(self, start, method, coordinates, labels, random, **options):
+        super().__init__(method, method.bound(coordinates), start(), coordinates, labels, random, **options)
+        self._start = start
+
+    def begin(self, epoch):
+        """Take the parameters, before the first epoch."""
+        if self._start:
+            for name, value in self._start().items():
+                self._parameters[name][...] = value
+            self._start = None
+
+
 class LearningOn(Stages):
     """The stages of training with the posterior of the model as the prior: stochastic steps, then one sweep.
 
-    Only the labels of the batch are used, so the cost depends on the batch and on the weights of these labels. The
-    stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
-    which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. The sweep moves the
-    label weights, if the model has them. In it the mean of the earlier points stands for these (`MeanPoint`).
+    The stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
+    which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. Points of the batch alone
+    are used. If all of the memory is `replayed`, further steps over all points move T, Φ and b, as in training.
+
+    The sweep moves the label weights, if the model has them: those of all labels if all of the memory is replayed, and
+    otherwise those of the labels of the batch, so that the cost depends on the batch. Of the earlier points with a
+    label, a share f is replayed. The prior of the label has the posterior of the model for the other points
+    (`_prior_without`), and in the sweep their mean stands for these (`MeanPoint`).
     `parameters` have room for new labels and features.
     """
 
     advice = "train again on all points"
 
-    def __init__(self, method, coordinates, labels, parameters, earlier):
+    def __init__(self, method, coordinates, labels, parameters, earlier, replayed=None):
         self._method, self._settings, self._whole, self._earlier = method, earlier.settings, parameters, earlier.N
-        self._features = coordinates.weighted(slice(None))
-        counts = np.bincount(labels.indices, minlength=labels.shape[1])
-        #: Labels of the batch, Y of these, and how many earlier points have each.
+        self._features, self._replayed = coordinates.weighted(slice(None)), replayed
+        K = labels.shape[1]
+        counts = np.bincount(labels.indices, minlength=K)
+        #: Labels of the batch, and labels that the sweep is over.
         self._present = np.flatnonzero(counts)
-        self._labels = sp.csr_array(labels[:, self._present])
-        self._before = parameters["statistics.labels"][self._present] - counts[self._present]
-        stages = [self._stochastic(coordinates, counts[self._present])]
+        self._swept = np.arange(K) if replayed and replayed.all else self._present
+        self._before = parameters["statistics.labels"] - counts
+        self._labels = labels
+        # Other random numbers than those of the earlier points.
+        random = np.random.default_rng([self._settings.seed, 5, earlier.N])
+        stages = [self._steps_over_batch(coordinates, counts[self._present], random)]
+        if replayed and replayed.all:
+            stages.append(self._steps_over_all(stages[0], random))
+        self._steps, self._weights, self._data = stages, None, None
         if LabelWeights.of(parameters):
-            stages.append(Sweep(self._sweep_data, self._labels, rounds=ROUNDS))
+            listed = None
+            if replayed and replayed.all:
+                unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED
+                listed = np.flatnonzero(np.append(unlisted, np.ones(labels.shape[0], bool)))
+            swept = sp.csr_array(self._all_labels()[:, self._swept])
+            stages = [*stages, Sweep(self._sweep_data, swept, rounds=ROUNDS, listed=listed)]
         super().__init__(stages)
-        self._steps, self._weights = stages[0], None
 
-    def _stochastic(self, coordinates, counts):
+    def _all_labels(self):
+        """Return Y of the points that are replayed and those of the batch."""
+        if not self._replayed:
+            return self._labels
+        return sp.csr_array(sp.vstack([self._replayed.points.labels, self._labels], "csr"))
+
+    def _all_features(self):
+        """Return the weighted features of the points that are replayed and those of the batch."""
+        if not self._replayed:
+            return self._features
+        return sp.csr_array(sp.vstack([self._replayed.features, self._features], "csr"))
+
+    def _steps_over_batch(self, coordinates, counts, random):
         """Return the stochastic steps, given how many points of the batch have each of its labels."""
         settings, n = self._settings, len(coordinates)
+        before = self._before[self._present]
         chosen = {name: self._whole[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
-        chosen["loadings"][self._before == 0] = 0
+        chosen["loadings"][before == 0] = 0
         self._used, coordinates, bound, latent = self._method.prior(self._features, coordinates, self._whole)
         batches = -(-n // settings.batch_size)
         return Stochastic(
@@ -157,39 +241,93 @@ class LearningOn(Stages):
             bound,
             latent | chosen,
             coordinates,
-            self._labels,
-            # Other random numbers than those of the earlier points.
-            np.random.default_rng([settings.seed, 5, self._earlier]),
+            sp.csr_array(self._labels[:, self._present]),
+            random,
             batch_size=settings.batch_size,
-            epochs=max(LEAST_EPOCHS, -(-self._method.learning_steps // batches)),
+            epochs=max(LEAST_EPOCHS, min(-(-self._method.learning_steps // batches), n)),
             rate=RATE_SHARE * default_rate(settings),
-            free=(self._before <= counts) & (n - counts >= LEAST_NEGATIVES),
+            free=(before <= counts) & (n - counts >= LEAST_NEGATIVES),
         )
 
+    def _steps_over_all(self, first, random):
+        """Return the steps over all points, each of which stands for equally many, after the `first` ones."""
+        settings, points = self._settings, self._replayed.points
+        n = self._labels.shape[0]
+        everything = Replay(self._all_features(), self._all_labels(), np.append(points.weights, np.ones(n)), None)
+        chosen = everything.evened(np.random.default_rng([settings.seed, 8, self._earlier]))
+        N = chosen.size
+        batch_size, epochs = settings.points_in_batch(N), settings.epoch_count(self._earlier)
+        return _Refinement(
+            lambda: self._method.whitened(self._after_steps(first)),
+            self._method,
+            Inputs(chosen.features, None, settings.dtype, sparse=True),
+            chosen.labels,
+            random,
+            batch_size=batch_size,
+            epochs=-(-epochs // REFINEMENT_SHARE),
+            rate=REFINEMENT_RATE * default_rate(settings),
+            earlier_steps=epochs * -(-N // batch_size),
+            repeats=(self._earlier + n) / N,
+        )
+
+    def _after_steps(self, stage):
+        """Return the parameters of the whole model, with what the steps over the batch changed."""
+        grown, trained = dict(self._whole), stage.parameters()
+        latent = [name for name in self._method.parameter_names if name in trained and name != PRIOR]
+        for name, rows in [("loadings", self._present), *((name, self._used) for name in latent)]:
+            grown[name] = trained[name]
+            if rows is not None:
+                grown[name] = self._whole[name].copy()
+                grown[name][rows] = trained[name]
+        return grown
+
+    def _after_all_steps(self):
+        grown = self._after_steps(self._steps[0])
+        return grown | self._steps[1].parameters() if len(self._steps) > 1 else grown
+
     def _sweep_data(self):
-        """Return the `SweepData`; the last row of features stands for the earlier points, in those of the batch."""
-        whole, settings = self._whole, self._settings
-        scales = prior_scales(whole["statistics.labels"][self._present], settings.dtype)
+        """Return the `SweepData`; the last row of features stands for earlier points that are not replayed."""
+        if self._data:
+            return self._data
+        whole, settings, replayed = self._whole, self._settings, self._replayed
+        swept, before = self._swept, self._before[self._swept]
+        scales = prior_scales(whole["statistics.labels"][swept], settings.dtype)
         weights = LabelWeights.of(whole)
-        most = max(len(self._present), WEIGHTS_LIMIT - len(weights.mean))
-        pattern = label_features(self._features, self._labels, most)
-        self._weights, prior = weights.take(self._present, pattern, scales)
-        rows = sp.csr_array(sp.vstack([self._features, self._mean_features()], "csr"))
+        most = max(len(swept), WEIGHTS_LIMIT - len(weights.mean))
+        pattern = label_features(self._features, sp.csr_array(self._labels[:, swept]), most)
+        self._weights, posterior = weights.take(swept, pattern, scales)
+        labels, rows = sp.csr_array(self._all_labels()[:, swept]), self._all_features()
+        shares, weighing = np.zeros(len(swept)), None
+        if replayed:
+            kept = np.bincount(replayed.points.labels.indices, minlength=len(whole["bias"]))[swept]
+            shares = np.where(before > 0, kept / np.maximum(before, 1), 1).astype(np.float32)
+            weighing = pairs.Replayed(replayed.points.weights, shares)
+        prior = _prior_without(posterior, self._weights.prior_of_training(scales), self._weights.indptr, shares)
+        mean_point = None
+        if (shares < 1).any():
+            rows = sp.csr_array(sp.vstack([rows, self._mean_features()], "csr"))
+
+            def mean_point(data):
+                _, latent, loadings, bias = data.factors
+                indptr, columns = self._weights[:2]
+                before_batch = sp.csr_array((posterior.mean, columns, indptr), shape=(len(indptr) - 1, rows.shape[1]))
+                own = (before_batch @ rows[-1:].T).toarray().ravel()
+                utility = bias + OFFSET_SHARE * (loadings @ latent[-1]) + own
+                return MeanPoint.of(utility, self._earlier * (1 - shares), before > 0)
 
         def factors():
-            trained = self._steps.parameters()
-            latent_map = np.zeros((rows.shape[1], trained["loadings"].shape[1]), trained["loadings"].dtype)
-            latent_map[self._used] = trained[POSTERIOR[0]]
-            return latent_map, trained["loadings"], trained["bias"]
+            trained = self._after_all_steps()
+            return trained[POSTERIOR[0]], trained["loadings"][swept], trained["bias"][swept]
 
-        def mean_point(data):
-            _, latent, loadings, bias = data.factors
-            indptr, columns = self._weights[:2]
-            before = sp.csr_array((prior.mean, columns, indptr), shape=(len(indptr) - 1, rows.shape[1]))
-            own = (before @ rows[-1:].T).toarray().ravel()
-            return MeanPoint.of(bias + OFFSET_SHARE * (loadings @ latent[-1]) + own, self._earlier, self._before > 0)
-
-        return SweepData(THIS_MACHINE, settings.seed, rows, self._labels, factors, self._weights, prior, mean_point)
+        seed = settings.seed + self._earlier
+        self._data = SweepData(
+            THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, replayed=weighing
+        )
+        if replayed and replayed.all:
+            known, found = replayed.points.shortlist, self._data.shortlist
+            shared = min(known.shape[1], found.shape[1])
+            found[: len(known), :shared] = known[:, :shared]
+        return self._data
 
     def _mean_features(self):
         """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch."""
@@ -202,13 +340,22 @@ class LearningOn(Stages):
 
     def put_back(self):
         """Return the parameters of the whole model, with what was learned."""
-        grown, trained = dict(self._whole), self._steps.parameters()
-        latent = [name for name in self._method.parameter_names if name in trained and name != PRIOR]
-        for name, rows in [("loadings", self._present), *((name, self._used) for name in latent)]:
-            grown[name] = trained[name]
-            if rows is not None:
-                grown[name] = self._whole[name].copy()
-                grown[name][rows] = trained[name]
+        grown = self._after_all_steps()
         if self._weights:
-            grown |= LabelWeights.of(grown).put(self._present, self._weights).parameters()
+            grown |= LabelWeights.of(grown).put(self._swept, self._weights).parameters()
         return grown
+
+    @property
+    def shortlist(self):
+        """The shortlists of all points from a sweep over all labels, or None."""
+        return self._data.shortlist if self._data and self._replayed and self._replayed.all else None
+
+
+def _prior_without(posterior, prior, indptr, shares):
+    """Return the `WeightsPrior` of labels of which a share f of the earlier points, L, is replayed.
+
+    It has the natural parameters of the prior of training, and 1 − f of what the earlier points added to these.
+    """
+    rest = np.repeat(1 - shares, np.diff(indptr)).astype(prior.precision.dtype)
+    precision = prior.precision + rest * np.maximum(posterior.precision - prior.precision, 0)
+    return WeightsPrior(rest * posterior.precision * posterior.mean / precision, precision)

@@ -13,6 +13,7 @@ from xmlgp.label_weights import posterior as label_weights
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.mlgpf import replay
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
@@ -26,6 +27,10 @@ __all__ = ["MLGPFPredictor"]
 
 #: Parameters of kernels that are scalars. Compiled functions would not compile for arrays.
 KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name in ("log_variance", "log_lengthscale"))
+
+
+#: What the names of parameters begin with that a model may have beside those of its method.
+OTHER_PARTS = ("label_weights.", "regression.", "replay.", "statistics.")
 
 
 class MLGPFPredictor(Predictor):
@@ -75,6 +80,7 @@ class MLGPFPredictor(Predictor):
             and statistics_are_valid(parameters, D, K)
             and label_weights.are_valid(parameters, D, K)
             and regression.are_valid(parameters, D, K)
+            and replay.are_valid(parameters, D, K)
         )
 
     def prepare(self, features, output, with_std):
@@ -184,7 +190,7 @@ def _are_named_by(settings, parameters):
     own, regressed = (
         any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
     )
-    others = {name for name in parameters if not name.startswith(("label_weights.", "regression.", "statistics."))}
+    others = {name for name in parameters if not name.startswith(OTHER_PARTS)}
     return (
         others - {"calibration"} == {*settings.load_method().parameter_names, "loadings", "bias"}
         and settings.label_weights in (None, own)

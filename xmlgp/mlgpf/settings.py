@@ -47,7 +47,7 @@ WEIGHT_SPACE = TrainingMethod(
     optimiser="adagrad",
     steps=600,
     least_epochs=8,
-    settings=("label_sample", "regression_points"),
+    settings=("label_sample", "regression_points", "replay"),
 )
 
 #: The methods, by the inducing inputs.
@@ -117,6 +117,12 @@ class MLGPFSettings(Settings):
         25_000,
         "With inducing=features, at most this many training points and at most 5000 labels, pool the utilities with "
         "those of exact GP regression on all points, unless that ranks the held-out points worse; 0 for never.",
+        minimum=0,
+    )
+    replay: int = setting(
+        200_000,
+        "With inducing=features: points that the model keeps of those it has learned, so that `xmlgp learn` replays "
+        "them; 0 for none. If there are more, they are a random sample that has those with rare labels.",
         minimum=0,
     )
     expectations: str = setting(

@@ -13,6 +13,9 @@ __all__ = ["BOUND_EVERY", "Stochastic", "default_rate", "optimiser_of"]
 #: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
 BOUND_EVERY = 10
 
+#: One of so many steps measures gradients only, where trained parameters move on.
+MEASURING_SHARE = 10
+
 
 def optimiser_of(settings):
     """Return the class of the optimiser of settings (`MLGPFSettings`)."""
@@ -29,10 +32,29 @@ class Stochastic(Inference):
 
     The learning rate is `rate` for half of the steps, then falls to zero. Parameters that the bound does not fix are
     changed in place; loadings only of the labels that are `free` (ndarray of bool, K), by default of all.
+
+    Parameters that have been trained by `earlier_steps` steps have no statistics of the optimiser. The first steps,
+    `MEASURING_SHARE` of all, make these then, and move nothing. Each point counts as `repeats` points.
     """
 
-    def __init__(self, method, bound, parameters, coordinates, labels, random, *, batch_size, epochs, rate, free=None):
+    def __init__(
+        self,
+        method,
+        bound,
+        parameters,
+        coordinates,
+        labels,
+        random,
+        *,
+        batch_size,
+        epochs,
+        rate,
+        free=None,
+        earlier_steps=0,
+        repeats=1.0,
+    ):
         self.random, self.epochs, self._rate, self._free = random, epochs, rate, free
+        self._earlier_steps, self._repeats = earlier_steps, repeats
         self._method, self._bound, self._parameters = method, bound, parameters
         self._coordinates, self._labels, self._samplers = coordinates, labels, method.samplers(labels)
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
@@ -40,6 +62,7 @@ class Stochastic(Inference):
         N = labels.shape[0]
         self.steps_per_epoch = -(-N // batch_size)
         self._steps = self.epochs * self.steps_per_epoch
+        self._measuring = -(-self._steps // MEASURING_SHARE) if earlier_steps else 0
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
 
@@ -61,13 +84,17 @@ class Stochastic(Inference):
         wanted = not done or number % BOUND_EVERY == 0
         rows = _part(order, self.steps_per_epoch, done)
         batch = make_batch(self._coordinates, self._labels, rows, random=self.random, **self._samplers)
+        batch = batch._replace(scale=self._repeats * batch.scale)
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
         if self._free is not None:
             gradients["loadings"] = _masked(gradients["loadings"], self._free)
         if not done:
             self._order[:] = order
         self._optimiser.step_count = number
-        self._optimiser.step(self._parameters, gradients, self._rate * falling_rate(number / self._steps))
+        if number and number == self._measuring:
+            self._optimiser.continue_from(self._earlier_steps / self._measuring)
+        rate = self._rate * falling_rate(number / self._steps) if number >= self._measuring else 0.0
+        self._optimiser.step(self._parameters, gradients, rate)
         return value if wanted else None
 
     def end(self):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.label_weights.pairs import (
     MeanPoint,
+    Replayed,
     latent_offsets,
     positives_by_label,
     sample_size,
@@ -76,7 +77,7 @@ class _Labels(NamedTuple):
     """What label weights are updated with: W, and ρ of its prior in training or another prior.
 
     Pairs are made of the positives and the shortlisted negatives by label, the seed, the points to draw from and how
-    many are drawn, and the `MeanPoint` or None.
+    many are drawn, the `MeanPoint` or None, and the `Replayed` or None.
     """
 
     factors: _Factors
@@ -89,12 +90,15 @@ class _Labels(NamedTuple):
     drawn_from: np.ndarray
     sample_size: int
     mean_point: MeanPoint | None
+    replayed: Replayed | None
 
 
 def _updated_weights(given, first, last, rounds):
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
     drawn, (features, latent, loadings, bias) = (given.seed, given.drawn_from, given.sample_size), given.factors
     pairs = stratified_pairs(given.positives, given.shortlisted, first, last, *drawn)
+    if given.replayed is not None:
+        pairs = given.replayed.weigh(pairs, first)
     if given.mean_point is not None:
         pairs = given.mean_point.add_to(pairs, first, len(latent) - 1)
     offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
@@ -114,12 +118,12 @@ class SweepData:
     The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns T, D×P, Φ and b; it is
     called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The prior
     is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
-    `MeanPoint`, given this object.
+    `MeanPoint`, given this object. The first points may be `Replayed`.
     """
 
-    def __init__(self, work, seed, features, labels, factors, weights, prior=None, mean_point=None):
+    def __init__(self, work, seed, features, labels, factors, weights, prior=None, mean_point=None, replayed=None):
         self.work, self.seed, self.features = work, seed, features
-        self.weights, self.prior = weights, prior
+        self.weights, self.prior, self.replayed = weights, prior, replayed
         self._make_factors, self._mean_point = factors, mean_point
         N, K = labels.shape
         #: Negatives of each point; −1 after the last of a point that has fewer.
@@ -264,7 +268,8 @@ class Sweep(Inference):
         by_label = positives_by_label(self._seen_labels()), shortlisted_by_label(data.shortlist, K)
         points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
         draws = [data.seed, 3, self._number], points.astype(np.int32), sample_size(K)
-        return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, data.mean_point)
+        others = data.mean_point, data.replayed
+        return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, *others)
 
     def _seen_labels(self):
         """Return Y without the labels of points that are left out."""
@@ -276,6 +281,11 @@ class Sweep(Inference):
         """Return ρ, K."""
         counts = np.bincount(self._seen_labels().indices, minlength=self._labels.shape[1])
         return prior_scales(counts, self._data.factors.loadings.dtype)
+
+    @property
+    def shortlist(self):
+        """The shortlists, once the sweep has ended."""
+        return self._data.shortlist
 
     def arrays(self):
         """Return the arrays that steps change, by name."""

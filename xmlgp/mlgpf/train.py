@@ -8,8 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.replay import Replay, bounded
+from xmlgp.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
+from xmlgp.mlgpf.sweep import Sweep
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop, TrainingDiverged
@@ -67,8 +69,14 @@ class Training(Stages):
             rate=rate or default,
         )
         later = method.later_stages(problem, steps, trained, held)
+        self._sweeps = [stage for stage in later if isinstance(stage, Sweep)]
         self._choices = [stage for stage in later if isinstance(stage, HeldOutChoices)]
         super().__init__([steps, *later])
+
+    @property
+    def shortlist(self):
+        """The shortlists of the points from the last sweep, N×S, or None."""
+        return self._sweeps[-1].shortlist if self._sweeps else None
 
     @property
     def held_out(self):
@@ -95,12 +103,16 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     method = settings.load_method()
     coordinates = method.coordinates(features, preprocessed, work)
     problem = Problem(settings, coordinates, labels, preprocessed.inducing, features, preprocessed, work, progress)
-    parameters, history, held_out = _train_twice(method, problem, progress, checkpoints)
-    return Trained(parameters | statistics_of(features, labels), history, held_out)
+    parameters, history, training = _train_twice(method, problem, progress, checkpoints)
+    parameters |= statistics_of(features, labels)
+    if settings.replay and settings.method is WEIGHT_SPACE:
+        memory = Replay.of_points(features, labels, training.shortlist)
+        parameters |= bounded(memory, parameters["statistics.labels"], labels.shape[0], settings).parameters()
+    return Trained(parameters, history, training.held_out)
 
 
 def _train_twice(method, problem, progress, checkpoints):
-    """Train; if that diverges, train once more with a lower learning rate. Return parameters, history and `HeldOut`.
+    """Train; if that diverges, train once more with a lower learning rate. Return parameters, history and `Training`.
 
     Training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints hold
     the learning rate in use, and how the first attempt failed.
@@ -114,7 +126,7 @@ def _train_twice(method, problem, progress, checkpoints):
         facts = {"learning_rate": rate, "first_failure": failure}
         try:
             loop = Loop(Training, method, problem, rate)
-            return *loop.run(progress, None, checkpoints, facts), loop.inference.held_out
+            return *loop.run(progress, None, checkpoints, facts), loop.inference
         except TrainingDiverged as error:
             if failure is not None:
                 raise TrainingDiverged(f"{error.reason} ({failure})", error.steps, error.advice) from error

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace, WeightSpacePrediction, are_valid, feature_shares
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_weight_count, used_by_default
@@ -160,6 +161,13 @@ class WeightSpaceMethod:
         coordinates = Inputs(local, None, features.dtype, sparse=True)
         latent = dict(zip(WeightSpace.parameter_names, values, strict=True))
         return used, coordinates, self.bound(coordinates, mean), latent
+
+    def whitened(self, parameters):
+        """Return parameters that steps change, given those of a trained model; the inverse of `trained`."""
+        mean, log_variance, log_prior = (parameters[name] for name in self.parameter_names)
+        values = mean / bounded_exp(log_prior, 0.5)[:, None], np.minimum(log_variance - log_prior, 0), log_prior.copy()
+        others = {name: parameters[name].copy() for name in ("loadings", "bias")}
+        return dict(zip(WeightSpace.parameter_names, values, strict=True)) | others
 
     def trained(self, bound, parameters):
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""

@@ -1,0 +1,183 @@
+"""The memory of points that a model has learned, a random sample of bounded size, which learning on replays."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.linear_algebra import sparse
+
+__all__ = ["NOT_LISTED", "Replay", "are_valid", "bounded", "scarcity"]
+
+#: What the names of the parameters begin with.
+PREFIX = "replay."
+
+#: In place of the first label on the shortlist of a point that no sweep over all labels has listed.
+NOT_LISTED = -1
+
+#: Halvings of the interval in which the factor of the probabilities to be kept is searched.
+HALVINGS = 60
+
+
+class Replay(NamedTuple):
+    """M points that stand for all that were learned.
+
+    X, M×D, as read, and Y, M×K; how many points each stands for, M, 1 if all are kept; their shortlists, M×S, from the
+    last sweep over all labels (`xmlgp.mlgpf.sweep`), or None without label weights.
+    """
+
+    features: sp.csr_array
+    labels: sp.csr_array
+    weights: np.ndarray
+    shortlist: np.ndarray | None
+
+    @classmethod
+    def of(cls, parameters, D, K):
+        """Return the memory of a model, given its parameters by name; None if it has none."""
+        arrays = _arrays_of(parameters)
+        if not arrays:
+            return None
+        M = len(arrays["weights"])
+        features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
+        stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
+        return cls(features, sp.csr_array(stored, shape=(M, K)), arrays["weights"], arrays.get("shortlist"))
+
+    @classmethod
+    def of_points(cls, features, labels, shortlist=None):
+        """Return a memory of all of some points, given X as read and Y."""
+        return cls(features, labels, np.ones(labels.shape[0], np.float32), shortlist)
+
+    @property
+    def size(self):
+        """M."""
+        return len(self.weights)
+
+    def parameters(self):
+        """Return the arrays by parameter name."""
+        arrays = {} if self.shortlist is None else {"shortlist": self.shortlist}
+        arrays |= {
+            "indptr": self.features.indptr.astype(np.int64),
+            "indices": self.features.indices.astype(np.int32),
+            "values": self.features.data.astype(np.float32),
+            "label_indptr": self.labels.indptr.astype(np.int64),
+            "labels": self.labels.indices.astype(np.int32),
+            "weights": self.weights,
+        }
+        return {PREFIX + name: value for name, value in arrays.items()}
+
+    def rows(self, rows):
+        """Return the memory of some of the points."""
+        shortlist = None if self.shortlist is None else self.shortlist[rows]
+        return Replay(self.features[rows], self.labels[rows], self.weights[rows], shortlist)
+
+    def followed_by(self, features, labels, shortlist=None):
+        """Return the memory with all of some new points, which may have more features and labels.
+
+        The `shortlist` is that of all points, in this order; by default new points have none.
+        """
+        n, (M, D, K) = labels.shape[0], (self.size, features.shape[1], labels.shape[1])
+        old = _resized(self.features, (M, D)), _resized(self.labels, (M, K))
+        X, Y = (sp.csr_array(sp.vstack(pair, "csr")) for pair in zip(old, (features, labels), strict=True))
+        if shortlist is None and self.shortlist is not None:
+            new = np.full((n, self.shortlist.shape[1]), NOT_LISTED, np.int32)
+            shortlist = np.concatenate([self.shortlist, new])
+        return Replay(X, Y, np.concatenate([self.weights, np.ones(n, np.float32)]), shortlist)
+
+    def thinned(self, scarce, size, random):
+        """Return about `size` of the points, drawn so that those with scarce labels stay, in their order.
+
+        A point that stands for w points stays with the probability min(1, w p), where p = min(1, c s) is that of each
+        of these, s is how `scarce` its labels are, and c makes the expected number `size`. It then stands for
+        w / min(1, w p) points, so sums over all points keep their expectation. The draw is systematic: the number of
+        points is the expected one, but for rounding.
+        """
+        if size >= self.size:
+            return self
+        low, high = 0.0, 1 / scarce.min()
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            if self._probabilities(middle * scarce).sum() > size:
+                high = middle
+            else:
+                low = middle
+        return self._drawn(self._probabilities(low * scarce), random)
+
+    def evened(self, random):
+        """Return points that stand for equally many each, as many points as possible."""
+        if not self.size or self.weights.min() == self.weights.max():
+            return self
+        return self._drawn(self.weights / self.weights.max(), random)
+
+    def _probabilities(self, each):
+        """Return the probabilities that points stay, M, given those of each point that they stand for."""
+        return np.minimum(1, self.weights * np.minimum(1, each))
+
+    def _drawn(self, probabilities, random):
+        steps = np.floor(np.cumsum(probabilities, dtype=np.float64) + random.random())
+        kept = np.flatnonzero(np.diff(steps, prepend=0) > 0)
+        found = self.rows(kept)
+        return found._replace(weights=(found.weights / probabilities[kept]).astype(np.float32))
+
+
+def bounded(memory, counts, N, settings):
+    """Return a memory of all of N points, or that before with more points, thinned to the size that settings want.
+
+    `counts`, K, are how many of the N points have each label.
+    """
+    scarce = scarcity(memory.labels, np.append(counts, N))
+    return memory.thinned(scarce, settings.replay, np.random.default_rng([settings.seed, 9, N]))
+
+
+def scarcity(labels, counts):
+    """Return how scarce the labels of points are, n: the largest 1/n_k of their labels, and 1/N without labels.
+
+    Y is n×K; `counts` has for each label, K, how many of the N points have it, and N in its last place, K+1.
+    """
+    inverse = 1 / np.maximum(counts, 1)
+    found = np.full(labels.shape[0], inverse[-1])
+    lengths = np.diff(labels.indptr)
+    if labels.nnz:
+        found[lengths > 0] = np.maximum.reduceat(inverse[labels.indices], labels.indptr[:-1][lengths > 0])
+    return found
+
+
+def _resized(matrix, shape):
+    """Return a csr_array with more columns, without copying its elements."""
+    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=shape)
+
+
+def _arrays_of(parameters):
+    return {name.removeprefix(PREFIX): value for name, value in parameters.items() if name.startswith(PREFIX)}
+
+
+def are_valid(parameters, D, K):
+    """Return whether the memory among the parameters of an untrusted file fits itself and the model, if it has one.
+
+    Compiled loops do not check indices.
+    """
+    arrays = _arrays_of(parameters)
+    if not arrays:
+        return True
+    shortlist = arrays.pop("shortlist", None)
+    names = ("indptr", "indices", "values", "label_indptr", "labels", "weights")
+    if arrays.keys() != set(names):
+        return False
+    indptr, indices, values, label_indptr, labels, weights = (arrays[name] for name in names)
+    return bool(
+        values.dtype == weights.dtype == np.float32
+        and weights.ndim == 1
+        and (weights >= 1).all()
+        and sparse.is_pattern(indptr, indices, len(weights), D)
+        and values.shape == indices.shape
+        and sparse.is_pattern(label_indptr, labels, len(weights), K)
+        and (shortlist is None or _are_shortlists(shortlist, len(weights), K))
+    )
+
+
+def _are_shortlists(shortlist, M, K):
+    return (
+        shortlist.dtype == np.int32
+        and shortlist.ndim == 2
+        and len(shortlist) == M
+        and ((shortlist >= -1) & (shortlist < K)).all()
+    )
