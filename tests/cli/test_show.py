@@ -28,6 +28,7 @@ def test_a_trained_model_is_described(request, fixture, arrays):
     assert training.startswith(
         "training  2 epochs and 2 sweeps over the labels, " if fixture == "model" else "training  4 iterations, "
     )
+    assert ("memory    rows of 40 points, for learning on" in rest) == (fixture == "model")
     shown = {line.split()[0]: line.split()[1:] for line in rest}
     assert folder.description["arrays"].keys() <= shown.keys()
     for name, shape in arrays.items():

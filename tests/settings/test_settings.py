@@ -124,10 +124,10 @@ def test_the_default_number_of_iterations_is_the_documented_one(model):
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), ["label_sample", "regression_points"]),
-        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points"]),
+        (MLGPFSettings(), ["label_sample", "regression_points", "replay"]),
+        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points", "replay"]),
         (MLGPFSettings(inducing="features"), sorted(INDUCING.settings)),
-        (MLGPFSettings(calibration=False), ["label_sample", "regression_points"]),
+        (MLGPFSettings(calibration=False), ["label_sample", "regression_points", "replay"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),

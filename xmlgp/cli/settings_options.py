@@ -17,6 +17,7 @@ FLAGS = {
     "basis_size": ("-R", "mlgpf: basis vectors of the subspace."),
     "factors": ("-P", "mlgpf: latent functions."),
     "label_weights": ("", "mlgpf: weights of each label on features."),
+    "replay": ("", "mlgpf: training points that MODEL contains for `xmlgp learn`; 0 for none."),
     "posterior": ("", "mlgpf: shared-diagonal, diagonal or cholesky."),
     "expectations": ("", "mlgpf: quadrature, jj or taylor."),
     "ranking": ("", "mlgpf: rank labels by probability or by utility."),

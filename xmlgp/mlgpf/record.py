@@ -1,5 +1,7 @@
 """The record of MLGPF."""
 
+import math
+
 import numpy as np
 
 from xmlgp.mlgpf.learning import learn
@@ -8,7 +10,7 @@ from xmlgp.mlgpf.settings import FACTORS, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import sweep_count
-from xmlgp.model import MemoryPart, Model
+from xmlgp.model import MemoryPart, Model, counted
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.regression.fitting import bytes_of_adding
 
@@ -51,7 +53,9 @@ def _faster(settings):
 def _details(description):
     """Yield what happened in a training, as titles and texts."""
     if "parameters.regression.weights" in description["arrays"]:
-        yield "pooled", "with exact GP regression on all points"
+        yield "pooled", "with exact GP regression on all points, whose rows it contains"
+    if weights := description["arrays"].get("parameters.replay.weights"):
+        yield "memory", f"rows of {counted(math.prod(weights['shape']), 'point')}, for learning on"
     if rate := description["history"][-1].get("learning_rate"):
         yield "rate", f"learning rate {rate:g}, because training diverged with the one of the settings"
 

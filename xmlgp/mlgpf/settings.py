@@ -121,8 +121,8 @@ class MLGPFSettings(Settings):
     )
     replay: int = setting(
         200_000,
-        "With inducing=features: points that the model keeps of those it has learned, so that `xmlgp learn` replays "
-        "them; 0 for none. If there are more, they are a random sample that has those with rare labels.",
+        "With inducing=features: training points that the model contains, features and labels, so that `xmlgp learn` "
+        "can replay them; 0 for none. Of more points it contains a random sample, with most of those of rare labels.",
         minimum=0,
     )
     expectations: str = setting(
