@@ -27,7 +27,7 @@ __all__ = ["learner", "text_learner"]
 AGAIN = "model: the model has learned these points already; nothing to do\n"
 
 
-@pytest.mark.parametrize(("inducing", "epochs"), [("free", 4), ("features", 5)])
+@pytest.mark.parametrize(("inducing", "epochs"), [("free", 4), ("features", 6)])
 def test_new_points_features_and_labels_are_learned(learner, inducing, epochs):
     retrain(inducing)
     before = ModelFolder("model").description

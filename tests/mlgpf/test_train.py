@@ -58,8 +58,7 @@ def assert_same_parameters(found, expected):
     """Assert that parameters, except those that the points themselves make, are equal bit for bit."""
     others = ("regression.", "replay.", "statistics.")
     found, expected = (
-        {name: value for name, value in part.items() if not name.startswith(others)}
-        for part in (found, expected)
+        {name: value for name, value in part.items() if not name.startswith(others)} for part in (found, expected)
     )
     assert found.keys() == expected.keys()
     for name in expected:
