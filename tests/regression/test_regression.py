@@ -215,10 +215,16 @@ def test_added_points_give_the_regression_on_all_points_for_any_rank(monkeypatch
         assert_same_predictions(found, expected, features, atol=2e-3)
 
 
+def set_active(monkeypatch, most, each=64):
+    """Let at most so many earlier points change, also of few points, and `each` for each new one."""
+    for name, value in (("ACTIVE", most), ("EACH", each), ("DIRECT", 0)):
+        monkeypatch.setattr(fitting, name, value)
+
+
 @pytest.mark.usefixtures("both_methods")
 @pytest.mark.parametrize("active", [1, 5, 20])
 def test_with_many_points_the_squared_error_falls_towards_that_of_the_regression_on_all(monkeypatch, active):
-    monkeypatch.setattr(fitting, "ACTIVE", active)
+    set_active(monkeypatch, active)
     features, labels = problem()
     fit = fitted(features[:40], labels[:40])
     found, exact = added(features, labels, 40), fitted(features, labels)
@@ -240,8 +246,84 @@ def test_with_many_points_the_squared_error_falls_towards_that_of_the_regression
 
 
 def test_the_seed_decides_which_earlier_points_change(monkeypatch):
-    monkeypatch.setattr(fitting, "ACTIVE", 5)
+    set_active(monkeypatch, 5)
     features, labels = problem()
     first, same, other = (added(features, labels, 40, seed=seed).weights for seed in (1, 1, 2))
     np.testing.assert_array_equal(same, first)
     assert np.abs(other - first).max() > 1e-4
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Let V and π stay however few points there are."""
+    monkeypatch.setattr(fitting, "RENEWED", np.inf)
+
+
+def rare_label(count):
+    """Return a problem in which label 5 is new after `count` points, and of a few of these."""
+    features, labels = problem()
+    labels = labels.toarray()
+    labels[:, 5], labels[count : count + 3, 5] = False, True
+    return features, sp.csr_array(labels)
+
+
+@pytest.mark.usefixtures("kept")
+@each_value(direct=[0, 1024], rank=[4, K - 1])
+def test_with_loadings_that_stay_weights_are_those_of_a_direct_solve(monkeypatch, direct, rank):
+    monkeypatch.setattr(fitting, "DIRECT", direct)
+    monkeypatch.setattr(fitting, "RANK", rank)
+    features, labels = rare_label(50)
+    before, found = fitted(features[:50], labels[:50]), added(features, labels, 50)
+    np.testing.assert_array_equal(found.mean, before.mean)
+    width = before.loadings.shape[1]
+    np.testing.assert_array_equal(found.loadings[:, :width][[0, 1, 2, 3, 4, 6]], before.loadings[[0, 1, 2, 3, 4, 6]])
+    gram = found.loadings.T @ found.loadings
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
+    expected = np.linalg.solve(system_of(features), target_of(labels, found))
+    # Of the new columns, the earlier points have the target of π alone.
+    np.testing.assert_allclose(found.weights, expected, rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.usefixtures("kept")
+def test_points_one_at_a_time_come_close_to_the_regression_on_all(monkeypatch):
+    features, labels = problem()
+    once = fitted(features, labels)
+    set_active(monkeypatch, 4096, each=20)
+    regression = fitted(features[:40], labels[:40])
+    start = regression
+    for i in range(40, N):
+        regression = add_points(regression, features[i : i + 1], labels[i : i + 1], [0, i])
+    near = np.abs(prediction(regression, features) - prediction(once, features)).max()
+    # Without the points that are added the last ones are far off.
+    assert near < 0.1 < 0.4 < np.abs(prediction(start, features) - prediction(once, features)).max()
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("count", [40, 42])
+def test_a_new_or_rare_label_is_predicted_as_by_the_regression_of_full_rank(monkeypatch, count):
+    set_active(monkeypatch, 4096, each=20)
+    features, labels = rare_label(40)
+    exact = prediction(fitted(features[: count + 1], labels[: count + 1]), features)[:, 5]
+    monkeypatch.setattr(fitting, "RANK", 2)
+    before = fitted(features[:count], labels[:count])
+    found = added(features[: count + 1], labels[: count + 1], count, before)
+    assert prediction(before, features)[count, 5] < 0.2 < 0.5 < prediction(found, features)[count, 5]
+    assert np.abs(prediction(found, features)[:, 5] - exact).mean() < 0.05
+
+
+def test_labels_that_always_come_together_share_a_column():
+    together = sp.csr_array(np.array([[1, 1, 0], [0, 0, 1]], bool))
+    vector = np.array([[1], [1], [0]], np.float32) / np.sqrt(2)
+    columns = fitting._with_columns_for(together, vector)
+    assert columns.shape == (3, 3)
+    np.testing.assert_allclose(columns.T @ columns, np.eye(3), atol=1e-6)
+
+
+def test_points_close_to_the_new_ones_change_before_others(monkeypatch):
+    set_active(monkeypatch, 4)
+    features, labels = problem()
+    covariances = Kernel(features).product(features, np.eye(N, dtype=np.float32))[50:, :50]
+    found, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
+    changed = np.abs(found.weights[:50] - before.weights @ (before.loadings.T @ found.loadings)).max(axis=1) > 1e-6
+    assert changed.sum() == 4
+    assert changed[np.argsort(-covariances[0])[:2]].all()

@@ -1,6 +1,7 @@
 """q(W), where W has elements, and its prior: before, in and after training; taken for some labels and put back."""
 
 import contextlib
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -128,14 +129,16 @@ class LabelWeights(NamedTuple):
 
     def put(self, labels, part):
         """Return W with the weights of some labels, in ascending order, replaced by those of `part`."""
-        before = np.diff(self.indptr)
-        lengths, replaced = before.copy(), np.zeros(len(before), bool)
-        lengths[labels], replaced[labels] = np.diff(part.indptr), True
-        # Where the weights of the other labels were and will be.
-        kept, new = np.repeat(~replaced, before), np.repeat(replaced, lengths)
-        arrays = [np.empty(len(new), array.dtype) for array in self[1:4]]
-        for array, old, own in zip(arrays, self[1:4], part[1:4], strict=True):
-            array[~new], array[new] = old[kept], own
+        lengths = np.diff(self.indptr)
+        lengths[labels] = np.diff(part.indptr)
+        # Between runs of other labels as they are: for a few labels, no more than a copy of the memory.
+        starts, ends = np.append(0, self.indptr[labels + 1]), np.append(self.indptr[labels], self.indptr[-1])
+        arrays = []
+        for array, own in zip(self[1:4], part[1:4], strict=True):
+            pieces = [array[start:end] for start, end in zip(starts, ends, strict=True)]
+            replaced = np.split(own, part.indptr[1:-1])
+            pairs = itertools.zip_longest(pieces, replaced[: len(labels)], fillvalue=own[:0])
+            arrays.append(np.concatenate([piece for pair in pairs for piece in pair]))
         return LabelWeights(_starts(lengths), *arrays, self.log_prior)
 
 

@@ -4,12 +4,13 @@ import functools
 import threading
 
 import numpy as np
+import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["LENGTHSCALE", "NOISE", "Kernel", "noisy_covariance"]
+__all__ = ["LENGTHSCALE", "NOISE", "Kernel", "noisy_covariance", "squared_norms"]
 
 #: ℓ, for points of unit length.
 LENGTHSCALE = 0.7
@@ -28,7 +29,7 @@ class Kernel:
         # The entries of a row are sorted by point.
         self._transposed = features.T.tocsr().astype(np.float32, copy=False)
         with np.errstate(over="ignore"):
-            self._half_norms = 0.5 * features.multiply(features).sum(axis=1, dtype=np.float64).astype(np.float32)
+            self._half_norms = 0.5 * squared_norms(features).astype(np.float32)
         if np.isinf(self._half_norms).any():
             raise NumericalError(
                 "regression needs features whose squares are within single precision; "
@@ -42,20 +43,21 @@ class Kernel:
         _fill_exponents(*arrays[0], *arrays[1], self._half_norms, self._precision, start, stop, out)
         np.exp(out, out=out)
 
-    def product(self, points, weights):
-        """Return k(points, X) α, B×P, given α, N×P, in memory for `ROWS`×N numbers per core."""
+    def product(self, points, weights, rows=None):
+        """Return k(points, X) α, B×P, given α, N×P, in memory for `rows`×N numbers per core, by default `ROWS`×N."""
+        rows = rows or ROWS
         count = points.shape[0]
         out = np.empty((count, weights.shape[1]), np.float32)
 
         # The size of blocks, and so the result, does not depend on the number of cores.
         def chunk(start):
-            stop = min(start + ROWS, count)
+            stop = min(start + rows, count)
             covariance = np.empty((stop - start, len(weights)), np.float32)
             self.fill(points, start, stop, covariance)
             np.matmul(covariance, weights, out=out[start:stop])
 
         with one_blas_thread():
-            run_parallel(functools.partial(chunk, start) for start in range(0, count, ROWS))
+            run_parallel(functools.partial(chunk, start) for start in range(0, count, rows))
         return out
 
 
@@ -80,6 +82,13 @@ def noisy_covariance(features, progress):
         run_parallel(functools.partial(chunk, start) for start in reversed(starts))
     covariance.flat[:: count + 1] += np.float32(NOISE)
     return covariance
+
+
+def squared_norms(features):
+    """Return ‖x‖², N, in double precision, of squares in the precision of the features, N×D."""
+    with np.errstate(over="ignore"):
+        squares = np.square(features.data)
+    return sp.csr_array((squares, features.indices, features.indptr), features.shape).sum(axis=1, dtype=np.float64)
 
 
 @compiled

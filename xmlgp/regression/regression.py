@@ -8,7 +8,7 @@ from scipy.special import logit
 
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.linear_algebra import sparse
-from xmlgp.regression.kernel import Kernel
+from xmlgp.regression.kernel import Kernel, squared_norms
 
 __all__ = ["POOL_WEIGHT", "PROBABILITY_MARGIN", "Regression", "RegressionPredictions", "are_valid", "scaled_features"]
 
@@ -101,7 +101,7 @@ def scaled_features(features, scales):
     if scales is None:
         return scaled
     scaled.data *= scales[scaled.indices]
-    lengths, before = (np.sqrt(matrix.multiply(matrix).sum(axis=1, dtype=np.float64)) for matrix in (scaled, features))
+    lengths, before = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, features))
     ratio = np.divide(before, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
     scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
     return scaled
