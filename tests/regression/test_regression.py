@@ -217,7 +217,7 @@ def test_added_points_give_the_regression_on_all_points_for_any_rank(monkeypatch
 
 def set_active(monkeypatch, most, each=64):
     """Let at most so many earlier points change, also of few points, and `each` for each new one."""
-    for name, value in (("ACTIVE", most), ("EACH", each), ("DIRECT", 0)):
+    for name, value in (("ACTIVE", most), ("EACH", each), ("DIRECT", 0), ("LEAST", 0)):
         monkeypatch.setattr(fitting, name, value)
 
 
