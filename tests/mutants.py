@@ -572,8 +572,8 @@ MUTANTS = [
         "lost term",
         "Learning on ignores the noise variance in the residuals of the regression.",
         "xmlgp/regression/fitting.py",
-        "change -= np.float32(NOISE) * weights[rows]",
-        "change -= 0",
+        "residual -= np.float32(NOISE) * weights[known]",
+        "residual -= 0",
         ("tests/regression/test_regression.py",),
     ),
     Mutant(
