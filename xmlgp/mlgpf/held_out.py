@@ -11,13 +11,14 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
 
-__all__ = ["HeldOutChoices", "calibration_points", "without_labels_of"]
+__all__ = ["HeldOutChoices", "Recalibration", "calibration_points", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
@@ -60,6 +61,23 @@ def without_labels_of(labels, points):
     return found
 
 
+def rank(parameters, settings, preprocessed, features):
+    """Return the probabilities of the `RANKS` first labels of points, X as read, by a model (`csr_array`)."""
+    predictor = MLGPFPredictor(settings, preprocessed, parameters, features.shape[1])
+    blocks = [block.matrix for block in predictor.top(features, RANKS, "probability")]
+    found = sp.csr_array(sp.vstack(blocks, "csr"))
+    if not np.isfinite(found.data).all():
+        raise NumericalError("a probability of a held-out point is not finite")
+    return found
+
+
+def by_rank(ranked, labels):
+    """Return probabilities, n×R, and whether the point has these labels, n×R."""
+    # The entries of a point are in the order of the ranks.
+    shape = len(ranked.indptr) - 1, -1
+    return ranked.data.reshape(shape), are_true(ranked, labels).reshape(shape)
+
+
 class HeldOutChoices(Inference):
     """A stage of one step that fits the calibration on held-out points, and decides whether regression joins.
 
@@ -84,6 +102,9 @@ class HeldOutChoices(Inference):
         self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
         #: The fields of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(HeldOut._fields))
+        #: What the calibration is fitted to, of all these points.
+        shape = len(kept), min(RANKS, labels.shape[1])
+        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
         #: The parameters of the regression on all points.
         self._regression = None
 
@@ -101,8 +122,8 @@ class HeldOutChoices(Inference):
         self._regression, part = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
             with hidden_label_weights(parameters, self._problem.features, self._seen):
-                best = self._ranked(parameters)
-                with_regression = self._ranked(parameters | part) if part else best
+                best = self._rank(parameters)
+                with_regression = self._rank(parameters | part) if part else best
                 pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
                 chosen = with_regression if pooled else best
                 self._coefficients[:] = self._calibrate(chosen)
@@ -124,32 +145,21 @@ class HeldOutChoices(Inference):
             return {}, {}
         return tuple(regression.parameters() for regression in fitted)
 
-    def _ranked(self, parameters):
-        """Return the probabilities of the `RANKS` first labels of each point (`csr_array`)."""
-        problem = self._problem
-        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.shape[1])
-        blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
-        found = sp.csr_array(sp.vstack(blocks, "csr"))
-        if not np.isfinite(found.data).all():
-            raise NumericalError("a probability of a held-out point is not finite")
-        return found
+    def _rank(self, parameters):
+        return rank(parameters, self._problem.settings, self._problem.preprocessed, self._features)
 
     def _ndcg(self, ranked):
         return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
 
-    def _by_rank(self, ranked):
-        """Return probabilities, n×k, and whether the point has these labels, n×k."""
-        # The entries of a point are in the order of the ranks.
-        shape = len(ranked.indptr) - 1, -1
-        return ranked.data.reshape(shape), are_true(ranked, self._labels).reshape(shape)
-
     def _calibrate(self, ranked):
         """Return the coefficients of the `Calibration` of these probabilities."""
-        return fit_calibration(*self._by_rank(ranked)).coefficients
+        for kept, found in zip(self._ranked, by_rank(ranked, self._labels), strict=True):
+            kept[...] = found
+        return fit_calibration(*self._ranked).coefficients
 
     def _measure(self, ranked):
         """Return the fields of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
-        (p, correct), labels = self._by_rank(ranked), self._labels
+        (p, correct), labels = self._ranked, self._labels
         calibrated = np.empty_like(p)
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
@@ -167,13 +177,64 @@ class HeldOutChoices(Inference):
     def arrays(self):
         """Return the arrays that the step changes, by name."""
         found = {"chosen": self._chosen, "calibration": self._coefficients, "measures": self._measures}
+        found |= self._ranked._asdict()
         return {f"held_out.{name}": array for name, array in found.items()}
 
     def parameters(self, epochs):
         """Return the calibration, if there is one, and the regression, if it joins; a resumed run fits it here."""
         found = {"calibration": self._coefficients} if self._chosen[1] else {}
+        if found and self._problem.settings.replays:
+            found |= self._ranked.parameters()
         if not self._chosen[0]:
             return found
         if self._regression is None:
             self._regression, _ = self._fit(self._before())
         return found | self._regression
+
+
+class Recalibration(Inference):
+    """A stage of one step that goes on with the calibration where a model learns on.
+
+    It is fitted to points of the batch that the stages before left out, `features` as read and `labels`, together with
+    the held-out points that the model keeps for it (`earlier`), of which the batch replaces a `share`. `before` returns
+    a context of the parameters of the model so far, without calibration. As in training, points whose labels are all
+    unknown to the model are left out: `known` says which labels are known, K.
+    """
+
+    def __init__(self, problem, known, earlier, share, seed, before):
+        features, labels = problem.features, problem.labels
+        kept = (labels @ known.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
+        self._problem, self._before = problem, before
+        self._features, self._labels = features[kept], labels[kept]
+        self._earlier, self._share, self._seed = earlier, share, seed
+        shape = np.count_nonzero(kept), min(RANKS, labels.shape[1])
+        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
+
+    def place(self, epoch):
+        """Return nothing."""
+        return {}
+
+    def cost(self, epoch, done):
+        """Return nothing: ranking some points takes little time."""
+        return 0
+
+    def step(self, epoch, done):
+        """Rank the labels of the points; NumericalError if a probability is not finite."""
+        problem = self._problem
+        with self._before() as parameters:
+            ranked = rank(parameters, problem.settings, problem.preprocessed, self._features)
+        for kept, found in zip(self._ranked, by_rank(ranked, self._labels), strict=True):
+            kept[...] = found
+
+    def arrays(self):
+        """Return the arrays that the step changes, by name."""
+        return self._ranked._asdict()
+
+    def parameters(self, epochs):
+        """Return nothing: the calibration is `fitted` once all is learned."""
+        return {}
+
+    def fitted(self):
+        """Return the calibration by parameter name, and the points that it is fitted to."""
+        ranked = self._earlier.joined(self._ranked, self._share, CALIBRATION_MOST, np.random.default_rng(self._seed))
+        return ranked.parameters() | {"calibration": fit_calibration(*ranked).coefficients}

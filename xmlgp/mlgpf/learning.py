@@ -1,5 +1,7 @@
 """Learning on: MLGPF with new points, labels and features, where the posterior of what it knows is the prior."""
 
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +12,13 @@ from xmlgp.gp.weight_space import POSTERIOR, PRIOR
 from xmlgp.label_weights import pairs
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
-from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, hidden_label_weights, prior_scales
+from xmlgp.mlgpf.held_out import Recalibration, calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import log_odds
-from xmlgp.mlgpf.replay import NOT_LISTED, Replay, bounded, scarcity
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, bounded, scarcity
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
+from xmlgp.mlgpf.train import Problem
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import with_columns
 from xmlgp.regression.fitting import add_points
@@ -79,7 +83,8 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     history, shortlist = [], None
     if labels.nnz:
         replayed = memory and Replayed.by(memory, labels, preprocessed, settings, earlier.N)
-        loop = Loop(LearningOn, method, coordinates, labels, grown, earlier, replayed)
+        problem = Problem(settings, coordinates, labels, None, features, preprocessed)
+        loop = Loop(LearningOn, method, problem, grown, earlier, replayed)
         _, history = loop.run(progress, None, checkpoints)
         grown, shortlist = loop.inference.put_back(), loop.inference.shortlist
     if memory and n:
@@ -185,35 +190,70 @@ class LearningOn(Stages):
     otherwise those of the labels of the batch, so that the cost depends on the batch. Of the earlier points with a
     label, a share f is replayed. The prior of the label has the posterior of the model for the other points
     (`_prior_without`), and in the sweep their mean stands for these (`MeanPoint`).
+
+    If all of the memory is replayed, the calibration goes on as well: some points of the batch are held out of what is
+    before it, as in training, and a last sweep adds them.
+
     `parameters` have room for new labels and features.
     """
 
     advice = "train again on all points"
 
-    def __init__(self, method, coordinates, labels, parameters, earlier, replayed=None):
+    def __init__(self, method, problem, parameters, earlier, replayed=None):
         self._method, self._settings, self._whole, self._earlier = method, earlier.settings, parameters, earlier.N
-        self._features, self._replayed = coordinates.weighted(slice(None)), replayed
-        K = labels.shape[1]
+        self._problem, self._replayed = problem, replayed
+        labels, self._features = problem.labels, problem.coordinates.weighted(slice(None))
+        n, K = labels.shape
+        ranked = Ranked.of(parameters)
+        whole = bool(replayed and replayed.all)
+        #: Points of the batch that stages before the calibration train on, and that they leave out.
+        self._trained, self._held = np.arange(n), np.zeros(0, np.int64)
+        if whole and ranked and "calibration" in parameters:
+            self._trained, self._held = calibration_points(self._settings, labels)
         counts = np.bincount(labels.indices, minlength=K)
         #: Labels of the batch, and labels that the sweep is over.
         self._present = np.flatnonzero(counts)
-        self._swept = np.arange(K) if replayed and replayed.all else self._present
+        self._swept = np.arange(K) if whole else self._present
         self._before = parameters["statistics.labels"] - counts
         self._labels = labels
         # Other random numbers than those of the earlier points.
         random = np.random.default_rng([self._settings.seed, 5, earlier.N])
-        stages = [self._steps_over_batch(coordinates, counts[self._present], random)]
-        if replayed and replayed.all:
+        stages = [self._steps_over_batch(counts[self._present], random)]
+        if whole:
             stages.append(self._steps_over_all(stages[0], random))
         self._steps, self._weights, self._data = stages, None, None
+        M = replayed.points.size if replayed else 0
+        held, sweep = M + self._held, None
         if LabelWeights.of(parameters):
             listed = None
-            if replayed and replayed.all:
+            if whole:
                 unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED
-                listed = np.flatnonzero(np.append(unlisted, np.ones(labels.shape[0], bool)))
+                listed = np.flatnonzero(np.append(unlisted, np.ones(n, bool)))
             swept = sp.csr_array(self._all_labels()[:, self._swept])
-            stages = [*stages, Sweep(self._sweep_data, swept, rounds=ROUNDS, listed=listed)]
+            sweep = partial(Sweep, self._sweep_data, swept, count=1 + bool(len(held)))
+            stages = [*stages, sweep(rounds=ROUNDS - bool(len(held)), left_out=held, listed=listed)]
+        self._recalibrated = self._recalibration(ranked) if len(held) else None
+        if len(held):
+            stages.append(self._recalibrated)
+        if len(held) and sweep:
+            stages.append(sweep(1, rounds=1, listed=held))
         super().__init__(stages)
+
+    def _recalibration(self, ranked):
+        problem, held, n = self._problem, self._held, self._labels.shape[0]
+        seen = without_labels_of(self._all_labels(), self._replayed.points.size + held)
+
+        @contextmanager
+        def before():
+            parameters = self._put_back()
+            parameters.pop("calibration")
+            with hidden_label_weights(parameters, self._all_features(), seen):
+                yield parameters
+
+        held_out = problem._replace(features=problem.features[held], labels=problem.labels[held])
+        known = np.bincount(seen.indices, minlength=seen.shape[1]) > 0
+        share, seed = n / (self._earlier + n), [self._settings.seed, 10, self._earlier]
+        return Recalibration(held_out, known, ranked, share, seed, before)
 
     def _all_labels(self):
         """Return Y of the points that are replayed and those of the batch."""
@@ -227,21 +267,24 @@ class LearningOn(Stages):
             return self._features
         return sp.csr_array(sp.vstack([self._replayed.features, self._features], "csr"))
 
-    def _steps_over_batch(self, coordinates, counts, random):
+    def _steps_over_batch(self, counts, random):
         """Return the stochastic steps, given how many points of the batch have each of its labels."""
-        settings, n = self._settings, len(coordinates)
+        settings, n = self._settings, len(self._trained)
+        features, coordinates = self._features[self._trained], self._problem.coordinates
+        if len(self._held):
+            coordinates = coordinates.select(self._trained)
         before = self._before[self._present]
         chosen = {name: self._whole[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
         chosen["loadings"][before == 0] = 0
-        self._used, coordinates, bound, latent = self._method.prior(self._features, coordinates, self._whole)
+        self._used, coordinates, bound, latent = self._method.prior(features, coordinates, self._whole)
         batches = -(-n // settings.batch_size)
         return Stochastic(
             self._method,
             bound,
             latent | chosen,
             coordinates,
-            sp.csr_array(self._labels[:, self._present]),
+            sp.csr_array(self._labels[self._trained][:, self._present]),
             random,
             batch_size=settings.batch_size,
             epochs=max(LEAST_EPOCHS, min(-(-self._method.learning_steps // batches), n)),
@@ -254,6 +297,7 @@ class LearningOn(Stages):
         settings, points = self._settings, self._replayed.points
         n = self._labels.shape[0]
         everything = Replay(self._all_features(), self._all_labels(), np.append(points.weights, np.ones(n)), None)
+        everything = everything.rows(np.append(np.arange(points.size), points.size + self._trained))
         chosen = everything.evened(np.random.default_rng([settings.seed, 8, self._earlier]))
         N = chosen.size
         batch_size, epochs = settings.points_in_batch(N), settings.epoch_count(self._earlier)
@@ -340,6 +384,10 @@ class LearningOn(Stages):
 
     def put_back(self):
         """Return the parameters of the whole model, with what was learned."""
+        return self._put_back() | (self._recalibrated.fitted() if self._recalibrated else {})
+
+    def _put_back(self):
+        """Return the same with the calibration of before."""
         grown = self._after_all_steps()
         if self._weights:
             grown |= LabelWeights.of(grown).put(self._swept, self._weights).parameters()

@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.linear_algebra import sparse
+from xmlgp.prediction.calibration import RANKS
 
-__all__ = ["NOT_LISTED", "Replay", "are_valid", "bounded", "scarcity"]
+__all__ = ["NOT_LISTED", "Ranked", "Replay", "are_valid", "bounded", "scarcity", "systematic_draw"]
 
 #: What the names of the parameters begin with.
 PREFIX = "replay."
@@ -113,10 +114,44 @@ class Replay(NamedTuple):
         return np.minimum(1, self.weights * np.minimum(1, each))
 
     def _drawn(self, probabilities, random):
-        steps = np.floor(np.cumsum(probabilities, dtype=np.float64) + random.random())
-        kept = np.flatnonzero(np.diff(steps, prepend=0) > 0)
+        kept = systematic_draw(probabilities, random)
         found = self.rows(kept)
         return found._replace(weights=(found.weights / probabilities[kept]).astype(np.float32))
+
+
+class Ranked(NamedTuple):
+    """The R highest probabilities of held-out points, before calibration, n×R, and 1 where the points have the labels.
+
+    A model with a memory keeps them, so that the calibration goes on as it learns on.
+    """
+
+    probabilities: np.ndarray
+    correct: np.ndarray
+
+    @classmethod
+    def of(cls, parameters):
+        """Return what a model keeps, given its parameters by name; None if it keeps nothing."""
+        arrays = [parameters.get(PREFIX + name) for name in cls._fields]
+        return None if arrays[0] is None else cls(*arrays)
+
+    def parameters(self):
+        """Return the arrays by parameter name."""
+        return {PREFIX + name: array for name, array in self._asdict().items()}
+
+    def joined(self, other, share, most, random):
+        """Return points of both, at most `most`, of which a share is of the `other` ones."""
+        counts = len(self.correct), len(other.correct)
+        size = min(sum(counts), most)
+        wanted = [part * size / max(1, count) for part, count in zip((1 - share, share), counts, strict=True)]
+        kept = systematic_draw(np.minimum(1, np.repeat(wanted, counts)), random)
+        width = min(self.correct.shape[1], other.correct.shape[1])
+        return Ranked(*(np.concatenate([a[:, :width], b[:, :width]])[kept] for a, b in zip(self, other, strict=True)))
+
+
+def systematic_draw(probabilities, random):
+    """Return numbers in ascending order, each drawn with its probability; their count is expected but for rounding."""
+    steps = np.floor(np.cumsum(probabilities, dtype=np.float64) + random.random())
+    return np.flatnonzero(np.diff(steps, prepend=0) > 0)
 
 
 def bounded(memory, counts, N, settings):
@@ -158,7 +193,7 @@ def are_valid(parameters, D, K):
     arrays = _arrays_of(parameters)
     if not arrays:
         return True
-    shortlist = arrays.pop("shortlist", None)
+    shortlist, ranked = arrays.pop("shortlist", None), [arrays.pop(name, None) for name in Ranked._fields]
     names = ("indptr", "indices", "values", "label_indptr", "labels", "weights")
     if arrays.keys() != set(names):
         return False
@@ -171,6 +206,7 @@ def are_valid(parameters, D, K):
         and values.shape == indices.shape
         and sparse.is_pattern(label_indptr, labels, len(weights), K)
         and (shortlist is None or _are_shortlists(shortlist, len(weights), K))
+        and (all(array is None for array in ranked) or _are_ranked(*ranked))
     )
 
 
@@ -180,4 +216,17 @@ def _are_shortlists(shortlist, M, K):
         and shortlist.ndim == 2
         and len(shortlist) == M
         and ((shortlist >= -1) & (shortlist < K)).all()
+    )
+
+
+def _are_ranked(probabilities, correct):
+    return (
+        probabilities is not None
+        and correct is not None
+        and probabilities.dtype == np.float32
+        and correct.dtype == np.uint8
+        and (correct <= 1).all()
+        and probabilities.ndim == 2
+        and probabilities.shape == correct.shape
+        and probabilities.shape[1] <= RANKS
     )

@@ -204,6 +204,11 @@ class MLGPFSettings(Settings):
         return METHODS[self.inducing or "free"]
 
     @property
+    def replays(self):
+        """Whether the model keeps points."""
+        return self.replay > 0 and self.method is WEIGHT_SPACE
+
+    @property
     def factor_count(self):
         """The number of latent functions, P."""
         return self.factors or FACTORS

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.replay import Replay, bounded
-from xmlgp.mlgpf.settings import WEIGHT_SPACE, MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import Sweep
 from xmlgp.runtime.progress import silent
@@ -105,7 +105,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     problem = Problem(settings, coordinates, labels, preprocessed.inducing, features, preprocessed, work, progress)
     parameters, history, training = _train_twice(method, problem, progress, checkpoints)
     parameters |= statistics_of(features, labels)
-    if settings.replay and settings.method is WEIGHT_SPACE:
+    if settings.replays:
         memory = Replay.of_points(features, labels, training.shortlist)
         parameters |= bounded(memory, parameters["statistics.labels"], labels.shape[0], settings).parameters()
     return Trained(parameters, history, training.held_out)
