@@ -48,6 +48,7 @@ def train(data, model, cluster, corpus, note, **options):
     .gz, or - for standard input), or a folder with train.txt or one *.svm. Or it is a corpus of text as for `xmlgp
     vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text. With
     --vocabulary it also keeps the URIs and the preferred labels, by which commands name the labels.
+    An MLGPF model also contains training points, for `xmlgp learn`; --replay 0 leaves them out.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
