@@ -42,6 +42,10 @@ def single(array):
     return array.astype(np.float32)
 
 
+def double(array):
+    return array.astype(np.float64)
+
+
 SHAPES = [missing, shorter, column, scalar, integers]
 ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
 PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
@@ -51,6 +55,7 @@ KINDS = {
     "cholesky": lambda path: model(path, posterior="cholesky"),
     "regression": lambda path: model(path, regressed=True),
     "weight space": weight_space_model,
+    "weight space without label weights": lambda path: weight_space_model(path, label_weights=False),
 }
 DAMAGE = {
     "shared-diagonal": {
@@ -84,6 +89,17 @@ DAMAGE = {
         "latent_weights.mean": [missing, longer, narrower, integers, single],
         "latent_weights.log_variance": [longer, column, integers, single],
         "latent_weights.log_prior": [longer, integers, single],
+        "replay.indptr": [*SHAPES, longer, *ROW_ENDS],
+        "replay.indices": [*SHAPES, longer, *PLACES],
+        "replay.values": [*SHAPES, longer, double],
+        "replay.label_indptr": [*SHAPES, longer, *ROW_ENDS],
+        "replay.labels": [
+            *SHAPES,
+            longer,
+            *(changed_at(at, value) for at, value in [(0, -1), (-1, K), (1, 2**31 - 1)]),
+        ],
+        "replay.weights": [*SHAPES, longer, double, changed_at(3, 0.99), changed_at(0, -2), changed_at(-1, np.nan)],
+        "replay.shortlist": [*SHAPES, longer, changed_at((0, 0), K), changed_at((-1, -1), -2), lambda a: a[:, :0]],
     },
 }
 
@@ -111,6 +127,8 @@ def test_damaged_arrays_are_rejected(tmp_path, kind, name, damage):
         ("regression", {"regression.means": np.ones(3)}),
         ("regression", {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)}),
         ("weight space", {"inducing": np.ones((M, D))}),
+        ("weight space", {"replay.other": np.ones(3)}),
+        ("weight space without label weights", {"replay.shortlist": np.zeros((40, K), np.int32)}),
         (
             "cholesky",
             {

@@ -205,6 +205,8 @@ def are_valid(parameters, D, K):
         and sparse.is_pattern(indptr, indices, len(weights), D)
         and values.shape == indices.shape
         and sparse.is_pattern(label_indptr, labels, len(weights), K)
+        # A sweep over all labels, if there is one, has listed negatives.
+        and (shortlist is not None) == any(name.startswith("label_weights.") for name in parameters)
         and (shortlist is None or _are_shortlists(shortlist, len(weights), K))
         and (all(array is None for array in ranked) or _are_ranked(*ranked))
     )
@@ -215,6 +217,7 @@ def _are_shortlists(shortlist, M, K):
         shortlist.dtype == np.int32
         and shortlist.ndim == 2
         and len(shortlist) == M
+        and shortlist.shape[1] > 0
         and ((shortlist >= -1) & (shortlist < K)).all()
     )
 
