@@ -107,3 +107,15 @@ def test_a_model_with_label_weights_beside_inducing_inputs_does_not_learn_on(tmp
         "the model lacks what learning on needs, because an earlier version trained it; train it again"
     )
     assert contents(model) == before
+
+
+def test_the_memory_of_a_golden_model_goes_on(tmp_path):
+    path = shutil.copytree(GOLDEN / "memory", tmp_path / "model")
+    before = described(path)["arrays"]
+    assert run("learn", path, data("memory", "test"), "--no-cache", "-q").exit_code == 0
+    after = described(path)["arrays"]
+    assert before.keys() == after.keys()
+    for name, entry in before.items():
+        assert entry["dtype"] == after[name]["dtype"], name
+    assert before["parameters.replay.weights"]["shape"] == after["parameters.replay.weights"]["shape"] == [50]
+    assert before["parameters.replay.weights"]["file"] != after["parameters.replay.weights"]["file"]

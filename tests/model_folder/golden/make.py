@@ -22,6 +22,10 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
         "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
+    "memory": [
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
+        "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
+    ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
@@ -39,11 +43,15 @@ MODELS = {
 }  # fmt: skip
 
 #: Models of an earlier version, with arrays that their options no longer produce: regression and label weights beside
-#: inducing inputs, and a calibration on few points. They are only made again if they are named.
-EARLIER = {"mlgpf", "calibrated", "scaled", "learned"}
+#: inducing inputs, and a calibration on few points; or without those of a memory, which it did not have. They are only
+#: made again if they are named.
+EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled", "learned"}
 
 #: The model that has learned the test points as well.
 LEARNED = "learned"
+
+#: The model that is trained on more points, some of which are held out.
+REMEMBERING = "memory"
 
 #: The model with a tuned threshold and limit.
 TUNED = "mlgpf"
@@ -51,6 +59,8 @@ TUNED = "mlgpf"
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
+    if model == REMEMBERING and part == "train":
+        return HERE / "many.txt"
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
 
 
