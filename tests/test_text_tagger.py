@@ -26,6 +26,7 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.estimators import text_tagger as module
+from xmlgp.regression import fitting
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 
@@ -453,6 +454,27 @@ def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
         one.partial_fit(["salmon", "trout"], [["fish"], []])
     assert learned.suggest(MORE) == tagger.suggest(MORE)
     assert len(learned.classifier_.learned_) == 3
+
+
+@pytest.mark.usefixtures("_few_steps")
+def test_the_next_suggestion_knows_the_correction_of_one_document(monkeypatch):
+    # So that of the earlier points only some change, as where there are many.
+    for name, value in (("DIRECT", 0), ("EACH", 8), ("LEAST", 16)):
+        monkeypatch.setattr(fitting, name, value)
+    tagger = TextTagger(LEARNING).fit(TEXTS, LABELS)
+    model, fish = tagger.model_, NAMES.index("fish")
+    assert "regression.weights" in model.parameters
+    parameters = {name: value.copy() for name, value in model.parameters.items()}
+    corrected, similar = "the oak, oak, eagle, OWL, eagle, OWL", "the oak, eagle, OWL"
+    others = [text for text, names in zip(TEXTS, LABELS, strict=True) if "birds" not in names]
+    texts = [corrected, similar, *others]
+    before = tagger.predict_proba(texts)[:, fish]
+    tagger.partial_fit([corrected], [["10 trees", "birds", "fish"]])
+    rise = tagger.predict_proba(texts)[:, fish] - before
+    assert rise[:2].min() > 0.1 > 5 * np.abs(rise[2:]).mean()
+    # The model before is another one.
+    for name, value in parameters.items():
+        np.testing.assert_array_equal(model.parameters[name], value)
 
 
 @pytest.mark.usefixtures("_few_steps")
