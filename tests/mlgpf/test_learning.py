@@ -19,6 +19,7 @@ from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.replay import Replay
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
@@ -273,56 +274,68 @@ def test_points_of_a_new_label_hardly_change_what_is_said_of_others(chosen):
     assert np.corrcoef(now.ravel(), before.ravel())[0, 1] > 0.9
 
 
+#: What is replayed of the 60 known points: none; all; all of half of them, which then stand for two; some of them.
+REPLAYED = {"none": 0, "all": 200_000, "half": N_KNOWN // 2, "some": 200_001}
+
+
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior(monkeypatch, dtype):
+@each_value(dtype=["float64", "float32", "float64", "float64"], kind=list(REPLAYED))
+def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earlier_posterior(monkeypatch, dtype, kind):
+    # Where all points are replayed, nothing else than the prior of training remains of the earlier posterior.
     monkeypatch.setattr(module, "ROUNDS", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
-    earlier = model(inducing="features", dtype=dtype, replay=0)
+    if kind == "some":
+        monkeypatch.setattr(module, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(module, "REPLAYED_EACH", 0)
+    earlier = model(inducing="features", dtype=dtype, replay=REPLAYED[kind])
     found = after(earlier)
-    parameters, old = found.parameters, earlier.parameters
-    share = module.OFFSET_SHARE
-    coordinates = found.preprocessed.inputs(BATCH.features, dtype)
-    x = coordinates.weighted(slice(None)).toarray().astype(float)
-    latent = WeightSpaceMethod(found.settings).predict(parameters).mean(Points(*coordinates.rows(slice(None))))
-    offsets = share * latent.astype(float) @ parameters["loadings"].T.astype(float) + parameters["bias"]
-    labels = BATCH.labels.toarray()
-    counts = parameters["statistics.labels"]
+    parameters, old, preprocessed = found.parameters, earlier.parameters, found.preprocessed
+    batch = preprocessed.weigh(BATCH.features).toarray().astype(float)
+    # The rows that are replayed, how many points they stand for, and the share of the earlier points with each label.
+    points = Replay.of_points(BATCH.features[:0], BATCH.labels[:0])
+    if kind != "none":
+        memory = Replay.of(old, D, K)
+        points = module.Replayed.by(memory, BATCH.labels, preprocessed, earlier.settings, earlier.N).points
+    M, before = points.size, parameters["statistics.labels"] - BATCH.labels.sum(axis=0)
+    assert {"none": 0, "all": N_KNOWN, "half": N_KNOWN // 2, "some": 25}[kind] == M
+    shares = np.where(before > 0, points.labels.sum(axis=0) / np.maximum(before, 1), 1.0 * (M > 0))
+    assert (shares == 1).all() == (kind == "all")
+    x = np.vstack([preprocessed.weigh(points.features).toarray(), batch])
+    labels = np.vstack([points.labels.toarray(), BATCH.labels.toarray()])
     # The mean of the earlier points, as a further point of each label.
-    occurrences = (x != 0).sum(axis=0)
-    mean_point = x.sum(axis=0) * (parameters["statistics.features"] - occurrences)
+    occurrences = (batch != 0).sum(axis=0)
+    mean_point = batch.sum(axis=0) * (parameters["statistics.features"] - occurrences)
     mean_point /= np.maximum(occurrences, 1) * earlier.N
-    point = Points(sp.csr_array(mean_point[None].astype(dtype)), np.zeros(1, dtype))
-    mean_latent = WeightSpaceMethod(found.settings).predict(parameters).mean(point).astype(float)
-    mean_offsets = (share * mean_latent @ parameters["loadings"].T + parameters["bias"]).ravel()
+    x = np.vstack([x, mean_point])
+    rows = Points(sp.csr_array(x.astype(dtype)), np.zeros(len(x), dtype))
+    latent = WeightSpaceMethod(found.settings).predict(parameters).mean(rows).astype(float)
+    offsets = module.OFFSET_SHARE * latent @ parameters["loadings"].T.astype(float) + parameters["bias"]
     tau = np.full(D, PRIOR_VARIANCE)
     tau[:D_KNOWN] = np.exp(old["label_weights.log_prior"])
-    seen = 0
     for k in range(K):
         columns, m, log_v = own_weights(parameters, k)
-        was, center, log_variance = own_weights(old, k) if k < K_KNOWN else ([], [], [])
-        if not labels[:, k].any():
-            np.testing.assert_array_equal(m, center)
-            continue
-        assert set(columns) == {*was, *np.flatnonzero((x[labels[:, k]] != 0).any(axis=0))}
-        a, variance = np.zeros(len(columns)), (1 + RARE_SPREAD / counts[k]) * tau[columns]
-        place = np.searchsorted(columns, was)
-        a[place], variance[place] = center, np.exp(log_variance)
-        X, v = np.vstack([x, mean_point])[:, columns], np.exp(log_v)
-        utility = mean_offsets[k] + mean_point[columns] @ a
-        p, slope = 1 / (1 + np.exp(-utility)), np.tanh(utility / 2) / (4 * utility)
-        weight = np.append(np.ones(len(x)), earlier.N * p * (1 - p) / (2 * slope))
-        had = counts[k] > labels[:, k].sum()
-        target = np.append(labels[:, k].astype(float), p if had else p - 2 * slope / (1 - p))
-        f = np.append(offsets[:, k], mean_offsets[k]) + X @ m
-        xi = np.sqrt(f**2 + X**2 @ v)
+        was, center, log_variance = own_weights(old, k) if k < K_KNOWN else np.zeros((3, 0), int)
+        assert set(columns) == {*was, *np.flatnonzero((batch[BATCH.labels.toarray()[:, k]] != 0).any(axis=0))}
+        # The prior: what the earlier points added to that of training counts for those that are not replayed.
+        f, prior = shares[k], 1 / ((1 + RARE_SPREAD / parameters["statistics.labels"][k]) * tau[columns])
+        a, precision, place = np.zeros(len(columns)), prior.copy(), np.searchsorted(columns, was)
+        a[place], precision[place] = center, np.exp(-log_variance)
+        slope = (1 - f) * precision * a
+        precision = prior + (1 - f) * np.maximum(precision - prior, 0)
+        X, v = x[:, columns], np.exp(log_v)
+        utility = offsets[-1, k] + mean_point[columns] @ a
+        p, half = 1 / (1 + np.exp(-utility)), np.tanh(utility / 2) / (4 * utility)
+        weight = np.ones(len(x))
+        weight[:M] = np.where(labels[:M, k], 1, f * points.weights)
+        weight[-1] = (1 - f) * earlier.N * p * (1 - p) / (2 * half)
+        target = np.append(labels[:, k].astype(float), p if before[k] else p - 2 * half / (1 - p))
+        g = offsets[:, k] + X @ m
+        xi = np.sqrt(g**2 + X**2 @ v)
         curvature = weight * np.tanh(xi / 2) / (2 * xi)
         tolerance = 1e-5 if dtype == "float64" else 1e-2
-        np.testing.assert_allclose(v, 1 / (1 / variance + X.T**2 @ curvature), rtol=tolerance)
-        residual = a / variance + X.T @ (weight * (target - 0.5) - curvature * f) - m / variance
+        np.testing.assert_allclose(v, 1 / (precision + X.T**2 @ curvature), rtol=tolerance)
+        residual = slope + X.T @ (weight * (target - 0.5) - curvature * g) - m * precision
         np.testing.assert_allclose(residual * v, 0, atol=tolerance)
-        seen += 1
-    assert seen == K
 
 
 def own_weights(parameters, k):
