@@ -1,0 +1,244 @@
+"""Learning on with a memory: what a batch replays, what no longer matters, resuming, and what the memory is worth."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+import xmlgp
+from tests.held_out import calibrated
+from tests.mlgpf.test_learning import N_KNOWN, D, K, few_steps, model, problem
+from tests.training.interrupting import assert_same_result, train_with_interruptions
+from xmlgp.data.dataset import Dataset
+from xmlgp.label_weights.posterior import WeightsPrior
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.mlgpf import learning as module
+from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf.learning import learn
+from xmlgp.mlgpf.replay import Ranked, Replay
+from xmlgp.runs.learn import learn_points
+from xmlgp.runtime.threads import single_thread
+
+__all__ = ["few_steps"]
+
+
+def test_the_prior_has_what_the_points_that_are_not_replayed_added():
+    random = np.random.default_rng(0)
+    indptr, shares = np.array([0, 3, 5, 8]), np.array([0, 0.25, 1], np.float32)
+    before, training = random.uniform(2, 9, 8), random.uniform(0.1, 1, 8)
+    mean = random.normal(size=8)
+    found = module._prior_without(WeightsPrior(mean, before), WeightsPrior(np.zeros(8), training), indptr, shares)
+    # Nothing is replayed: the posterior. Everything: the prior of training.
+    np.testing.assert_allclose(found.precision[:3], before[:3])
+    np.testing.assert_allclose(found.mean[:3], mean[:3])
+    np.testing.assert_allclose(found.precision[5:], training[5:])
+    np.testing.assert_array_equal(found.mean[5:], 0)
+    # Natural parameters of the first part of the points, in between.
+    between = slice(3, 5)
+    np.testing.assert_allclose(found.precision[between], 0.25 * training[between] + 0.75 * before[between])
+    np.testing.assert_allclose((found.precision * found.mean)[between], (0.75 * before * mean)[between])
+    # Rounding can make a posterior wider than its prior, and the precision stays positive.
+    wide = module._prior_without(WeightsPrior(mean, training / 2), WeightsPrior(mean, training), indptr, shares)
+    np.testing.assert_allclose(wide.precision, training)
+
+
+def test_a_batch_replays_mostly_points_with_its_labels(monkeypatch):
+    monkeypatch.setattr(module, "REPLAYED_LEAST", 40)
+    monkeypatch.setattr(module, "REPLAYED_EACH", 5)
+    earlier = model(inducing="features")
+    memory = Replay.of(earlier.parameters, D, K)
+    labels = sp.csr_array(np.eye(K, dtype=bool)[[0]])
+
+    def replayed(labels):
+        return module.Replayed.by(memory, labels, problem(earlier)[-1], earlier.settings, earlier.N)
+
+    found = replayed(labels)
+    assert (found.points.size, found.all) == (45, False)
+    own = memory.labels.toarray()[:, 0]
+    assert found.points.labels.toarray()[:, 0].sum() == own.sum() < 45
+    assert (found.points.weights[found.points.labels.toarray()[:, 0]] == 1).all()
+    assert found.points.weights.sum() == pytest.approx(N_KNOWN, rel=0.1)
+    expected = problem(earlier)[-1].weigh(found.points.features)
+    np.testing.assert_array_equal(found.features.toarray(), expected.toarray())
+    # All of the memory fits.
+    found = replayed(sp.csr_array(np.eye(K, dtype=bool)[[0, 1, 2, 3]]))
+    assert found.all
+    assert found.points is memory
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_where_all_points_are_replayed_the_weights_of_before_do_not_matter(monkeypatch):
+    # T, Φ and b stay, and each sweep ends at its optimum.
+    for name, value in {"RATE_SHARE": 0.0, "REFINEMENT_RATE": 0.0, "ROUNDS": 200}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sweep, "CG_STEPS", 30)
+
+    def change(replay):
+        """Return how much label weights differ after a batch, if they have other means and variances before."""
+        earlier, random = model(inducing="features", dtype="float64", replay=replay), np.random.default_rng(0)
+        others = dict(earlier.parameters)
+        for name in ("label_weights.mean", "label_weights.log_variance"):
+            others[name] = others[name] + random.normal(0, 0.5, others[name].shape)
+        arguments = problem(earlier)[1:]
+        one, other = (learn(given, *arguments).parameters for given in (earlier, earlier._replace(parameters=others)))
+        for name in ("latent_weights.mean", "loadings", "bias"):
+            np.testing.assert_allclose(one[name], other[name], atol=1e-9)
+        return np.abs(one["label_weights.mean"] - other["label_weights.mean"]).max()
+
+    assert change(replay=200_000) < 1e-4
+    assert change(replay=0) > 0.1
+
+
+def test_a_model_of_a_version_without_a_memory_learns_on_without_one():
+    one = model(inducing="features", regression_points=1000)
+    stripped = {name: value for name, value in one.parameters.items() if not name.startswith("replay.")}
+    other = model(inducing="features", regression_points=1000, replay=0)
+    assert stripped.keys() == other.parameters.keys() != one.parameters.keys()
+    found = learn(one._replace(parameters=stripped), *problem(one)[1:])
+    assert_same_result(found, learn(other, *problem(other)[1:]))
+    assert not [name for name in found.parameters if name.startswith("replay.")]
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("chosen", [{}, {"replay": 30, "optimiser": "adam"}, {"label_weights": False}], ids=str)
+def test_every_stage_is_resumed_with_the_same_result(tmp_path, chosen):
+    # Steps over the batch, steps over all points, the sweep, the calibration, and the sweep that adds held-out points.
+    with calibrated(0.3):
+        earlier = model(inducing="features", seed=5, **chosen)
+        assert Ranked.of(earlier.parameters)
+        expected = learn(*problem(earlier))
+        again, interruptions = train_with_interruptions(
+            lambda *arguments, checkpoints: learn(*arguments, checkpoints=checkpoints),
+            problem(earlier),
+            tmp_path / "checkpoint",
+            [1] * 200,
+        )
+    assert_same_result(again, expected)
+    assert (expected.parameters["calibration"] != earlier.parameters["calibration"]).any()
+    assert interruptions > 10
+    assert len(expected.history) == 4 + 2 * ("label_weights" not in chosen)
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("kind", ["all", "some"])
+def test_the_result_depends_on_the_seed_alone(monkeypatch, kind):
+    if kind == "some":
+        monkeypatch.setattr(module, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(module, "REPLAYED_EACH", 0)
+    earlier = model(inducing="features")
+    expected = learn(*problem(earlier))
+    assert_same_result(learn(*problem(earlier)), expected)
+    with single_thread():
+        found = learn(*problem(earlier)).parameters
+    # But for the order of sums.
+    for name, value in expected.parameters.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)
+    other = learn(*problem(earlier._replace(settings=replace(earlier.settings, seed=1)))).parameters
+    for name in ("loadings", "label_weights.mean"):
+        assert np.abs(other[name] - expected.parameters[name]).max() > 1e-3, name
+
+
+#: Documents of topics, of which the first 20 are known and the last 10 are new.
+TOPICS, WORDS = 30, 150
+
+
+def documents(count, first, last, seed):
+    """Return points with one to three of the labels from `first` to `last` − 1, words of these, and other words."""
+    own = np.array([np.random.default_rng(k).choice(WORDS, 6, replace=False) for k in range(TOPICS)])
+    random = np.random.default_rng([first, seed])
+    features, labels = np.zeros((count, WORDS), np.float32), np.zeros((count, TOPICS), bool)
+    for words, present in zip(features, labels, strict=True):
+        chosen = random.choice(np.arange(first, last), random.integers(1, 4), replace=False)
+        present[chosen] = True
+        for label in chosen:
+            words[random.choice(own[label], 3)] += 1
+        np.add.at(words, random.integers(0, WORDS, 6), 1)
+    return Dataset(sp.csr_array(features), sp.csr_array(labels))
+
+
+def joined(*parts):
+    names = ("features", "labels")
+    return Dataset(*(sp.csr_array(sp.vstack([getattr(part, name) for part in parts], "csr")) for name in names))
+
+
+def only(dataset, label):
+    """Return 60 points with a label, and no other label of theirs."""
+    points = dataset.rows(np.flatnonzero(dataset.labels.toarray()[:, label])[:60])
+    assert points.N == 60
+    return Dataset(points.features, sp.csr_array(np.repeat([np.arange(TOPICS) == label], 60, axis=0)))
+
+
+KNOWN = documents(500, 0, 20, seed=1)
+TEST = joined(documents(300, 0, 20, seed=2), documents(300, 10, 30, seed=2))
+
+
+@functools.cache
+def trained(*batches):
+    """Return a model that is trained on the known documents and on batches, anew."""
+    settings = {
+        "inducing": "features", "label_weights": True, "factors": 8, "regression_points": 0, "epochs": 20,
+        "batch_size": 50,
+    }  # fmt: skip
+    return xmlgp.train(joined(KNOWN, *batches), settings=settings)
+
+
+def learned(*batches, remembers):
+    """Return the model after some batches; otherwise one that lacks the memory of the known documents."""
+    found = trained()
+    if not remembers:
+        kept = {name: value for name, value in found.parameters.items() if not name.startswith("replay.")}
+        found = replace(found, parameters=kept)
+    for batch in batches:
+        found = learn_points(found, batch)
+    return found
+
+
+def probabilities(found, points=TEST):
+    (scores,) = found.predictor.top(points.features, TOPICS, "probability")
+    return scores.matrix
+
+
+def test_a_model_that_remembers_is_close_to_training_anew_where_points_change():
+    batches = [documents(120, 10, 30, seed) for seed in (3, 4)]
+    anew, with_memory, without = (
+        evaluate_ranking(probabilities(found), TEST.labels, ks=(3,))["P@3"]
+        for found in (trained(*batches), learned(*batches, remembers=True), learned(*batches, remembers=False))
+    )
+    assert without < anew - 3
+    assert anew - with_memory < 0.75 * (anew - without)
+
+
+@pytest.mark.parametrize("label", [3, 25])
+def test_a_batch_of_one_label_hardly_raises_it_elsewhere(label):
+    # One label is known, the other is new.
+    batch = only(documents(1000, *((0, 20) if label < 20 else (10, 30)), seed=5), label)
+    rows = ~TEST.labels.toarray()[:, label]
+
+    def mean(found):
+        return probabilities(found).toarray()[rows, label].mean()
+
+    before, with_memory, without = (
+        mean(found) for found in (trained(), learned(batch, remembers=True), learned(batch, remembers=False))
+    )
+    frequency = 60 / 560
+    assert without - before > 0.05
+    assert with_memory - before < 0.6 * (without - before)
+    assert with_memory < frequency
+
+
+def test_new_labels_are_ranked_as_well_as_without_a_memory():
+    batch = documents(240, 10, 30, seed=6)
+
+    def area(found):
+        scores, truth = probabilities(found).toarray(), TEST.labels.toarray()
+        return np.mean([roc_auc_score(truth[:, k], scores[:, k]) for k in range(20, TOPICS)])
+
+    before, with_memory, without = (
+        area(found) for found in (trained(), learned(batch, remembers=True), learned(batch, remembers=False))
+    )
+    # Nothing is known of them.
+    assert before < 0.6
+    assert with_memory > max(0.85, without - 0.02)
