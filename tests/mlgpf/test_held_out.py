@@ -218,7 +218,7 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}
     fitted = []
-    monkeypatch.setattr(HeldOutChoices, "_ranked", lambda self, parameters: "regression.part" in parameters)
+    monkeypatch.setattr(HeldOutChoices, "_rank", lambda self, parameters: "regression.part" in parameters)
     monkeypatch.setattr(HeldOutChoices, "_ndcg", lambda self, ranked: scores[ranked])
     monkeypatch.setattr(HeldOutChoices, "_measure", lambda self, ranked: range(6))
     monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or np.arange(1.0, 6.0))

@@ -141,19 +141,6 @@ def test_bounded_draws_depend_on_the_seed_and_the_number_of_points():
     assert kept() != kept(N=301)
 
 
-def test_evened_points_stand_for_equally_many_and_keep_the_expectation_of_sums():
-    points = memory(weights=random_weights(300))
-    found = draws(lambda random: points.evened(random))
-    assert_sums_are_kept(points, found)
-    expected = points.weights.sum() / points.weights.max()
-    for one in found:
-        np.testing.assert_allclose(one.weights, points.weights.max(), rtol=1e-6)
-        assert abs(one.size - expected) <= 1
-    # Nothing is drawn from points that stand for equally many, or from none.
-    for same in (memory(), memory(weights=np.full(300, 3, np.float32)), memory(0)):
-        assert same.evened(None) is same
-
-
 def test_new_points_follow_with_their_features_and_labels():
     points = memory(30, weights=random_weights(30))
     new = small_dataset(N=5, D=D + 2, K=K + 3)

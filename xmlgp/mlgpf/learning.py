@@ -47,8 +47,8 @@ ROUNDS = 2
 #: Points that are replayed: so many, and so many for each point of the batch.
 REPLAYED_LEAST, REPLAYED_EACH = 500, 20
 
-#: Steps over all points where all of the memory is replayed: one of so many epochs of training, and their learning rate
-#: relative to that of training.
+#: Steps over all points, where all earlier ones are replayed: one of so many epochs of training, and their learning
+#: rate relative to that of training.
 REFINEMENT_SHARE, REFINEMENT_RATE = 8, 0.25
 
 #: Parameters with a row for each label and for each feature. Relevances of new features are those from before training.
@@ -62,11 +62,10 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     See `Model.learn`. Earlier points that are not replayed (`xmlgp.mlgpf.replay`) are known by the posterior q₀: the
     bound that is maximised is that of training over the points of the batch and those that are replayed, with
     KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of the
-    batch have. Kernel and inducing inputs have no posterior and stay. A batch that is large beside the memory replays
-    all of it; then all of T, Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label
-    changes as the log odds of its frequency. New labels get loadings and label weights, new features weights. A
-    regression on all points gets the new ones (`xmlgp.regression.fitting.add_points`). The history is that of this
-    batch.
+    batch have. Kernel and inducing inputs have no posterior and stay. Where all earlier points are replayed, all of T,
+    Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label changes as the log odds of
+    its frequency. New labels get loadings and label weights, new features weights. A regression on all points gets the
+    new ones (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
 
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
@@ -143,7 +142,11 @@ def _with_rows(array, count, fill):
 
 
 class Replayed(NamedTuple):
-    """The points of the memory that a batch replays, their weighted features, and whether they are `all` of it."""
+    """The points that a batch replays, their weighted features, and whether they are `all` the earlier points.
+
+    A batch that is large beside the memory replays all of it. Only if the memory has never been thinned are these all
+    earlier points: with a sample, steps that move the parameters of all labels made them worse.
+    """
 
     points: Replay
     features: sp.csr_array
@@ -161,7 +164,7 @@ class Replayed(NamedTuple):
             random = np.random.default_rng([settings.seed, 7, N])
             chosen = memory.thinned(scarcity(own, counts), size, random)
         features = preprocessed.weigh(chosen.features).astype(settings.dtype, copy=False)
-        return cls(chosen, features, chosen is memory)
+        return cls(chosen, features, chosen is memory and (memory.weights == 1).all())
 
 
 class _Refinement(Stochastic):
@@ -180,18 +183,17 @@ class _Refinement(Stochastic):
 
 
 class LearningOn(Stages):
-    """The stages of training with the posterior of the model as the prior: stochastic steps, then one sweep.
+    """The stages of training with the posterior of the model as the prior: stochastic steps, then a sweep.
 
     The stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
     which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. Points of the batch alone
-    are used. If all of the memory is `replayed`, further steps over all points move T, Φ and b, as in training.
+    are used. The sweep moves the weights of the labels of the batch, if the model has label weights, so that the cost
+    depends on the batch. Of the earlier points with a label, a share f is replayed. The prior of the label has the
+    posterior of the model for the other points (`_prior_without`), and in the sweep their mean stands for these
+    (`MeanPoint`).
 
-    The sweep moves the label weights, if the model has them: those of all labels if all of the memory is replayed, and
-    otherwise those of the labels of the batch, so that the cost depends on the batch. Of the earlier points with a
-    label, a share f is replayed. The prior of the label has the posterior of the model for the other points
-    (`_prior_without`), and in the sweep their mean stands for these (`MeanPoint`).
-
-    If all of the memory is replayed, the calibration goes on as well: some points of the batch are held out of what is
+    If all earlier points are replayed, further steps over all points move T, Φ and b, as in training, and the sweep
+    moves the weights of all labels. The calibration goes on as well: some points of the batch are held out of what is
     before it, as in training, and a last sweep adds them.
 
     `parameters` have room for new labels and features.
@@ -293,25 +295,20 @@ class LearningOn(Stages):
         )
 
     def _steps_over_all(self, first, random):
-        """Return the steps over all points, each of which stands for equally many, after the `first` ones."""
-        settings, points = self._settings, self._replayed.points
-        n = self._labels.shape[0]
-        everything = Replay(self._all_features(), self._all_labels(), np.append(points.weights, np.ones(n)), None)
-        everything = everything.rows(np.append(np.arange(points.size), points.size + self._trained))
-        chosen = everything.evened(np.random.default_rng([settings.seed, 8, self._earlier]))
-        N = chosen.size
-        batch_size, epochs = settings.points_in_batch(N), settings.epoch_count(self._earlier)
+        """Return the steps over all points, after the `first` ones."""
+        settings, M = self._settings, self._replayed.points.size
+        rows = np.append(np.arange(M), M + self._trained)
+        batch_size, epochs = settings.points_in_batch(len(rows)), settings.epoch_count(self._earlier)
         return _Refinement(
             lambda: self._method.whitened(self._after_steps(first)),
             self._method,
-            Inputs(chosen.features, None, settings.dtype, sparse=True),
-            chosen.labels,
+            Inputs(self._all_features()[rows], None, settings.dtype, sparse=True),
+            self._all_labels()[rows],
             random,
             batch_size=batch_size,
             epochs=-(-epochs // REFINEMENT_SHARE),
             rate=REFINEMENT_RATE * default_rate(settings),
-            earlier_steps=epochs * -(-N // batch_size),
-            repeats=(self._earlier + n) / N,
+            earlier_steps=epochs * -(-len(rows) // batch_size),
         )
 
     def _after_steps(self, stage):

@@ -103,12 +103,6 @@ class Replay(NamedTuple):
                 low = middle
         return self._drawn(self._probabilities(low * scarce), random)
 
-    def evened(self, random):
-        """Return points that stand for equally many each, as many points as possible."""
-        if not self.size or self.weights.min() == self.weights.max():
-            return self
-        return self._drawn(self.weights / self.weights.max(), random)
-
     def _probabilities(self, each):
         """Return the probabilities that points stay, M, given those of each point that they stand for."""
         return np.minimum(1, self.weights * np.minimum(1, each))

@@ -34,7 +34,7 @@ class Stochastic(Inference):
     changed in place; loadings only of the labels that are `free` (ndarray of bool, K), by default of all.
 
     Parameters that have been trained by `earlier_steps` steps have no statistics of the optimiser. The first steps,
-    `MEASURING_SHARE` of all, make these then, and move nothing. Each point counts as `repeats` points.
+    `MEASURING_SHARE` of all, make these then, and move nothing.
     """
 
     def __init__(
@@ -51,10 +51,9 @@ class Stochastic(Inference):
         rate,
         free=None,
         earlier_steps=0,
-        repeats=1.0,
     ):
         self.random, self.epochs, self._rate, self._free = random, epochs, rate, free
-        self._earlier_steps, self._repeats = earlier_steps, repeats
+        self._earlier_steps = earlier_steps
         self._method, self._bound, self._parameters = method, bound, parameters
         self._coordinates, self._labels, self._samplers = coordinates, labels, method.samplers(labels)
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
@@ -84,7 +83,6 @@ class Stochastic(Inference):
         wanted = not done or number % BOUND_EVERY == 0
         rows = _part(order, self.steps_per_epoch, done)
         batch = make_batch(self._coordinates, self._labels, rows, random=self.random, **self._samplers)
-        batch = batch._replace(scale=self._repeats * batch.scale)
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
         if self._free is not None:
             gradients["loadings"] = _masked(gradients["loadings"], self._free)
