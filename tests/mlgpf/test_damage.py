@@ -7,6 +7,7 @@ import pytest
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.grids import each_value
+from tests.held_out import calibrated
 from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -46,6 +47,12 @@ def double(array):
     return array.astype(np.float64)
 
 
+def calibrated_model(path):
+    """Return a model that remembers some of the points that its calibration is fitted to."""
+    with calibrated():
+        return weight_space_model(path)
+
+
 SHAPES = [missing, shorter, column, scalar, integers]
 ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
 PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
@@ -55,6 +62,7 @@ KINDS = {
     "cholesky": lambda path: model(path, posterior="cholesky"),
     "regression": lambda path: model(path, regressed=True),
     "weight space": weight_space_model,
+    "calibrated": calibrated_model,
     "weight space without label weights": lambda path: weight_space_model(path, label_weights=False),
 }
 DAMAGE = {
@@ -100,6 +108,10 @@ DAMAGE = {
         ],
         "replay.weights": [*SHAPES, longer, double, changed_at(3, 0.99), changed_at(0, -2), changed_at(-1, np.nan)],
         "replay.shortlist": [*SHAPES, longer, changed_at((0, 0), K), changed_at((-1, -1), -2), lambda a: a[:, :0]],
+    },
+    "calibrated": {
+        "replay.probabilities": [*SHAPES, narrower, double, changed_at((0, 0), np.inf), lambda array: array[:, :0]],
+        "replay.correct": [*SHAPES, narrower, changed_at((0, 0), 2)],
     },
 }
 

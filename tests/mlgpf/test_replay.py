@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import xmlgp
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset, no_points
-from xmlgp.mlgpf.replay import NOT_LISTED, Replay, are_valid, bounded, scarcity
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, are_valid, bounded, scarcity
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 D, K = 25, 7
@@ -175,6 +175,29 @@ def test_parameters_are_read_again_as_they_were(listed):
     np.testing.assert_array_equal(found.weights, points.weights)
     np.testing.assert_array_equal(found.shortlist, points.shortlist)
     assert Replay.of({"bias": np.zeros(K)}, D, K) is None
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.25, 80), (0.25, 1000), (0.9, 40)])
+def test_held_out_points_of_a_batch_replace_their_share_of_the_earlier_ones(share, most):
+    # The first probability of each point is its number.
+    numbers = np.arange(150, dtype=np.float32)
+    points = Ranked(np.column_stack([numbers, numbers, numbers]), np.ones((150, 3), np.uint8))
+    old, new = (Ranked(*(array[part] for array in points)) for part in (slice(0, 100), slice(100, 150)))
+    new = Ranked(*(np.hstack([array, array[:, :1]]) for array in new))
+    kept = np.zeros(150)
+    for random in map(np.random.default_rng, range(400)):
+        found = old.joined(new, share, most, random)
+        assert found.probabilities.shape == found.correct.shape == (len(found.correct), 3)
+        assert found.correct.dtype == np.uint8
+        assert len(found.correct) <= min(150, most) + 1
+        kept[found.probabilities[:, 0].astype(int)] += 1 / 400
+    size = min(150, most)
+    expected = np.minimum(1, np.repeat([(1 - share) * size / 100, share * size / 50], [100, 50]))
+    np.testing.assert_allclose(kept, expected, atol=0.1)
+    # Without held-out points in the batch, or before.
+    none = Ranked(*(array[:0] for array in points))
+    assert len(none.joined(old, 1.0, 1000, np.random.default_rng(0)).correct) == 100
+    assert len(old.joined(none, 0.0, 1000, np.random.default_rng(0)).correct) == 100
 
 
 #: The points that a model is trained on, and three batches, with more features and labels than these.

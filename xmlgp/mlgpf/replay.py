@@ -225,5 +225,5 @@ def _are_ranked(probabilities, correct):
         and (correct <= 1).all()
         and probabilities.ndim == 2
         and probabilities.shape == correct.shape
-        and probabilities.shape[1] <= RANKS
+        and 0 < probabilities.shape[1] <= RANKS
     )
