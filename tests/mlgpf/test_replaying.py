@@ -103,7 +103,7 @@ def test_a_model_of_a_version_without_a_memory_learns_on_without_one():
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("chosen", [{}, {"replay": 30, "optimiser": "adam"}, {"label_weights": False}], ids=str)
+@pytest.mark.parametrize("chosen", [{}, {"optimiser": "adam"}, {"label_weights": False}], ids=str)
 def test_every_stage_is_resumed_with_the_same_result(tmp_path, chosen):
     # Steps over the batch, steps over all points, the sweep, the calibration, and the sweep that adds held-out points.
     with calibrated(0.3):

@@ -219,28 +219,32 @@ def memory_of_learning(model, dataset):
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("known", "batches", "settings"),
     [
-        SAMPLED | {"label_weights": False, "regression_points": 0},
-        SAMPLED | {"label_weights": True, "regression_points": 0},
-        INDUCING,
-        {"model": "bmlpl", "topics": 50, "iterations": 1},
+        (100, [50, 3000], SAMPLED | {"label_weights": False, "regression_points": 0, "replay": 0}),
+        (100, [50, 3000], SAMPLED | {"label_weights": False, "regression_points": 0}),
+        # The smaller batch replays 1,500 points, the larger one all.
+        (2000, [50, 3000], SAMPLED | {"label_weights": True, "regression_points": 0}),
+        (2000, [50], SAMPLED | {"label_weights": True, "regression_points": 0, "replay": 300}),
+        (100, [3000], INDUCING),
+        (100, [3000], {"model": "bmlpl", "topics": 50, "iterations": 1}),
     ],
     ids=str,
 )
-def test_the_memory_that_is_checked_is_most_of_the_peak_and_never_more(monkeypatch, settings):
+def test_the_memory_that_is_checked_is_most_of_the_peak_and_never_more(monkeypatch, known, batches, settings):
     monkeypatch.setattr("xmlgp.label_weights.pairs.MIN_PAIRS", 1000)
-    model = xmlgp.train(wide_dataset(N=100), settings=settings)
-    for points in 50, 3000:
-        # The first call compiles functions.
+    model = xmlgp.train(wide_dataset(N=known), settings=settings)
+    for points in batches:
         dataset = wide_dataset(points, D=5100, K=6100)
+        # The first call compiles functions.
+        learn_points(model, dataset)
         tracemalloc.start()
         try:
             learn_points(model, dataset)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert 0.4 * peak < sum(part.size for part in memory_of_learning(model, dataset)) <= peak
+        assert 0.4 * peak < sum(part.size for part in memory_of_learning(model, dataset)) <= peak
 
 
 def test_covariances_of_the_regression_count(monkeypatch):

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from xmlgp.mlgpf.learning import learn
+from xmlgp.mlgpf.learning import REPLAYED_EACH, REPLAYED_LEAST, learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.replay import Replay
 from xmlgp.mlgpf.settings import FACTORS, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
@@ -33,10 +34,17 @@ def _unset(settings, N, D, K):
 
 def _memory_of_learning(earlier, dataset):
     """Return the largest arrays that are in memory at the end of learning on (list of `MemoryPart`)."""
-    settings, (n, _, K), advice = earlier.settings, dataset.shape, "a smaller batch lowers that"
-    parts = settings.load_method().memory_of_learning(earlier, dataset) if dataset.labels.nnz else []
-    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
-    parts.append(MemoryPart("weighted features", itemsize * dataset.features.nnz, advice))
+    settings, (n, D, K), advice = earlier.settings, dataset.shape, "a smaller batch lowers that"
+    memory = Replay.of(earlier.parameters, D, K)
+    replayed = min(memory.size, REPLAYED_LEAST + REPLAYED_EACH * n) if memory else 0
+    parts = settings.load_method().memory_of_learning(earlier, dataset, replayed) if dataset.labels.nnz else []
+    itemsize, nnz = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0, dataset.features.nnz
+    parts.append(MemoryPart("weighted features", itemsize * nnz, advice))
+    if memory and n:
+        # The rows of the result, and where they are replayed, weighted ones: alone, and beside those of the batch.
+        used = replayed / memory.size * memory.features.nnz if dataset.labels.nnz else 0
+        size = 8 * (memory.features.nnz + nnz) + (4 + 2 * itemsize) * used
+        parts.append(MemoryPart("the points that the model keeps", int(size)))
     if n and "regression.weights" in earlier.parameters:
         size = bytes_of_adding(earlier.N, n, K)
         parts.append(MemoryPart("the covariances of exact GP regression", size, advice))

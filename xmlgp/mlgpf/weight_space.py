@@ -191,21 +191,25 @@ class WeightSpaceMethod:
             stages.append([MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)])
         return max(stages, key=lambda parts: sum(part.size for part in parts))
 
-    def memory_of_learning(self, earlier, dataset):
-        """Return the largest arrays at the end of learning on (list of `MemoryPart`)."""
+    def memory_of_learning(self, earlier, dataset, replayed):
+        """Return the largest arrays at the end of learning on (list of `MemoryPart`), where points are `replayed`."""
         (N, D, K), old = dataset.shape, earlier.parameters
+        whole = bool(replayed and (old["replay.weights"] == 1).all() and replayed == len(old["replay.weights"]))
         present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features))
-        # Rows of T and Φ that steps move, and all of both: with room for new ones, and in the result.
+        # Rows of T and Φ that steps move, and all of both: with room for new ones, in the result, and where steps over
+        # all points follow, whitened and before these.
         grown = D * (D > earlier.D) + K * (K > earlier.K)
-        size = old["loadings"][:1].nbytes * (N + len(present) + len(used) + D + K + grown)
-        parts = [MemoryPart("the latent functions", size)]
+        rows = N + replayed + len(present) + len(used) + (1 + 2 * whole) * (D + K) + grown
+        parts = [MemoryPart("the latent functions", old["loadings"][:1].nbytes * rows)]
         if weights := LabelWeights.of(old):
+            present = np.arange(K) if whole else present
             moving = np.diff(weights.indptr)[present[present < earlier.K]].sum()
             limit = max(len(present), WEIGHTS_LIMIT - len(weights.mean))
             moving = max(moving, label_weight_count(dataset.features, dataset.labels, limit))
             itemsize = weights.mean.itemsize
-            # Those of the batch with their prior, and all in the result.
+            # Those of the batch with their prior, and all in the result; shortlists.
             size = (4 + 4 * itemsize) * moving + (4 + 2 * itemsize) * max(len(weights.mean), moving)
+            size += 4 * (N + replayed) * shortlist_length(N + replayed, len(present))
             parts.append(MemoryPart("label weights", int(size)))
         return parts
 
