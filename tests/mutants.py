@@ -1,4 +1,4 @@
-"""Sixty mutants of xmlgp, and a program that shows which of them the tests catch.
+"""Mutants of xmlgp, and a program that shows which of them the tests catch.
 
 A mutant is the project with one mistake in it: a wrong sign, a lost factor, a missing fsync, an ignored signal. A suite
 is as good as the mistakes it catches, so run this program before and after you make the suite faster or smaller:
@@ -548,6 +548,51 @@ MUTANTS = [
         "grown[name] = self._whole[name].copy()",
         "grown[name] = self._whole[name]",
         ("tests/mlgpf/test_learning.py", "tests/runs/test_learn.py"),
+    ),
+    Mutant(
+        "thinned-weight",
+        "lost factor",
+        "A point that stays in a thinned memory does not stand for those that go.",
+        "xmlgp/mlgpf/replay.py",
+        "(found.weights / probabilities[kept])",
+        "(found.weights / 1)",
+        ("tests/mlgpf/test_replay.py",),
+    ),
+    Mutant(
+        "replayed-twice",
+        "counted twice",
+        "Points that are replayed count in the prior of the label weights as well.",
+        "xmlgp/mlgpf/learning.py",
+        "rest = np.repeat(1 - shares, ",
+        "rest = np.repeat(1 - 0 * shares, ",
+        ("tests/mlgpf/test_replaying.py", "tests/mlgpf/test_learning.py"),
+    ),
+    Mutant(
+        "measuring-moves",
+        "wrong order",
+        "Steps over all points move before the optimiser has the statistics of the trained parameters.",
+        "xmlgp/mlgpf/stochastic.py",
+        "if number >= self._measuring else 0.0",
+        "if number >= 0 else 0.0",
+        ("tests/mlgpf/test_stochastic.py",),
+    ),
+    Mutant(
+        "replayed-negatives",
+        "lost factor",
+        "A replayed point without a label counts fully, also where the posterior of before stands for some points.",
+        "xmlgp/label_weights/pairs.py",
+        "self.weights[pairs.points[negative]] * shares[negative]",
+        "self.weights[pairs.points[negative]]",
+        ("tests/label_weights/test_pairs.py", "tests/mlgpf/test_learning.py"),
+    ),
+    Mutant(
+        "unlisted-points",
+        "ignored state",
+        "Learning on lists the negatives of all points again, not only of those that no sweep has listed.",
+        "xmlgp/mlgpf/learning.py",
+        "unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED",
+        "unlisted = replayed.points.shortlist[:, 0] != NOT_LISTED - 1",
+        ("tests/mlgpf/test_replaying.py",),
     ),
     Mutant(
         "earlier-counts",

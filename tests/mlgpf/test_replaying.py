@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 import xmlgp
 from tests.held_out import calibrated
-from tests.mlgpf.test_learning import N_KNOWN, D, K, few_steps, model, problem
+from tests.mlgpf.test_learning import BATCH, K_KNOWN, N_KNOWN, OTHERS, D, K, after, few_steps, model, problem
 from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.label_weights.posterior import WeightsPrior
@@ -18,7 +18,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import learning as module
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.learning import learn
-from xmlgp.mlgpf.replay import Ranked, Replay
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.threads import single_thread
 
@@ -67,6 +67,25 @@ def test_a_batch_replays_mostly_points_with_its_labels(monkeypatch):
     found = replayed(sp.csr_array(np.eye(K, dtype=bool)[[0, 1, 2, 3]]))
     assert found.all
     assert found.points is memory
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_only_points_without_shortlists_are_listed(monkeypatch):
+    listed, original = [], sweep.shortlist_negatives
+
+    def recorded(utilities, latent, features, labels, length):
+        listed.append(labels.shape)
+        return original(utilities, latent, features, labels, length)
+
+    earlier = model(inducing="features")
+    monkeypatch.setattr(sweep, "shortlist_negatives", recorded)
+    unlabelled = Dataset(OTHERS.features[:30], sp.csr_array((30, K), dtype=bool))
+    found = after(after(earlier, unlabelled))
+    # The points without labels, which nothing was learned from, and those of the batch.
+    assert listed == [(30 + BATCH.N, K)]
+    shortlist, known = (Replay.of(one.parameters, D, one.K).shortlist for one in (found, earlier))
+    np.testing.assert_array_equal(shortlist[:N_KNOWN, :K_KNOWN], known)
+    assert (shortlist[N_KNOWN:, 0] != NOT_LISTED).all()
 
 
 @pytest.mark.usefixtures("few_steps")
