@@ -17,8 +17,10 @@ from xmlgp.label_weights.posterior import WeightsPrior
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import learning as module
 from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf.held_out import Recalibration, calibration_points
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay
+from xmlgp.prediction.calibration import fit_calibration
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.threads import single_thread
 
@@ -139,6 +141,36 @@ def test_every_stage_is_resumed_with_the_same_result(tmp_path, chosen):
     assert (expected.parameters["calibration"] != earlier.parameters["calibration"]).any()
     assert interruptions > 10
     assert len(expected.history) == 4 + 2 * ("label_weights" not in chosen)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(monkeypatch):
+    seen, original = [], Recalibration.step
+
+    def recorded(self, *place):
+        with self._before() as parameters:
+            seen.append({name: value.copy() for name, value in parameters.items()})
+        return original(self, *place)
+
+    monkeypatch.setattr(Recalibration, "step", recorded)
+    with calibrated(0.3):
+        earlier = model(inducing="features", seed=5)
+        held = calibration_points(earlier.settings, BATCH.labels)[1]
+        # Each held-out point gets the labels of another, so no label is more frequent.
+        rows = np.arange(BATCH.N)
+        rows[held] = np.roll(held, 1)
+        found, other = (after(earlier, Dataset(BATCH.features, BATCH.labels[of])) for of in (slice(None), rows))
+    for name in ("latent_weights.mean", "latent_weights.log_variance", "loadings", "bias"):
+        np.testing.assert_array_equal(seen[0][name], seen[1][name], err_msg=name)
+    assert not any("calibration" in parameters for parameters in seen)
+    # All held-out points, of training and of the batch, fit into the memory; in the end their labels are learned.
+    ranked, before = Ranked.of(found.parameters), Ranked.of(earlier.parameters)
+    assert len(ranked.correct) == len(before.correct) + len(held)
+    np.testing.assert_array_equal(ranked.correct[: len(before.correct)], before.correct[:, :K_KNOWN])
+    assert not np.array_equal(ranked.correct, Ranked.of(other.parameters).correct)
+    assert (found.parameters["label_weights.mean"] != other.parameters["label_weights.mean"]).any()
+    expected = fit_calibration(*ranked).coefficients
+    np.testing.assert_array_equal(found.parameters["calibration"], expected)
 
 
 @pytest.mark.usefixtures("few_steps")

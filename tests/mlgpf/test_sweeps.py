@@ -120,4 +120,5 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     here = train(*arguments)
     assert_same_result(train(*arguments, work=in_files), here)
     assert ("calibration" in here.parameters) == calibration
+    assert len(here.parameters["replay.shortlist"]) == 300
     assert np.abs(here.parameters["label_weights.mean"]).max() > 0.01
