@@ -117,7 +117,9 @@ class LabelWeights(NamedTuple):
         old = np.repeat(self.indptr[labels] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         keys = np.repeat(np.arange(count), lengths) * D + self.features[old]
         new_keys = np.repeat(np.arange(count), np.diff(pattern[0])) * D + pattern[1]
-        all_keys = np.union1d(keys, new_keys)
+        # Both ascend, so that this merges them.
+        all_keys = np.sort(np.concatenate([keys, new_keys]), kind="stable")
+        all_keys = all_keys[np.append(True, all_keys[1:] != all_keys[:-1])[: len(all_keys)]]
         rows, features = np.divmod(all_keys, D)
         position = np.searchsorted(all_keys, keys)
         mean = np.zeros(len(all_keys), self.mean.dtype)

@@ -18,7 +18,7 @@ from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
 
-__all__ = ["HeldOutChoices", "Recalibration", "calibration_points", "without_labels_of"]
+__all__ = ["CALIBRATION_MOST", "HeldOutChoices", "Recalibration", "calibration_points", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10

@@ -13,7 +13,7 @@ from xmlgp.label_weights import pairs
 from xmlgp.label_weights.pairs import MeanPoint
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, hidden_label_weights, prior_scales
-from xmlgp.mlgpf.held_out import Recalibration, calibration_points, without_labels_of
+from xmlgp.mlgpf.held_out import CALIBRATION_MOST, Recalibration, without_labels_of
 from xmlgp.mlgpf.initial import log_odds
 from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, bounded, scarcity
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
@@ -26,6 +26,7 @@ from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop
+from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import STATISTICS, TRAIN_AGAIN, Trained, add_statistics, statistics_of
 from xmlgp.work import THIS_MACHINE
 
@@ -43,6 +44,9 @@ RATE_SHARE = 0.5
 
 #: Updates of ξ in the sweep, of which there is one where training has two.
 ROUNDS = 2
+
+#: Share of earlier points that get shortlists anew, where all are replayed. The others keep those from before.
+LISTED_AGAIN = 1 / 16
 
 #: Points that are replayed: so many, and so many for each point of the batch.
 REPLAYED_LEAST, REPLAYED_EACH = 500, 20
@@ -211,7 +215,9 @@ class LearningOn(Stages):
         #: Points of the batch that stages before the calibration train on, and that they leave out.
         self._trained, self._held = np.arange(n), np.zeros(0, np.int64)
         if whole and ranked and "calibration" in parameters:
-            self._trained, self._held = calibration_points(self._settings, labels)
+            # As many as take the place of earlier ones.
+            share = min(CALIBRATION_MOST, len(ranked.correct)) / (earlier.N + n)
+            self._trained, self._held = hold_out(n, share, np.random.default_rng([self._settings.seed, 11, earlier.N]))
         counts = np.bincount(labels.indices, minlength=K)
         #: Labels of the batch, and labels that the sweep is over.
         self._present = np.flatnonzero(counts)
@@ -229,8 +235,10 @@ class LearningOn(Stages):
         if LabelWeights.of(parameters):
             listed = None
             if whole:
-                unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED
-                listed = np.flatnonzero(np.append(unlisted, np.ones(n, bool)))
+                wanted = replayed.points.shortlist[:, 0] == NOT_LISTED
+                again = hold_out(M, LISTED_AGAIN, np.random.default_rng([self._settings.seed, 12, earlier.N]))[1]
+                wanted[again] = True
+                listed = np.flatnonzero(np.append(wanted, np.ones(n, bool)))
             swept = sp.csr_array(self._all_labels()[:, self._swept])
             sweep = partial(Sweep, self._sweep_data, swept, count=1 + bool(len(held)))
             stages = [*stages, sweep(rounds=ROUNDS - bool(len(held)), left_out=held, listed=listed)]
