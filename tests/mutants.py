@@ -590,8 +590,8 @@ MUTANTS = [
         "ignored state",
         "Learning on lists the negatives of all points again, not only of those that no sweep has listed.",
         "xmlgp/mlgpf/learning.py",
-        "unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED",
-        "unlisted = replayed.points.shortlist[:, 0] != NOT_LISTED - 1",
+        "wanted = replayed.points.shortlist[:, 0] == NOT_LISTED",
+        "wanted = replayed.points.shortlist[:, 0] != NOT_LISTED - 1",
         ("tests/mlgpf/test_replaying.py",),
     ),
     Mutant(

@@ -72,7 +72,8 @@ def test_a_batch_replays_mostly_points_with_its_labels(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_steps")
-def test_only_points_without_shortlists_are_listed(monkeypatch):
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_points_without_shortlists_and_a_share_of_the_others_are_listed(share, monkeypatch):
     listed, original = [], sweep.shortlist_negatives
 
     def recorded(utilities, latent, features, labels, length):
@@ -81,10 +82,13 @@ def test_only_points_without_shortlists_are_listed(monkeypatch):
 
     earlier = model(inducing="features")
     monkeypatch.setattr(sweep, "shortlist_negatives", recorded)
+    monkeypatch.setattr(module, "LISTED_AGAIN", share)
     unlabelled = Dataset(OTHERS.features[:30], sp.csr_array((30, K), dtype=bool))
     found = after(after(earlier, unlabelled))
     # The points without labels, which nothing was learned from, and those of the batch.
-    assert listed == [(30 + BATCH.N, K)]
+    (count, labels), least = listed[0], 30 + BATCH.N
+    assert (len(listed), labels) == (1, K)
+    assert count == least if share == 0 else least < count < least + earlier.N
     shortlist, known = (Replay.of(one.parameters, D, one.K).shortlist for one in (found, earlier))
     np.testing.assert_array_equal(shortlist[:N_KNOWN, :K_KNOWN], known)
     assert (shortlist[N_KNOWN:, 0] != NOT_LISTED).all()
