@@ -197,7 +197,7 @@ def test_held_out_points_of_a_batch_replace_their_share_of_the_earlier_ones(shar
     # Without held-out points in the batch, or before.
     none = Ranked(*(array[:0] for array in points))
     assert len(none.joined(old, 1.0, 1000, np.random.default_rng(0)).correct) == 100
-    assert len(old.joined(none, 0.0, 1000, np.random.default_rng(0)).correct) == 100
+    assert len(old.joined(none, share, 1000, np.random.default_rng(0)).correct) == 100
 
 
 #: The points that a model is trained on, and three batches, with more features and labels than these.

@@ -186,6 +186,18 @@ def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(mon
 
 
 @pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("label_weights", [True, False])
+def test_the_calibration_stays_where_all_held_out_points_have_new_labels_only(label_weights):
+    with calibrated(0.3):
+        earlier = model(inducing="features", seed=5, label_weights=label_weights)
+    # One of two points is held out, and nothing is known of its label.
+    found = after(earlier, Dataset(OTHERS.features[:2], sp.csr_array(np.eye(K, dtype=bool)[K_KNOWN:])))
+    before, ranked = Ranked.of(earlier.parameters), Ranked.of(found.parameters)
+    np.testing.assert_array_equal(ranked.correct, before.correct)
+    np.testing.assert_array_equal(ranked.probabilities, before.probabilities)
+
+
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("kind", ["all", "some"])
 def test_the_result_depends_on_the_seed_alone(monkeypatch, kind):
     if kind == "some":

@@ -221,6 +221,8 @@ class Recalibration(Inference):
     def step(self, epoch, done):
         """Rank the labels of the points; NumericalError if a probability is not finite."""
         problem = self._problem
+        if not self._labels.shape[0]:
+            return
         with self._before() as parameters:
             ranked = rank(parameters, problem.settings, problem.preprocessed, self._features)
         for kept, found in zip(self._ranked, by_rank(ranked, self._labels), strict=True):

@@ -135,6 +135,7 @@ class Ranked(NamedTuple):
     def joined(self, other, share, most, random):
         """Return points of both, at most `most`, of which a share is of the `other` ones."""
         counts = len(self.correct), len(other.correct)
+        share = share if counts[1] else 0.0
         size = min(sum(counts), most)
         wanted = [part * size / max(1, count) for part, count in zip((1 - share, share), counts, strict=True)]
         kept = systematic_draw(np.minimum(1, np.repeat(wanted, counts)), random)
