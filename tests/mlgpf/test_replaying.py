@@ -20,9 +20,11 @@ from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.held_out import Recalibration
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay
+from xmlgp.mlgpf.train import Problem
 from xmlgp.prediction.calibration import fit_calibration
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.threads import single_thread
+from xmlgp.training.trained import statistics_of
 
 __all__ = ["few_steps"]
 
@@ -47,28 +49,45 @@ def test_the_prior_has_what_the_points_that_are_not_replayed_added():
     np.testing.assert_allclose(wide.precision, training)
 
 
-def test_a_batch_replays_mostly_points_with_its_labels(monkeypatch):
-    monkeypatch.setattr(module, "REPLAYED_LEAST", 40)
-    monkeypatch.setattr(module, "REPLAYED_EACH", 5)
+def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
+    monkeypatch.setattr(module, "REPLAYED_LEAST", 5)
+    monkeypatch.setattr(module, "REPLAYED_EACH", 20)
+    monkeypatch.setattr(module, "SUGGESTED", 1)
     earlier = model(inducing="features")
     memory = Replay.of(earlier.parameters, D, K)
-    labels = sp.csr_array(np.eye(K, dtype=bool)[[0]])
+    # Each point lists the next label alone, if it lacks that.
+    memory = memory._replace(shortlist=np.full_like(memory.shortlist, NOT_LISTED))
+    following = np.arange(N_KNOWN) % K
+    lacking = ~memory.labels.toarray()[np.arange(N_KNOWN), following]
+    memory.shortlist[lacking, 0] = following[lacking]
+    grown = module._grown(earlier, statistics_of(BATCH.features, BATCH.labels), BATCH.N)
 
-    def replayed(labels):
-        return module.Replayed.by(memory, labels, problem(earlier)[-1], earlier.settings, earlier.N)
+    def replayed(count):
+        labels, preprocessed = BATCH.labels[:count], problem(earlier)[-1]
+        coordinates = preprocessed.inputs(BATCH.features[:count], earlier.settings.dtype)
+        part = Problem(earlier.settings, coordinates, labels, None, BATCH.features[:count], preprocessed)
+        return labels, module.Replayed.by(memory, grown, part, earlier.N)
 
-    found = replayed(labels)
-    assert (found.points.size, found.all) == (45, False)
-    own = memory.labels.toarray()[:, 0]
-    assert found.points.labels.toarray()[:, 0].sum() == own.sum() < 45
-    assert (found.points.weights[found.points.labels.toarray()[:, 0]] == 1).all()
-    assert found.points.weights.sum() == pytest.approx(N_KNOWN, rel=0.1)
+    labels, found = replayed(1)
+    assert not found.all
+    # The labels of the point, and the first one that the model would add.
+    assert set(found.swept) == {*labels.indices, found.shortlist[0, 0]}
+    assert found.shortlist[0, 0] not in labels.indices
+    wanted = memory.labels.toarray()[:, found.swept].any(axis=1) | (lacking & np.isin(following, found.swept))
+    having = found.points.labels.toarray()[:, found.swept].any(axis=1) | np.isin(
+        found.points.shortlist, found.swept
+    ).any(axis=1)
+    assert having.sum() == wanted.sum() < N_KNOWN
+    # And some others, drawn from all.
+    assert (len(found.drawn), found.population) == (5, N_KNOWN + 1)
+    assert wanted.sum() <= found.points.size <= min(wanted.sum() + 5, N_KNOWN)
     expected = problem(earlier)[-1].weigh(found.points.features)
     np.testing.assert_array_equal(found.features.toarray(), expected.toarray())
-    # All of the memory fits.
-    found = replayed(sp.csr_array(np.eye(K, dtype=bool)[[0, 1, 2, 3]]))
+    # All of the memory, for a batch that is large beside it.
+    labels, found = replayed(3)
     assert found.all
     assert found.points is memory
+    np.testing.assert_array_equal(found.swept, np.arange(K))
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -124,17 +124,18 @@ def _by_label(indptr, indices, shape):
     return by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32)
 
 
-def stratified_pairs(positives, shortlisted, first, last, seed, drawn_from, count):
+def stratified_pairs(positives, shortlisted, first, last, seed, drawn_from, count, population=None):
     """Return the `LabelPairs` of labels `first` to `last` − 1, given `positives_by_label` and `shortlisted_by_label`.
 
-    `count` points are drawn for each label from `drawn_from`, int32, ascending, which contains all points that have
-    labels or a shortlist. The draws depend on `seed`, a sequence of int, and on the first label.
+    `count` points are drawn for each label from `drawn_from`, int32, ascending. These are all points that have labels
+    or a shortlist, or a random sample of a `population`, the number of points that are meant. The draws depend on
+    `seed`, a sequence of int, and on the first label.
     """
-    N = len(drawn_from)
+    N = population or len(drawn_from)
     fixed = [np.diff(part[0][first : last + 1]) for part in (positives, shortlisted)]
     capacities = fixed[0] + fixed[1] + count
     begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)
-    drawn = np.random.default_rng([*seed, first]).integers(0, N, (last - first, count), np.int32)
+    drawn = np.random.default_rng([*seed, first]).integers(0, len(drawn_from), (last - first, count), np.int32)
     drawn.sort(axis=1)
     drawn = drawn_from[drawn]
     points, weight = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.float32)

@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from xmlgp.errors import SettingsError
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR
 from xmlgp.label_weights import pairs
-from xmlgp.label_weights.pairs import MeanPoint
+from xmlgp.label_weights.pairs import MeanPoint, shortlist_negatives
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, hidden_label_weights, prior_scales
+from xmlgp.label_weights.utilities import UtilityMoments
+from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST, Recalibration, without_labels_of
 from xmlgp.mlgpf.initial import log_odds
-from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, bounded, scarcity
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, bounded
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
 from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
 from xmlgp.mlgpf.train import Problem
@@ -42,14 +44,19 @@ LEAST_NEGATIVES = 20
 #: Learning rate of these steps relative to that of training: they start near where they end.
 RATE_SHARE = 0.5
 
-#: Updates of ξ in the sweep, of which there is one where training has two.
-ROUNDS = 2
+#: Updates of ξ in the sweep, of which there is one where training has two; fewer where all that matters to some labels
+#: is replayed, which hardly moves them.
+ROUNDS, ROUNDS_OF_SOME = 2, 1
 
 #: Share of earlier points that get shortlists anew, where all are replayed. The others keep those from before.
 LISTED_AGAIN = 1 / 16
 
-#: Points that are replayed: so many, and so many for each point of the batch.
-REPLAYED_LEAST, REPLAYED_EACH = 500, 20
+#: A batch that has a point for so many of the memory, beside the least number, replays all of it. A smaller one replays
+#: the least number of points beside those that matter to its labels.
+REPLAYED_EACH, REPLAYED_LEAST = 20, 500
+
+#: Labels that the model suggests first for a point that lacks them, and that are in the sweep for it.
+SUGGESTED = 3
 
 #: Steps over all points, where all earlier ones are replayed: one of so many epochs of training, and their learning
 #: rate relative to that of training.
@@ -85,11 +92,13 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     memory = Replay.of(old, features.shape[1], labels.shape[1])
     history, shortlist = [], None
     if labels.nnz:
-        replayed = memory and Replayed.by(memory, labels, preprocessed, settings, earlier.N)
         problem = Problem(settings, coordinates, labels, None, features, preprocessed)
+        replayed = memory and Replayed.by(memory, grown, problem, earlier.N)
         loop = Loop(LearningOn, method, problem, grown, earlier, replayed)
         _, history = loop.run(progress, None, checkpoints)
         grown, shortlist = loop.inference.put_back(), loop.inference.shortlist
+        if replayed and not replayed.all:
+            shortlist = np.concatenate([memory.shortlist, replayed.shortlist])
     if memory and n:
         memory = memory.followed_by(features, labels, shortlist)
         grown |= bounded(memory, grown["statistics.labels"], earlier.N + n, settings).parameters()
@@ -146,29 +155,60 @@ def _with_rows(array, count, fill):
 
 
 class Replayed(NamedTuple):
-    """The points that a batch replays, their weighted features, and whether they are `all` the earlier points.
+    """What a batch replays: points of the memory, their weighted features, and the labels that the sweep is over.
 
-    A batch that is large beside the memory replays all of it. Only if the memory has never been thinned are these all
-    earlier points: with a sample, steps that move the parameters of all labels made them worse.
+    A batch that is large beside the memory replays `all` of it, and sweeps over all labels, but only if the memory has
+    never been thinned: with a sample, steps that move the parameters of all labels made them worse. Otherwise the
+    labels are those of the batch, and those that the model `suggested` first for points that lack them; the points are
+    those that have these labels or list them as negatives, and others, of which `drawn` has the rows, drawn from the
+    `population`. Shortlists of the batch are over all labels, or None where the sweep finds them.
     """
 
     points: Replay
     features: sp.csr_array
     all: bool
+    swept: np.ndarray
+    drawn: np.ndarray | None = None
+    population: int | None = None
+    shortlist: np.ndarray | None = None
 
     @classmethod
-    def by(cls, memory, labels, preprocessed, settings, N):
-        """Return what a batch with these labels replays, after N points: mostly points with labels of the batch."""
-        size = REPLAYED_LEAST + REPLAYED_EACH * labels.shape[0]
-        chosen = memory
-        if size < memory.size:
-            present = np.bincount(labels.indices, minlength=labels.shape[1]) > 0
-            own = sp.csr_array(memory.labels[:, present])
-            counts = np.append(np.bincount(own.indices, minlength=own.shape[1]), memory.size)
-            random = np.random.default_rng([settings.seed, 7, N])
-            chosen = memory.thinned(scarcity(own, counts), size, random)
-        features = preprocessed.weigh(chosen.features).astype(settings.dtype, copy=False)
-        return cls(chosen, features, chosen is memory and (memory.weights == 1).all())
+    def by(cls, memory, grown, problem, N):
+        """Return what the batch of a `Problem` replays, given the parameters with room for it, after N points."""
+        (n, K), settings = problem.labels.shape, problem.settings
+        if REPLAYED_LEAST + REPLAYED_EACH * n >= memory.size and (memory.weights == 1).all():
+            return cls(memory, _weighted(memory, problem), True, np.arange(K))
+        if memory.shortlist is None:
+            # No sweep would use them.
+            return None
+        shortlist = _shortlists(grown, problem, memory.shortlist.shape[1])
+        swept = np.union1d(problem.labels.indices, shortlist[:, :SUGGESTED])
+        swept = swept[swept >= 0]
+        wanted = np.zeros(K + 1, bool)  # the last one is for −1
+        wanted[swept] = True
+        having = np.zeros(memory.size, bool)
+        having[np.repeat(np.arange(memory.size), np.diff(memory.labels.indptr))[wanted[memory.labels.indices]]] = True
+        having |= wanted[memory.shortlist].any(axis=1)
+        random = np.random.default_rng([settings.seed, 7, N])
+        others = np.sort(random.choice(memory.size, min(REPLAYED_LEAST, memory.size), replace=False))
+        having[others] = True
+        rows = np.flatnonzero(having)
+        points = memory.rows(rows)
+        return cls(
+            points, _weighted(points, problem), False, swept, np.searchsorted(rows, others), memory.size + n, shortlist
+        )
+
+
+def _weighted(points, problem):
+    return problem.preprocessed.weigh(points.features).astype(problem.settings.dtype, copy=False)
+
+
+def _shortlists(parameters, problem, length):
+    """Return the shortlists of the points of a batch over all labels, by a model."""
+    features = problem.coordinates.weighted(slice(None))
+    utilities = UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
+    latent = sparse.product(features, parameters[POSTERIOR[0]])
+    return shortlist_negatives(utilities, latent, features, problem.labels, length)
 
 
 class _Refinement(Stochastic):
@@ -215,13 +255,11 @@ class LearningOn(Stages):
         #: Points of the batch that stages before the calibration train on, and that they leave out.
         self._trained, self._held = np.arange(n), np.zeros(0, np.int64)
         if whole and ranked and "calibration" in parameters:
-            # As many as take the place of earlier ones.
-            share = min(CALIBRATION_MOST, len(ranked.correct)) / (earlier.N + n)
-            self._trained, self._held = hold_out(n, share, np.random.default_rng([self._settings.seed, 11, earlier.N]))
+            self._trained, self._held = _hold_out(len(ranked.correct), n, self._settings.seed, earlier.N)
         counts = np.bincount(labels.indices, minlength=K)
         #: Labels of the batch, and labels that the sweep is over.
         self._present = np.flatnonzero(counts)
-        self._swept = np.arange(K) if whole else self._present
+        self._swept = replayed.swept if replayed else self._present
         self._before = parameters["statistics.labels"] - counts
         self._labels = labels
         # Other random numbers than those of the earlier points.
@@ -233,7 +271,7 @@ class LearningOn(Stages):
         M = replayed.points.size if replayed else 0
         held, sweep = M + self._held, None
         if LabelWeights.of(parameters):
-            listed = None
+            listed = M + np.arange(n)
             if whole:
                 wanted = replayed.points.shortlist[:, 0] == NOT_LISTED
                 again = hold_out(M, LISTED_AGAIN, np.random.default_rng([self._settings.seed, 12, earlier.N]))[1]
@@ -241,7 +279,8 @@ class LearningOn(Stages):
                 listed = np.flatnonzero(np.append(wanted, np.ones(n, bool)))
             swept = sp.csr_array(self._all_labels()[:, self._swept])
             sweep = partial(Sweep, self._sweep_data, swept, count=1 + bool(len(held)))
-            stages = [*stages, sweep(rounds=ROUNDS - bool(len(held)), left_out=held, listed=listed)]
+            first = ROUNDS - bool(len(held)) if whole or not replayed else ROUNDS_OF_SOME
+            stages = [*stages, sweep(rounds=first, left_out=held, listed=listed)]
         self._recalibrated = self._recalibration(ranked) if len(held) else None
         if len(held):
             stages.append(self._recalibrated)
@@ -368,12 +407,13 @@ class LearningOn(Stages):
             trained = self._after_all_steps()
             return trained[POSTERIOR[0]], trained["loadings"][swept], trained["bias"][swept]
 
+        more = {"replayed": weighing} if replayed else {}
+        if replayed and not replayed.all:
+            more |= {"drawn_from": replayed.drawn, "population": replayed.population}
         seed = settings.seed + self._earlier
-        self._data = SweepData(
-            THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, replayed=weighing
-        )
-        if replayed and replayed.all:
-            known, found = replayed.points.shortlist, self._data.shortlist
+        self._data = SweepData(THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, **more)
+        if replayed:
+            known, found = _among(replayed.points.shortlist, swept, len(whole["bias"])), self._data.shortlist
             shared = min(known.shape[1], found.shape[1])
             found[: len(known), :shared] = known[:, :shared]
         return self._data
@@ -402,6 +442,25 @@ class LearningOn(Stages):
     def shortlist(self):
         """The shortlists of all points from a sweep over all labels, or None."""
         return self._data.shortlist if self._data and self._replayed and self._replayed.all else None
+
+
+def _among(shortlist, labels, K):
+    """Return shortlists, M×S, of some of the K labels alone, by their places among these."""
+    places = np.full(K + 1, -1, np.int32)  # the last one is for −1
+    places[labels] = np.arange(len(labels), dtype=np.int32)
+    found = places[shortlist]
+    if len(labels) == K:
+        return found
+    # Those that remain come first.
+    return -np.sort(-found, axis=1)
+
+
+def _hold_out(before, n, seed, N):
+    """Return the points of a batch of n that are not held out, and those that are: as large a share as before.
+
+    Of the N points before, the model keeps so many that were held out (`before`).
+    """
+    return hold_out(n, min(before / N, CALIBRATION_MOST / (N + n)), np.random.default_rng([seed, 11, N]))
 
 
 def _prior_without(posterior, prior, indptr, shares):

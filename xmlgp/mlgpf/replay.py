@@ -138,7 +138,8 @@ class Ranked(NamedTuple):
         share = share if counts[1] else 0.0
         size = min(sum(counts), most)
         wanted = [part * size / max(1, count) for part, count in zip((1 - share, share), counts, strict=True)]
-        kept = systematic_draw(np.minimum(1, np.repeat(wanted, counts)), random)
+        # Rounding does not lose a point that is certain.
+        kept = systematic_draw(np.minimum(1, np.repeat(wanted, counts) * (1 + 1e-9)), random)
         width = min(self.correct.shape[1], other.correct.shape[1])
         return Ranked(*(np.concatenate([a[:, :width], b[:, :width]])[kept] for a, b in zip(self, other, strict=True)))
 

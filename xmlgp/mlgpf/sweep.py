@@ -89,13 +89,15 @@ class _Labels(NamedTuple):
     seed: list
     drawn_from: np.ndarray
     sample_size: int
+    population: int | None
     mean_point: MeanPoint | None
     replayed: Replayed | None
 
 
 def _updated_weights(given, first, last, rounds):
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
-    drawn, (features, latent, loadings, bias) = (given.seed, given.drawn_from, given.sample_size), given.factors
+    features, latent, loadings, bias = given.factors
+    drawn = given.seed, given.drawn_from, given.sample_size, given.population
     pairs = stratified_pairs(given.positives, given.shortlisted, first, last, *drawn)
     if given.replayed is not None:
         pairs = given.replayed.weigh(pairs, first)
@@ -118,12 +120,27 @@ class SweepData:
     The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns T, D×P, Φ and b; it is
     called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The prior
     is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
-    `MeanPoint`, given this object. The first points may be `Replayed`.
+    `MeanPoint`, given this object. The first points may be `Replayed`. Pairs beside positives and shortlists are with
+    points drawn from all, or from the rows `drawn_from`, which are a sample of a `population`.
     """
 
-    def __init__(self, work, seed, features, labels, factors, weights, prior=None, mean_point=None, replayed=None):
+    def __init__(
+        self,
+        work,
+        seed,
+        features,
+        labels,
+        factors,
+        weights,
+        prior=None,
+        mean_point=None,
+        replayed=None,
+        drawn_from=None,
+        population=None,
+    ):
         self.work, self.seed, self.features = work, seed, features
         self.weights, self.prior, self.replayed = weights, prior, replayed
+        self.drawn_from, self.population = drawn_from, population
         self._make_factors, self._mean_point = factors, mean_point
         N, K = labels.shape
         #: Negatives of each point; −1 after the last of a point that has fewer.
@@ -266,8 +283,13 @@ class Sweep(Inference):
     def _shared_by_labels(self):
         data, (N, K) = self._data, self._labels.shape
         by_label = positives_by_label(self._seen_labels()), shortlisted_by_label(data.shortlist, K)
-        points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
-        draws = [data.seed, 3, self._number], points.astype(np.int32), sample_size(K)
+        points, size = data.drawn_from, sample_size(K)
+        if points is None:
+            points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
+        else:
+            # Each of these few is drawn nearly always.
+            size = min(size, 4 * len(points))
+        draws = [data.seed, 3, self._number], points.astype(np.int32), size, data.population
         others = data.mean_point, data.replayed
         return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, *others)
 
