@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from xmlgp.label_weights import pairs as module
 from xmlgp.label_weights.pairs import (
-    Replayed,
+    PairWeights,
     latent_offsets,
     positives_by_label,
     shortlist_length,
@@ -142,7 +142,7 @@ def test_replayed_negatives_count_for_the_points_that_they_stand_for(problem):
     M, first, last = 25, 3, 9
     w, f = random.uniform(1, 9, M).astype(np.float32), random.random(K).astype(np.float32)
     pairs = pairs_of(labels, random_shortlists(labels), first, last)
-    found = Replayed(w, f).weigh(pairs, first)
+    found = PairWeights(w, f).weigh(pairs, first)
     owner = first + np.repeat(np.arange(last - first), np.diff(pairs.starts))
     factor = np.ones(len(pairs.weight))
     replayed = ~pairs.target & (pairs.points < M)
@@ -152,5 +152,5 @@ def test_replayed_negatives_count_for_the_points_that_they_stand_for(problem):
     for name in ("starts", "points", "target"):
         assert getattr(found, name) is getattr(pairs, name)
     # Points that stand for themselves, all of which are replayed.
-    whole = Replayed(np.ones(M, np.float32), np.ones(K, np.float32)).weigh(pairs, first)
+    whole = PairWeights(np.ones(M, np.float32), np.ones(K, np.float32)).weigh(pairs, first)
     np.testing.assert_array_equal(whole.weight, pairs.weight)

@@ -6,8 +6,8 @@ has its S negatives of highest utility. Given the shortlists, the expected bound
 pairs, except for labels with so few other points that all draws may miss them. The shortlists reduce the variance: they
 hold the negatives whose probability is not negligible.
 
-When a model learns more points, earlier ones may be replayed (`Replayed`), and each label has one more pair for those
-that are not (`MeanPoint`).
+When a model learns more points, earlier ones may be replayed, with `PairWeights`, and each label has one more pair for
+those that are not (`MeanPoint`).
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from xmlgp.runtime.threads import parallel_for
 __all__ = [
     "LabelPairs",
     "MeanPoint",
-    "Replayed",
+    "PairWeights",
     "latent_offsets",
     "positives_by_label",
     "sample_size",
@@ -186,7 +186,7 @@ def latent_offsets(pairs, latent, loadings, bias, share):
     return offset
 
 
-class Replayed(NamedTuple):
+class PairWeights(NamedTuple):
     """The weights of the first M points, which stand for more, where the shares f of earlier points are replayed.
 
     Of the earlier points with label k, f_k are among these, and each counts as one. So the posterior of before stands

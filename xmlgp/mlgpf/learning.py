@@ -389,7 +389,7 @@ class LearningOn(Stages):
         if replayed:
             kept = np.bincount(replayed.points.labels.indices, minlength=len(whole["bias"]))[swept]
             shares = np.where(before > 0, kept / np.maximum(before, 1), 1).astype(np.float32)
-            weighing = pairs.Replayed(replayed.points.weights, shares)
+            weighing = pairs.PairWeights(replayed.points.weights, shares)
         prior = _prior_without(posterior, self._weights.prior_of_training(scales), self._weights.indptr, shares)
         mean_point = None
         if (shares < 1).any():

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.label_weights.pairs import (
     MeanPoint,
-    Replayed,
+    PairWeights,
     latent_offsets,
     positives_by_label,
     sample_size,
@@ -77,7 +77,7 @@ class _Labels(NamedTuple):
     """What label weights are updated with: W, and ρ of its prior in training or another prior.
 
     Pairs are made of the positives and the shortlisted negatives by label, the seed, the points to draw from and how
-    many are drawn, the `MeanPoint` or None, and the `Replayed` or None.
+    many are drawn, the `MeanPoint` or None, and the `PairWeights` or None.
     """
 
     factors: _Factors
@@ -91,7 +91,7 @@ class _Labels(NamedTuple):
     sample_size: int
     population: int | None
     mean_point: MeanPoint | None
-    replayed: Replayed | None
+    replayed: PairWeights | None
 
 
 def _updated_weights(given, first, last, rounds):
@@ -120,8 +120,8 @@ class SweepData:
     The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns T, D×P, Φ and b; it is
     called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The prior
     is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
-    `MeanPoint`, given this object. The first points may be `Replayed`. Pairs beside positives and shortlists are with
-    points drawn from all, or from the rows `drawn_from`, which are a sample of a `population`.
+    `MeanPoint`, given this object. The first points may be replayed, with `PairWeights`. Pairs beside positives and
+    shortlists are with points drawn from all, or from the rows `drawn_from`, which are a sample of a `population`.
     """
 
     def __init__(
