@@ -43,6 +43,9 @@ KS = (1, 3, 5)
 #: Seed of the division into training and test points, the same for all methods and restarts.
 SPLIT_SEED = 0
 
+#: Settings that only change what a model has for learning on.
+FOR_LEARNING = {"replay"}
+
 #: Memory of a worker process besides its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
 
@@ -117,7 +120,8 @@ class Cell(ABC):
 
     def facts(self):
         """Return everything that determines the result besides the data, as a list that JSON can represent."""
-        facts = [self.settings.with_model(), self.propensity, self.test_every]
+        settings = {name: value for name, value in self.settings.with_model().items() if name not in FOR_LEARNING}
+        facts = [settings, self.propensity, self.test_every]
         further = {name: getattr(self, name) for name in self.in_digest}
         return [*facts, further] if any(further.values()) else facts
 
