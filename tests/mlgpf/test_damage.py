@@ -115,6 +115,17 @@ DAMAGE = {
     },
 }
 
+#: A memory without points. That of a model has at least one.
+NO_POINTS = {
+    "replay.indptr": np.zeros(1, np.int64),
+    "replay.indices": np.zeros(0, np.int32),
+    "replay.values": np.zeros(0, np.float32),
+    "replay.label_indptr": np.zeros(1, np.int64),
+    "replay.labels": np.zeros(0, np.int32),
+    "replay.weights": np.zeros(0, np.float32),
+    "replay.shortlist": np.zeros((0, K), np.int32),
+}
+
 
 def assert_rejected(folder):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
@@ -141,6 +152,7 @@ def test_damaged_arrays_are_rejected(tmp_path, kind, name, damage):
         ("weight space", {"inducing": np.ones((M, D))}),
         ("weight space", {"replay.other": np.ones(3)}),
         ("weight space without label weights", {"replay.shortlist": np.zeros((40, K), np.int32)}),
+        ("weight space", NO_POINTS),
         (
             "cholesky",
             {

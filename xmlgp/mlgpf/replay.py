@@ -197,6 +197,7 @@ def are_valid(parameters, D, K):
     return bool(
         values.dtype == weights.dtype == np.float32
         and weights.ndim == 1
+        and len(weights) > 0
         and (weights >= 1).all()
         and sparse.is_pattern(indptr, indices, len(weights), D)
         and values.shape == indices.shape
