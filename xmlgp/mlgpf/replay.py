@@ -57,11 +57,11 @@ class Replay(NamedTuple):
         """Return the arrays by parameter name."""
         arrays = {} if self.shortlist is None else {"shortlist": self.shortlist}
         arrays |= {
-            "indptr": self.features.indptr.astype(np.int64),
-            "indices": self.features.indices.astype(np.int32),
-            "values": self.features.data.astype(np.float32),
-            "label_indptr": self.labels.indptr.astype(np.int64),
-            "labels": self.labels.indices.astype(np.int32),
+            "indptr": self.features.indptr.astype(np.int64, copy=False),
+            "indices": self.features.indices.astype(np.int32, copy=False),
+            "values": self.features.data.astype(np.float32, copy=False),
+            "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
+            "labels": self.labels.indices.astype(np.int32, copy=False),
             "weights": self.weights,
         }
         return {PREFIX + name: value for name, value in arrays.items()}
@@ -155,6 +155,8 @@ def bounded(memory, counts, N, settings):
 
     `counts`, K, are how many of the N points have each label.
     """
+    if memory.size <= settings.replay:
+        return memory
     scarce = scarcity(memory.labels, np.append(counts, N))
     return memory.thinned(scarce, settings.replay, np.random.default_rng([settings.seed, 9, N]))
 
