@@ -1,7 +1,7 @@
 """Learning on: MLGPF with new points, labels and features, where the posterior of what it knows is the prior."""
 
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -369,7 +369,9 @@ class LearningOn(Stages):
                 grown[name][rows] = trained[name]
         return grown
 
-    def _after_all_steps(self):
+    @cached_property
+    def _stepped(self):
+        """The parameters of the whole model after all stochastic steps, when these have ended."""
         grown = self._after_steps(self._steps[0])
         return grown | self._steps[1].parameters() if len(self._steps) > 1 else grown
 
@@ -404,7 +406,7 @@ class LearningOn(Stages):
                 return MeanPoint.of(utility, self._earlier * (1 - shares), before > 0)
 
         def factors():
-            trained = self._after_all_steps()
+            trained = self._stepped
             return trained[POSTERIOR[0]], trained["loadings"][swept], trained["bias"][swept]
 
         more = {"replayed": weighing} if replayed else {}
@@ -433,7 +435,7 @@ class LearningOn(Stages):
 
     def _put_back(self):
         """Return the same with the calibration of before."""
-        grown = self._after_all_steps()
+        grown = dict(self._stepped)
         if self._weights:
             grown |= LabelWeights.of(grown).put(self._swept, self._weights).parameters()
         return grown

@@ -59,13 +59,17 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.load_method().predict(parameters)
-        weights = LabelWeights.of(parameters)
-        self._utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
         fitted = Regression.of(parameters, feature_count)
         self._regression = fitted and RegressionPredictions(fitted)
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
+
+    @functools.cached_property
+    def _utilities(self):
+        # Arranging label weights takes time, and learning on needs no predictions.
+        parameters = self._parameters
+        return UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
 
     @classmethod
     def parameters_fit(cls, settings, parameters, D, K):
