@@ -284,6 +284,7 @@ REPLAYED = {"none": 0, "all": 200_000, "half": N_KNOWN // 2, "some": 200_001}
 def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earlier_posterior(monkeypatch, dtype, kind):
     # Where all points are replayed, nothing else than the prior of training remains of the earlier posterior.
     monkeypatch.setattr(module, "ROUNDS", 300)
+    monkeypatch.setattr(module, "ROUNDS_OF_ALL", 300)
     monkeypatch.setattr(module, "ROUNDS_OF_SOME", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
     if kind == "some":

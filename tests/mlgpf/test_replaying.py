@@ -117,7 +117,7 @@ def test_points_without_shortlists_and_a_share_of_the_others_are_listed(share, m
 @pytest.mark.usefixtures("few_steps")
 def test_where_all_points_are_replayed_the_weights_of_before_do_not_matter(monkeypatch):
     # T, Φ and b stay, and each sweep ends at its optimum.
-    for name, value in {"RATE_SHARE": 0.0, "REFINEMENT_RATE": 0.0, "ROUNDS": 200}.items():
+    for name, value in {"RATE_SHARE": 0.0, "REFINEMENT_RATE": 0.0, "ROUNDS": 200, "ROUNDS_OF_ALL": 200}.items():
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
 

@@ -44,7 +44,7 @@ OTHER = small_dataset(N=20, D=27, K=9, seed=4)
 
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
-    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 4)
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 8)
     monkeypatch.setattr(learning, "LEAST_EPOCHS", 1)
 
 

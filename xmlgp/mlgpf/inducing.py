@@ -125,7 +125,7 @@ class InducingMethod:
         size = copies * np.dtype(settings.dtype).itemsize * dataset.K * settings.factor_count
         return [MemoryPart("the latent functions", size, "fewer factors lower that")]
 
-    def memory_of_learning(self, earlier, dataset, replayed):
+    def memory_of_learning(self, earlier, dataset, replayed, whole):
         """Return the largest arrays of learning on (list of `MemoryPart`): what steps move, and Φ with new rows."""
         old, K, present = earlier.parameters, dataset.K, np.unique(dataset.labels.indices)
         copies, row = 1 + len(optimiser_of(self.settings).statistics), old["loadings"][:1].nbytes

@@ -1,5 +1,6 @@
 """Learning on: MLGPF with new points, labels and features, where the posterior of what it knows is the prior."""
 
+import math
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -32,7 +33,7 @@ from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import STATISTICS, TRAIN_AGAIN, Trained, add_statistics, statistics_of
 from xmlgp.work import THIS_MACHINE
 
-__all__ = ["LearningOn", "learn"]
+__all__ = ["REPLAYED_LEAST", "LearningOn", "learn", "replays_all"]
 
 #: Least number of passes over the batch by stochastic steps.
 LEAST_EPOCHS = 4
@@ -44,9 +45,12 @@ LEAST_NEGATIVES = 20
 #: Learning rate of these steps relative to that of training: they start near where they end.
 RATE_SHARE = 0.5
 
-#: Updates of ξ in the sweep, of which there is one where training has two; fewer where all that matters to some labels
-#: is replayed, which hardly moves them.
-ROUNDS, ROUNDS_OF_SOME = 2, 1
+#: Updates of ξ in the sweep, of which there is one where training has two: where no points are replayed, where all are,
+#: and where those are that matter to some labels, which hardly move then.
+ROUNDS, ROUNDS_OF_ALL, ROUNDS_OF_SOME = 4, 2, 1
+
+#: Share of the steps over the batch that are made where steps over all points follow: all of them rank no better then.
+STEPS_SHARE = 0.5
 
 #: Share of earlier points that get shortlists anew, where all are replayed. The others keep those from before.
 LISTED_AGAIN = 1 / 16
@@ -72,11 +76,11 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
 
     See `Model.learn`. Earlier points that are not replayed (`xmlgp.mlgpf.replay`) are known by the posterior q₀: the
     bound that is maximised is that of training over the points of the batch and those that are replayed, with
-    KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of the
-    batch have. Kernel and inducing inputs have no posterior and stay. Where all earlier points are replayed, all of T,
-    Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label changes as the log odds of
-    its frequency. New labels get loadings and label weights, new features weights. A regression on all points gets the
-    new ones (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
+    KL[q(u) ‖ q₀(u)] and KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels of the batch and
+    those that `Replayed` adds. Kernel and inducing inputs have no posterior and stay. Where all earlier points are
+    replayed, all of T, Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label changes
+    as the log odds of its frequency. New labels get loadings and label weights, new features weights. A regression on
+    all points gets the new ones (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
 
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
@@ -154,12 +158,17 @@ def _with_rows(array, count, fill):
     return np.concatenate([array, np.full((count - len(array), *array.shape[1:]), fill, array.dtype)])
 
 
+def replays_all(memory, n):
+    """Return whether a batch of n points replays all earlier points."""
+    return bool(REPLAYED_LEAST + REPLAYED_EACH * n >= memory.size and (memory.weights == 1).all())
+
+
 class Replayed(NamedTuple):
     """What a batch replays: points of the memory, their weighted features, and the labels that the sweep is over.
 
     A batch that is large beside the memory replays `all` of it, and sweeps over all labels, but only if the memory has
     never been thinned: with a sample, steps that move the parameters of all labels made them worse. Otherwise the
-    labels are those of the batch, and those that the model `suggested` first for points that lack them; the points are
+    labels are those of the batch, and those that the model suggests first for points that lack them; the points are
     those that have these labels or list them as negatives, and others, of which `drawn` has the rows, drawn from the
     `population`. Shortlists of the batch are over all labels, or None where the sweep finds them.
     """
@@ -176,7 +185,7 @@ class Replayed(NamedTuple):
     def by(cls, memory, grown, problem, N):
         """Return what the batch of a `Problem` replays, given the parameters with room for it, after N points."""
         (n, K), settings = problem.labels.shape, problem.settings
-        if REPLAYED_LEAST + REPLAYED_EACH * n >= memory.size and (memory.weights == 1).all():
+        if replays_all(memory, n):
             return cls(memory, _weighted(memory, problem), True, np.arange(K))
         if memory.shortlist is None:
             # No sweep would use them.
@@ -231,10 +240,10 @@ class LearningOn(Stages):
 
     The stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
     which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. Points of the batch alone
-    are used. The sweep moves the weights of the labels of the batch, if the model has label weights, so that the cost
-    depends on the batch. Of the earlier points with a label, a share f is replayed. The prior of the label has the
-    posterior of the model for the other points (`_prior_without`), and in the sweep their mean stands for these
-    (`MeanPoint`).
+    are used. The sweep moves the weights of the labels of the batch and of those that `Replayed` adds, if the model has
+    label weights, so that the cost depends on the batch. Of the earlier points with a label, a share f is replayed. The
+    prior of the label has the posterior of the model for the other points (`_prior_without`), and in the sweep their
+    mean stands for these (`MeanPoint`).
 
     If all earlier points are replayed, further steps over all points move T, Φ and b, as in training, and the sweep
     moves the weights of all labels. The calibration goes on as well: some points of the batch are held out of what is
@@ -264,7 +273,8 @@ class LearningOn(Stages):
         self._labels = labels
         # Other random numbers than those of the earlier points.
         random = np.random.default_rng([self._settings.seed, 5, earlier.N])
-        stages = [self._steps_over_batch(counts[self._present], random)]
+        steps = method.learning_steps * (STEPS_SHARE if whole else 1)
+        stages = [self._steps_over_batch(counts[self._present], steps, random)]
         if whole:
             stages.append(self._steps_over_all(stages[0], random))
         self._steps, self._weights, self._data = stages, None, None
@@ -277,10 +287,11 @@ class LearningOn(Stages):
                 again = hold_out(M, LISTED_AGAIN, np.random.default_rng([self._settings.seed, 12, earlier.N]))[1]
                 wanted[again] = True
                 listed = np.flatnonzero(np.append(wanted, np.ones(n, bool)))
-            swept = sp.csr_array(self._all_labels()[:, self._swept])
+            swept = sp.csr_array(self._all_labels[:, self._swept])
             sweep = partial(Sweep, self._sweep_data, swept, count=1 + bool(len(held)))
-            first = ROUNDS - bool(len(held)) if whole or not replayed else ROUNDS_OF_SOME
-            stages = [*stages, sweep(rounds=first, left_out=held, listed=listed)]
+            rounds = ROUNDS_OF_ALL if whole else ROUNDS_OF_SOME if replayed else ROUNDS
+            # The last sweep makes one of them.
+            stages = [*stages, sweep(rounds=rounds - bool(len(held)), left_out=held, listed=listed)]
         self._recalibrated = self._recalibration(ranked) if len(held) else None
         if len(held):
             stages.append(self._recalibrated)
@@ -290,13 +301,13 @@ class LearningOn(Stages):
 
     def _recalibration(self, ranked):
         problem, held, n = self._problem, self._held, self._labels.shape[0]
-        seen = without_labels_of(self._all_labels(), self._replayed.points.size + held)
+        seen = without_labels_of(self._all_labels, self._replayed.points.size + held)
 
         @contextmanager
         def before():
             parameters = self._put_back()
             parameters.pop("calibration")
-            with hidden_label_weights(parameters, self._all_features(), seen):
+            with hidden_label_weights(parameters, self._all_features, seen):
                 yield parameters
 
         held_out = problem._replace(features=problem.features[held], labels=problem.labels[held])
@@ -304,29 +315,30 @@ class LearningOn(Stages):
         share, seed = n / (self._earlier + n), [self._settings.seed, 10, self._earlier]
         return Recalibration(held_out, known, ranked, share, seed, before)
 
+    @cached_property
     def _all_labels(self):
-        """Return Y of the points that are replayed and those of the batch."""
+        """Y of the points that are replayed and those of the batch."""
         if not self._replayed:
             return self._labels
         return sp.csr_array(sp.vstack([self._replayed.points.labels, self._labels], "csr"))
 
+    @cached_property
     def _all_features(self):
-        """Return the weighted features of the points that are replayed and those of the batch."""
+        """The weighted features of the points that are replayed and those of the batch."""
         if not self._replayed:
             return self._features
         return sp.csr_array(sp.vstack([self._replayed.features, self._features], "csr"))
 
-    def _steps_over_batch(self, counts, random):
-        """Return the stochastic steps, given how many points of the batch have each of its labels."""
+    def _steps_over_batch(self, counts, steps, random):
+        """Return about so many stochastic steps, given how many points of the batch have each of its labels."""
         settings, n = self._settings, len(self._trained)
-        features, coordinates = self._features[self._trained], self._problem.coordinates
-        if len(self._held):
-            coordinates = coordinates.select(self._trained)
         before = self._before[self._present]
         chosen = {name: self._whole[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
         chosen["loadings"][before == 0] = 0
-        self._used, coordinates, bound, latent = self._method.prior(features, coordinates, self._whole)
+        self._used, coordinates, bound, latent = self._method.prior(
+            self._features[self._trained], self._problem.coordinates, self._whole
+        )
         batches = -(-n // settings.batch_size)
         return Stochastic(
             self._method,
@@ -336,7 +348,7 @@ class LearningOn(Stages):
             sp.csr_array(self._labels[self._trained][:, self._present]),
             random,
             batch_size=settings.batch_size,
-            epochs=max(LEAST_EPOCHS, min(-(-self._method.learning_steps // batches), n)),
+            epochs=max(LEAST_EPOCHS, min(math.ceil(steps / batches), n)),
             rate=RATE_SHARE * default_rate(settings),
             free=(before <= counts) & (n - counts >= LEAST_NEGATIVES),
         )
@@ -349,8 +361,8 @@ class LearningOn(Stages):
         return _Refinement(
             lambda: self._method.whitened(self._after_steps(first)),
             self._method,
-            Inputs(self._all_features()[rows], None, settings.dtype, sparse=True),
-            self._all_labels()[rows],
+            Inputs(self._all_features[rows], None, settings.dtype, sparse=True),
+            self._all_labels[rows],
             random,
             batch_size=batch_size,
             epochs=-(-epochs // REFINEMENT_SHARE),
@@ -386,12 +398,13 @@ class LearningOn(Stages):
         most = max(len(swept), WEIGHTS_LIMIT - len(weights.mean))
         pattern = label_features(self._features, sp.csr_array(self._labels[:, swept]), most)
         self._weights, posterior = weights.take(swept, pattern, scales)
-        labels, rows = sp.csr_array(self._all_labels()[:, swept]), self._all_features()
-        shares, weighing = np.zeros(len(swept)), None
+        labels, rows = sp.csr_array(self._all_labels[:, swept]), self._all_features
+        shares, more = np.zeros(len(swept)), {}
         if replayed:
             kept = np.bincount(replayed.points.labels.indices, minlength=len(whole["bias"]))[swept]
             shares = np.where(before > 0, kept / np.maximum(before, 1), 1).astype(np.float32)
-            weighing = pairs.PairWeights(replayed.points.weights, shares)
+            more = {"replayed": pairs.PairWeights(replayed.points.weights, shares)}
+            more |= {"drawn_from": replayed.drawn, "population": replayed.population}
         prior = _prior_without(posterior, self._weights.prior_of_training(scales), self._weights.indptr, shares)
         mean_point = None
         if (shares < 1).any():
@@ -409,9 +422,6 @@ class LearningOn(Stages):
             trained = self._stepped
             return trained[POSTERIOR[0]], trained["loadings"][swept], trained["bias"][swept]
 
-        more = {"replayed": weighing} if replayed else {}
-        if replayed and not replayed.all:
-            more |= {"drawn_from": replayed.drawn, "population": replayed.population}
         seed = settings.seed + self._earlier
         self._data = SweepData(THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, **more)
         if replayed:

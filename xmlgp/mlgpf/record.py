@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from xmlgp.mlgpf.learning import REPLAYED_EACH, REPLAYED_LEAST, learn
+from xmlgp.mlgpf.learning import REPLAYED_LEAST, learn, replays_all
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Replay
 from xmlgp.mlgpf.settings import FACTORS, MLGPFSettings
@@ -36,8 +36,10 @@ def _memory_of_learning(earlier, dataset):
     """Return the largest arrays that are in memory at the end of learning on (list of `MemoryPart`)."""
     settings, (n, D, K), advice = earlier.settings, dataset.shape, "a smaller batch lowers that"
     memory = Replay.of(earlier.parameters, D, K)
-    replayed = min(memory.size, REPLAYED_LEAST + REPLAYED_EACH * n) if memory else 0
-    parts = settings.load_method().memory_of_learning(earlier, dataset, replayed) if dataset.labels.nnz else []
+    # Beside these, a small batch replays the points that matter to its labels.
+    whole = bool(memory) and replays_all(memory, n)
+    replayed = (memory.size if whole else min(memory.size, REPLAYED_LEAST)) if memory else 0
+    parts = settings.load_method().memory_of_learning(earlier, dataset, replayed, whole) if dataset.labels.nnz else []
     itemsize, nnz = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0, dataset.features.nnz
     parts.append(MemoryPart("weighted features", itemsize * nnz, advice))
     if memory and n:
