@@ -199,7 +199,7 @@ def test_invalid_yaml_is_reported(load, tmp_path, monkeypatch, text, message):
 
 
 def test_missing_catalogue_is_reported(tmp_path):
-    with pytest.raises(CatalogueError, match=r"none\.yaml: the catalogue cannot be read \(No such file or directory\)"):
+    with pytest.raises(CatalogueError, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
         load_catalogue(tmp_path / "none.yaml")
 
 

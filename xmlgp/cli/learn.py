@@ -12,6 +12,7 @@ from xmlgp.cli.options import (
     check_standard_input,
     checkpoint_option,
     command_line,
+    dense_option,
     given_options,
     reading_options,
     threads_option,
@@ -58,6 +59,7 @@ SHOWN = 5
 )
 @vocabulary_options
 @checkpoint_option
+@dense_option
 @reading_options
 @threads_option
 def learn(
@@ -99,6 +101,7 @@ def learn(
         return
     paths = [model, data] if data is not None else [model]
     given = {"--add-labels": add_labels, "--keep-previous": keep_previous, "--force": force} | given_options()
+    given["--dense"] = options["dense"]
     run = {"keep_previous": keep_previous, "force": force, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
     run |= {"vocabulary": vocabulary, "vocabulary_language": vocabulary_language}
     with advice(command_line("learn", paths, options["corpus"], given), data):

@@ -36,6 +36,7 @@ __all__ = [
     "cluster_options",
     "command_line",
     "corpus_options",
+    "dense_option",
     "given_options",
     "overwrite_option",
     "quiet_option",
@@ -322,6 +323,24 @@ def vocabulary_options(command):
     ):
         command = option(command)
     return command
+
+
+def dense_option(command):
+    """Add `--dense`; the command gets the files as `dense`, a tuple, or None."""
+
+    @click.option(
+        "--dense",
+        type=NonEmptyPath(),
+        multiple=True,
+        metavar="FILE",
+        help="Dense features beside those of DATA, such as embeddings, a row for each point: a .npy file, or .npz with "
+        "one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a folder DATA]",
+    )
+    @functools.wraps(command)
+    def wrapped(dense, **options):
+        return command(dense=dense or None, **options)
+
+    return wrapped
 
 
 def reading_options(command):

@@ -11,6 +11,7 @@ from xmlgp.cli.options import (
     check_standard_input,
     cluster_options,
     corpus_options,
+    dense_option,
     quiet_option,
     threads_option,
     work_of,
@@ -101,6 +102,7 @@ def _label_count(context, option, value):
     help="Memory limit of scoring, in megabytes, besides the model; on a Dask cluster that of each thread.",
 )
 @cluster_options
+@dense_option
 @corpus_options
 @quiet_option
 @threads_option

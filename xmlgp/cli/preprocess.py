@@ -9,6 +9,7 @@ from xmlgp.cli.options import (
     analysis_options,
     cluster_options,
     command_line,
+    dense_option,
     given_options,
     overwrite_option,
     reading_options,
@@ -27,6 +28,7 @@ __all__ = ["preprocess"]
 @overwrite_option
 @cluster_options
 @analysis_options
+@dense_option
 @reading_options
 @threads_option
 def preprocess(data, model, corpus, cluster, note, **options):
@@ -46,5 +48,5 @@ def preprocess(data, model, corpus, cluster, note, **options):
     """
     with work_of(cluster, note) as work:
         folder = api.preprocess(data, model, corpus=corpus, note=note, work=work, **options)
-    command = command_line("train", [data, model], corpus, given_options())
+    command = command_line("train", [data, model], corpus, given_options() | {"--dense": options["dense"]})
     note(f"{model}: {folder.stage}; continue with `{command}`")

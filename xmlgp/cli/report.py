@@ -3,7 +3,7 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, reading_options, threads_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, dense_option, reading_options, threads_option
 
 __all__ = ["report"]
 
@@ -32,6 +32,7 @@ __all__ = ["report"]
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
+@dense_option
 @reading_options
 @threads_option
 def report(model, data, out, train, label_names, **options):

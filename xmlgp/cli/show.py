@@ -66,7 +66,8 @@ def _lines(folder):
     """Yield titles and texts about a model; a text may be empty."""
     description, record = folder.description, MODELS[folder.settings.model]
     data, history, batches = description["data"], description.get("history"), description.get("learned", [])
-    yield "data", f"N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
+    dense = f", dense {' + '.join(map(str, data['dense']))}" if "dense" in data else ""
+    yield "data", f"N {data['N']}, D {data['D']}{dense}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
     kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in folder.entries("names.")]
     preferred = "; preferred labels of a vocabulary" * ("names.preferred" in folder.entries("names."))
     yield "names", kinds and f"of {' and '.join(kinds)}{preferred}"

@@ -12,6 +12,7 @@ from xmlgp.cli.options import (
     checkpoint_option,
     cluster_options,
     command_line,
+    dense_option,
     given_options,
     overwrite_option,
     reading_options,
@@ -39,6 +40,7 @@ __all__ = ["train"]
 @cluster_options
 @analysis_options
 @vocabulary_options
+@dense_option
 @reading_options
 @threads_option
 def train(data, model, cluster, corpus, note, **options):
@@ -63,5 +65,6 @@ def train(data, model, cluster, corpus, note, **options):
     """
     check_standard_input(data, options["vocabulary"])
     given = {f"--{name}": value for name, value in cluster.items()} | given_options() | {"--resume": True}
+    given["--dense"] = options["dense"]
     with advice(command_line("train", [data, model], corpus, given), data), work_of(cluster, note) as work:
         api.train(data, model, corpus=corpus, note=note, work=work, **options)

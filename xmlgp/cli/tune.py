@@ -5,7 +5,7 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, reading_options, threads_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, dense_option, reading_options, threads_option
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
@@ -22,6 +22,7 @@ __all__ = ["tune"]
     "--undo", is_flag=True, help="Restore the threshold and the limit from before the last `xmlgp tune`; takes no DATA."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@dense_option
 @reading_options
 @threads_option
 def tune(model, data, undo, as_json, **options):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Blocks", "Dense", "dense_of", "sparse_of", "stacked", "with_sparse"]
+__all__ = ["Blocks", "Dense", "beside", "dense_of", "empty_rows", "sparse_of", "stacked", "widths_of", "with_sparse"]
 
 #: Numbers that are looked at in a step.
 CHUNK = 1 << 22
@@ -124,6 +124,26 @@ def sparse_of(features):
 def dense_of(features):
     """Return the `Dense` features of points, or None."""
     return features.dense if isinstance(features, Blocks) else None
+
+
+def widths_of(features):
+    """Return the widths E_1, E_2, … of the dense blocks of features (list), which may be none."""
+    dense = dense_of(features)
+    return dense.widths if dense else []
+
+
+def beside(features, dense):
+    """Return features with `Dense` ones of the same points after those that they have."""
+    own = dense_of(features)
+    return Blocks(sparse_of(features), Dense((own.arrays if own else ()) + dense.arrays))
+
+
+def empty_rows(features, count):
+    """Return `count` points whose features are zero, in the blocks and types of others."""
+    sparse, dense = sp.csr_array((count, features.shape[1]), dtype=features.dtype), dense_of(features)
+    if dense is None:
+        return sparse
+    return Blocks(sparse, replace(dense, arrays=tuple(np.zeros((count, a.shape[1]), a.dtype) for a in dense.arrays)))
 
 
 def with_sparse(features, sparse):

@@ -33,7 +33,7 @@ def load_yaml(path):
         with open(path, "rb") as stream:
             return yaml.load(stream, _Loader)  # noqa: S506 (a SafeLoader)
     except OSError as error:
-        raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
+        raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
         reason = escape(" ".join(str(error).split())) or type(error).__name__
         raise CatalogueError(f"{path}: invalid YAML: {reason}") from error

@@ -5,8 +5,9 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
+from xmlgp.data.blocks import Blocks, Dense, beside, dense_of, stacked, widths_of
 from xmlgp.errors import SettingsError
 
 __all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack", "widened"]
@@ -23,7 +24,8 @@ class Dataset:
     ----------
     features : scipy.sparse.csr_array, shape (N, D), float32
         X; float64 if read from libsvm format, because features that are standardised later may be far from zero. Column
-        indices are sorted within a row, without duplicates; no element is a stored zero.
+        indices are sorted within a row, without duplicates; no element is a stored zero. `Blocks` with dense features
+        of the same points, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, the positive labels, sorted and without duplicates as well.
 
@@ -32,7 +34,7 @@ class Dataset:
     The arrays may be read-only views of files mapped into memory: do not change them in place.
     """
 
-    features: csr_array
+    features: csr_array | Blocks
     labels: csr_array
 
     def __post_init__(self):
@@ -68,12 +70,18 @@ class Dataset:
                 digest.update(np.ascontiguousarray(array, dtype).data)
         values = self.features.data
         digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
+        if dense := dense_of(self.features):
+            digest.update(repr(dense.widths).encode())
+            for rows in dense.chunks():
+                digest.update(dense[rows].values("<f8" if dense.dtype == np.float64 else "<f4").data)
         return digest.hexdigest()
 
     @property
     def facts(self):
-        """N, D, K and the fingerprint, as stored in a model folder."""
-        return {"N": self.N, "D": self.D, "K": self.K, "fingerprint": self.fingerprint}
+        """N, D, K, the widths of dense blocks if there are any, and the fingerprint, as stored in a model folder."""
+        widths = widths_of(self.features)
+        dense = {"dense": widths} if widths else {}
+        return {"N": self.N, "D": self.D, "K": self.K} | dense | {"fingerprint": self.fingerprint}
 
     def rows(self, selection):
         """Return a data set of some of the points, chosen by a slice, indices or booleans as in NumPy."""
@@ -115,14 +123,16 @@ def check_sizes(dataset, D, K, path=None):
             )
 
 
-def no_points(D, K):
-    """Return a `Dataset` of D features and K labels without points."""
+def no_points(D, K, widths=()):
+    """Return a `Dataset` of D features, dense blocks of some widths and K labels, without points."""
     empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
-    return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
+    features = as_csr(np.empty(0, np.float32), empty, start, D)
+    if widths:
+        # The smallest type, so that points that follow keep theirs.
+        features = beside(features, Dense(tuple(np.empty((0, width), np.float16) for width in widths)))
+    return Dataset(features, as_csr(None, empty, start, K))
 
 
 def stack(datasets):
     """Concatenate the points of data sets, at least one, with the same D and K."""
-    kinds = [part.features for part in datasets], [part.labels for part in datasets]
-    # Some versions of SciPy return a matrix.
-    return Dataset(*(csr_array(vstack(parts, format="csr")) for parts in kinds))
+    return Dataset(stacked([part.features for part in datasets]), stacked([part.labels for part in datasets]))

@@ -12,7 +12,7 @@ __all__ = ["documents_in", "files_read", "locate"]
 OF_DATA = re.compile(r"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json")
 
 #: Names beside data, and the files of a model folder.
-OTHERS = re.compile(r"(features|labels)\.txt|model\.json|checkpoint\.npz|arrays/.*")
+OTHERS = re.compile(r"(features|labels)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
 
 
 def locate(path, part):

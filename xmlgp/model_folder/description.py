@@ -105,12 +105,17 @@ def _check_description(file, description):
 
 
 def _is_data(entry):
-    """Return whether an untrusted entry has the sizes and the fingerprint of data."""
+    """Return whether an untrusted entry has the sizes and the fingerprint of data, perhaps with dense blocks."""
     return (
         isinstance(entry, dict)
         and all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
         and isinstance(entry.get("fingerprint"), str)
+        and _are_widths(entry.get("dense", [1]))
     )
+
+
+def _are_widths(entry):
+    return isinstance(entry, list) and bool(entry) and all(type(width) is int and width > 0 for width in entry)
 
 
 def _is_history(entries, model):

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.blocks import widths_of, with_sparse
 from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.models import MODELS
-from xmlgp.runs.given import FilePath, Labels, Points, more_labels, more_points
+from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, check_dense, label_of, more_labels, more_points
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -62,6 +63,7 @@ def preview(
     data: Points | None = None,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     add_labels: FilePath | Sequence[str] | None = None,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
@@ -69,30 +71,31 @@ def preview(
     note: Callable[[str], object] = ignore,
 ) -> Preview:
     """Return what `learn` with the same arguments would add to a model; nothing changes."""
-    check_given(data, add_labels)
+    check_given(data, dense, add_labels)
     trained = opened(model)
-    return _preview(trained, *read_batch(trained, data, labels, add_labels, corpus, cache, progress, note))
+    return _preview(trained, *read_batch(trained, data, labels, dense, add_labels, corpus, cache, progress, note))
 
 
-def check_given(data, add_labels):
+def check_given(data, dense, add_labels):
     """Raise UsageError if there is nothing to learn."""
-    if data is None and add_labels is None:
+    if data is None and dense is None and add_labels is None:
         raise UsageError("Nothing to learn: give data, or labels to add.")
 
 
-def read_batch(model, data, labels, add_labels, corpus, cache, progress, note):
+def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, note):
     """Return the points that a `TrainedModel` is to learn (`Dataset`), perhaps none, and the names after them."""
     kind = model.settings.model
     if MODELS[kind].learn is None:
         able = " and ".join(name for name, other in MODELS.items() if other.learn)
         raise SettingsError(f"a model of {kind} cannot learn on, only {able} can; train again on all points together")
-    D, K, names = model.data["D"], model.data["K"], model.names
+    D, K, widths, names = model.data["D"], model.data["K"], model.data.get("dense", []), model.names
     if add_labels is not None:
         names, K = more_labels(names, K, add_labels)
-    if data is None:
-        return no_points(D, K), names
-    points, names = more_points(data, labels, model, names, corpus, cache, progress, note)
+    if data is None and dense is None:
+        return no_points(D, K, widths), names
+    points, names = more_points(data, labels, dense, model, names, corpus, cache, progress, note)
     check_sizes(points, D, K)
+    check_dense(widths_of(points.features), widths, label_of(data))
     return points, names
 
 
@@ -163,5 +166,5 @@ def _fingerprint(dataset, D, K):
     for matrix, count in (dataset.features, D), (dataset.labels, K):
         if matrix.indices.max(initial=-1) >= count:
             return None
-        parts.append(as_csr(matrix.data, matrix.indices, matrix.indptr, count))
+        parts.append(with_sparse(matrix, as_csr(matrix.data, matrix.indices, matrix.indptr, count)))
     return Dataset(*parts).fingerprint

@@ -11,7 +11,9 @@ from typing import TypeAlias, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import widths_of
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.dense_files import DenseRows, as_list, dense_in_folder, read_dense
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.data.names import UNFIT
@@ -27,6 +29,7 @@ from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import as_texts, vectorize_texts
 
 __all__ = [
+    "DenseFeatures",
     "FilePath",
     "Labels",
     "Matrix",
@@ -34,6 +37,7 @@ __all__ = [
     "added_labels",
     "as_matrix",
     "check_columns",
+    "check_dense",
     "columns_of",
     "features_in_memory",
     "in_memory",
@@ -62,6 +66,10 @@ Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
 
 #: Labels of points that are no file: N×K, nonzero where a point has a label, or the names of the labels of each point.
 Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
+
+
+#: Dense features of points beside their other ones: a .npy or .npz file, an array N×E, or a list of these.
+DenseFeatures: TypeAlias = "FilePath | Matrix | Sequence[FilePath | Matrix]"
 
 
 def is_path(data: object) -> TypeGuard[FilePath]:
@@ -158,13 +166,56 @@ def features_in_memory(X, dtype=np.float32):
     return features
 
 
-def in_memory(data, labels, names, extend, same=None):
-    """Return points in memory with their names (`TrainingData`).
+def _with_dense(data, dense, part=None):
+    """Return points as given, and the `DenseRows` beside them: those of `data.yaml` in a folder, unless they are given.
+
+    Without data, the points are without other features.
+    """
+    if isinstance(dense, DenseRows):
+        return data, dense
+    blocks = as_list(dense)
+    if not blocks and part and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
+        blocks = dense_in_folder(data, part)
+    rows = read_dense(blocks, label_of(data))
+    if data is None:
+        if rows is None:
+            raise UsageError("there are no points: give data, dense features, or both.")
+        data = sp.csr_array((rows.dense.shape[0], 0), dtype=np.float32)
+    return data, rows
+
+
+def _joined(found, rows):
+    """Return `TrainingData` with the dense features beside its points."""
+    if rows is None:
+        return found
+    rows.check(found.dataset.N)
+    return found._replace(dataset=rows.beside(found.dataset))
+
+
+def check_dense(widths, known, data):
+    """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
+    if list(widths) == list(known):
+        return
+    own, expected = (f"dense features of width {' and '.join(map(str, part))}" for part in (widths, known))
+    if not known:
+        raise SettingsError(f"{data} has {own}, but the model was trained without any")
+    if not widths:
+        raise SettingsError(f"{data} has no dense features, but the model needs {expected}; give them by `dense=FILE`")
+    raise SettingsError(f"{data} has {own}, but the model needs {expected}")
+
+
+def in_memory(data, labels, names, extend, same=None, dense=None):
+    """Return points in memory with their names (`TrainingData`), and with dense features if they are given.
 
     Words and labels are numbered by `names`, to which other labels are appended. Other words are appended with
     `extend`, and left out without. For a new model there are none yet, but lists without an entry. Names of labels that
-    are the `same` are one label, as for `LabelNumbers`.
+    are the `same` are one label, as for `LabelNumbers`. Without `data`, there are dense features alone.
     """
+    data, rows = _with_dense(data, dense)
+    return _joined(_in_memory(data, labels, names, extend, same), rows)
+
+
+def _in_memory(data, labels, names, extend, same):
     if isinstance(data, TrainingData):
         check_columns("label", data.names.labels, names.labels)
         check_columns("feature", data.names.features, names.features)
@@ -199,11 +250,16 @@ def in_memory(data, labels, names, extend, same=None):
     return TrainingData(Dataset(features, labels_in_memory(labels, N)), REPOSITORY, names)
 
 
-def training_points(data, labels, path, corpus, analysis, cache, progress, note, same=None):
+def training_points(data, labels, dense, path, corpus, analysis, cache, progress, note, same=None):
     """Return the `TrainingData` of a model to be trained, in the folder at `path` or in memory.
 
     Without an `Analysis`, texts are divided as by default; SettingsError for one if the points are no texts.
     """
+    data, rows = _with_dense(data, dense, "train")
+    return _joined(_training_points(data, labels, path, corpus, analysis, cache, progress, note, same), rows)
+
+
+def _training_points(data, labels, path, corpus, analysis, cache, progress, note, same):
     if is_path(data):
         return read_training_data(_training_file(data, path), corpus, analysis, cache, progress, note, same)
     is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
@@ -213,21 +269,22 @@ def training_points(data, labels, path, corpus, analysis, cache, progress, note,
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, Names())
     vectorizer = Vectorizer(analysis, []) if is_text else None
-    return in_memory(data, labels, Names([], None, vectorizer), extend=True, same=same)
+    return _in_memory(data, labels, Names([], None, vectorizer), extend=True, same=same)
 
 
-def more_points(data, labels, model, names, corpus, cache, progress, note):
+def more_points(data, labels, dense, model, names, corpus, cache, progress, note):
     """Return more training points for a `TrainedModel`, whose labels have these names, and the names after them.
 
     Points in memory without names may have more features and labels than a model in memory, which then loses the names
     of all.
     """
     D, K = model.data["D"], model.data["K"]
+    data, rows = _with_dense(data, dense, "train")
     if is_path(data):
         file = _training_file(data, model.folder and model.folder.path)
-        found = read_more_data(file, names, D, K, corpus, cache, progress, note)
+        found = _joined(read_more_data(file, names, D, K, corpus, cache, progress, note), rows)
         return found.dataset, found.names
-    dataset, _, names = in_memory(data, labels, names, extend=True)
+    dataset, _, names = in_memory(data, labels, names, extend=True, dense=rows)
     for kind, count in ("labels", dataset.K), ("features", dataset.D):
         if getattr(names, kind) is not None and len(getattr(names, kind)) < count:
             if model.folder:
@@ -257,11 +314,12 @@ def more_labels(names, K, add_labels):
     return names, len(names.labels)
 
 
-def known_points(data, labels, part, names, corpus, cache, progress, note):
+def known_points(data, labels, dense, part, names, corpus, cache, progress, note):
     """Return points for a model with these names (`TrainingData`), without other words; see `unknown_labels`."""
     if is_path(data):
-        return read_known_data(data, part, names, corpus, cache, progress, note)
-    found = in_memory(data, labels, names, extend=False)
+        data, rows = _with_dense(data, dense, part)
+        return _joined(read_known_data(data, part, names, corpus, cache, progress, note), rows)
+    found = in_memory(data, labels, names, extend=False, dense=dense)
     # A data set has names of its own, which the model does not look at.
     return found if labels is not None else found._replace(names=names)
 
@@ -301,20 +359,24 @@ def _index_of(data):
 
 
 @contextlib.contextmanager
-def open_given(data, labels, model, corpus, labelled, note, keep_errors=False):
+def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=False):
     """Open points for a `TrainedModel` as `open_points` does; SettingsError if it does not know their features.
 
     It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
     """
+    data, rows = _with_dense(data, dense, "test")
     if is_path(data):
-        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors)
+        widths = rows.dense.widths if rows else []
+        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors, rows)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts
-        dataset, _, names = known_points(given, labels, None, model.names, corpus, False, silent, note)
+        dataset, _, names = known_points(given, labels, rows, None, model.names, corpus, False, silent, note)
+        widths = widths_of(dataset.features)
         shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
         rows = Rows(shape, [(1, dataset)], texts=texts, ids=_index_of(data), labels=names.labels)
         opened = contextlib.nullcontext(rows)
+    check_dense(widths, model.data.get("dense", []), label_of(data))
     with opened as points:
         try:
             model.predictor.check(points.D)

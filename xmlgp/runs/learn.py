@@ -19,7 +19,7 @@ from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
 from xmlgp.runs.batch import check_given, has_learned, read_batch, refuse_foreign
-from xmlgp.runs.given import FilePath, Labels, Points
+from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
     InterruptedRun,
@@ -44,6 +44,7 @@ def learn(
     data: Points | None = None,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     add_labels: FilePath | Sequence[str] | None = None,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
@@ -62,7 +63,7 @@ def learn(
     ----------
     model : path or TrainedModel
         A model in a folder is replaced at the end; a model in memory stays unchanged.
-    data, labels, checkpoint_seconds, corpus, cache, progress, note
+    data, labels, dense, checkpoint_seconds, corpus, cache, progress, note
         As for `train`, of new points only, which may have new features and labels. A model in a folder skips points
         that it has learned already.
     add_labels : path or list of str, optional
@@ -87,16 +88,16 @@ def learn(
         As for `train`.
     """
     if vocabulary is None:
-        check_given(data, add_labels)
+        check_given(data, dense, add_labels)
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
-        if known and data is None and add_labels is None:
+        if known and data is None and dense is None and add_labels is None:
             return _renamed(trained, name_labels(trained.names, known, note))
         previous = _previous(trained.folder.path) if keep_previous and trained.folder else None
         named = replace(trained, names=name_labels(trained.names, known)) if known else trained
-        points, names = read_batch(named, data, labels, add_labels, corpus, cache, progress, note)
+        points, names = read_batch(named, data, labels, dense, add_labels, corpus, cache, progress, note)
         names = name_labels(names, known, note, trained.names)
-        if data is None and trained.data["K"] == points.K:
+        if data is None and dense is None and trained.data["K"] == points.K:
             if known:
                 return _renamed(trained, names)
             note(f"{model}: the model has these labels already; nothing to do")
@@ -194,7 +195,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         if label_count <= data["K"]:
             return
         # The call also adds names of labels.
-        dataset = no_points(data["D"], label_count)
+        dataset = no_points(data["D"], label_count, data.get("dense", []))
     elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
         note_here(f"there are no {'documents' if names.vectorizer else 'points'}; nothing to do")
         return

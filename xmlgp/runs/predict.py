@@ -11,6 +11,7 @@ from numbers import Integral
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data.dense_files import as_list
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError
@@ -20,7 +21,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import NamedScores, explain_labels, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.given import FilePath, Points, is_path, label_of, open_given
+from xmlgp.runs.given import DenseFeatures, FilePath, Points, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
@@ -40,8 +41,9 @@ BAD_LINES = ("stop", "skip", "report")
 
 def predict(
     model: FilePath | TrainedModel,
-    data: Points,
+    data: Points | None,
     *,
+    dense: DenseFeatures | None = None,
     k: int | str | None = None,
     threshold: float | None = None,
     limit: int | None = None,
@@ -68,7 +70,7 @@ def predict(
     Parameters
     ----------
     model : path or TrainedModel
-    data, corpus, progress, note, work
+    data, dense, corpus, progress, note, work
         As for `train`. A path is read when the labels are asked for.
     k : int or "all", optional
     threshold : float, optional
@@ -135,8 +137,8 @@ def predict(
     rule = rule or AssignmentRule(limit=None if k == "all" else int(RANKED if k is None else k))
     allowed = _allowed_labels(only, without, predictor.label_count, model.names)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
-    inputs = model.folder and model.folder.path, data, only, without
-    return Predictions(model, data, scoring, assigned, explain, bad_lines, corpus, progress, note, work, inputs)
+    inputs = model.folder and model.folder.path, data, only, without, *as_list(dense)
+    return Predictions(model, data, dense, scoring, assigned, explain, bad_lines, corpus, progress, note, work, inputs)
 
 
 def _tuned_rule(model, output, uncalibrated, note):
@@ -212,7 +214,8 @@ class Predictions:
     """
 
     _model: TrainedModel
-    _data: Points
+    _data: Points | None
+    _dense: DenseFeatures | None
     _scoring: Scoring
     _assigned: bool
     _explain: int | None
@@ -291,7 +294,9 @@ class Predictions:
 
     def _points(self):
         """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
-        return open_given(self._data, None, self._model, self._corpus, False, self._note, self._bad_lines != "stop")
+        return open_given(
+            self._data, None, self._dense, self._model, self._corpus, False, self._note, self._bad_lines != "stop"
+        )
 
     def _form(self):
         """Return what the functions of `label_files` need besides the scores."""

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from xmlgp.data.dense_files import as_list
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runs.given import (
+    DenseFeatures,
     FilePath,
     Labels,
     Points,
@@ -35,10 +37,11 @@ __all__ = ["report"]
 
 def report(
     model: FilePath | TrainedModel,
-    data: Points,
+    data: Points | None,
     out: FilePath | None = None,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     train: Points | TrainedModel | None = None,
     label_names: FilePath | Sequence[str] | None = None,
     title: str | None = None,
@@ -53,7 +56,7 @@ def report(
     Parameters
     ----------
     model : path or TrainedModel
-    data, labels, corpus, cache, progress, note
+    data, labels, dense, corpus, cache, progress, note
         As for `train`, of the test points.
     out : path, optional
         Where to write the page; `-` for standard output.
@@ -75,14 +78,14 @@ def report(
     check_available()
     model = opened(model)
     if out is not None:
-        check_outputs([out], [model.folder and model.folder.path, data, train, label_names])
+        check_outputs([out], [model.folder and model.folder.path, data, train, label_names, *as_list(dense)])
     K = model.data["K"]
     if K < 2:
         raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
     name = locate(os.fspath(data), "test") if is_path(data) else label_of(data)
     names = read_label_names(label_names, K) if is_path(label_names) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
-        with open_given(data, labels, model, corpus, True, note) as points:
+        with open_given(data, labels, dense, model, corpus, True, note) as points:
             training = _training_facts_of(model, train, corpus, cache, progress, note)
 
             def about(true):
@@ -114,7 +117,7 @@ def _training_facts_of(model, train, corpus, cache, progress, note):
     """Return the `TrainingFacts` of what is given, by default of the model; None if that has no counts."""
     K = model.data["K"]
     if train is not None and known_model(train) is None:
-        training, _, names = known_points(train, None, "train", model.names, corpus, cache, progress, note)
+        training, _, names = known_points(train, None, None, "train", model.names, corpus, cache, progress, note)
         own = training.K - added_labels(names, model.names)
         check_label_count(label_of(train, "the training data"), own, K, str(model))
         return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])

@@ -11,8 +11,7 @@ import json
 import os
 from collections import deque
 
-from scipy.sparse import csr_array, vstack
-
+from xmlgp.data.blocks import empty_rows, stacked
 from xmlgp.errors import ModelFolderError, up_to_error
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import RestrictedPredictor, assign
@@ -128,12 +127,11 @@ def _shards(blocks, waits):
                 identifiers, parts, count = [], [], 0
         if count and waits():
             missing = max(0, LEAST_ROWS - count)
-            yield identifiers, _stack([*parts, csr_array((missing, features.shape[1]), dtype=features.dtype)])
+            yield identifiers, _stack([*parts, empty_rows(features, missing)])
             identifiers, parts, count = [], [], 0
     if count:
         yield identifiers, _stack(parts)
 
 
 def _stack(parts):
-    # Some versions of SciPy return a matrix.
-    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
+    return parts[0] if len(parts) == 1 else stacked(parts)

@@ -13,7 +13,7 @@ from xmlgp.model_folder.arrays import remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
-from xmlgp.runs.given import FilePath, Labels, Points, is_path, training_points
+from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, is_path, training_points
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
     Request,
@@ -47,10 +47,11 @@ CHECKPOINT_SECONDS = 300
 
 
 def preprocess(
-    data: Points,
+    data: Points | None,
     path: FilePath,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
     overwrite: bool = False,
@@ -65,7 +66,7 @@ def preprocess(
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
-    dataset, data_format, _ = training_points(data, labels, path, corpus, analysis, cache, progress, note)
+    dataset, data_format, _ = training_points(data, labels, dense, path, corpus, analysis, cache, progress, note)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
         note(f"{path}: {text}")
@@ -83,10 +84,11 @@ def preprocess(
 
 
 def train(
-    data: Points,
+    data: Points | None,
     path: FilePath | None = None,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
     resume: bool | None = None,
@@ -107,13 +109,17 @@ def train(
     ----------
     data : path, matrix N×D, list of str or Dataset
         The training points; a path as for `xmlgp train`. The columns of a DataFrame are the names of the features,
-        which later ones must have in the same order; those of a DataFrame of labels are the names of the labels.
+        which later ones must have in the same order; those of a DataFrame of labels are the names of the labels. None
+        for points with dense features alone.
     path : path, optional
         The model folder; created if missing. Until training succeeds, its earlier content stays. Preprocessing of the
         same data in it is used, and a run that was interrupted resumes from its last checkpoint and ends in the same
         model.
     labels : matrix N×K or list of list of str, optional
-        Of points that are a matrix or texts.
+        Of points that are a matrix, texts or dense features alone.
+    dense : path, matrix N×E or list of these, optional
+        Dense features beside the others, such as embeddings, a row for each point: a .npy file, a .npz file with one
+        array or a CSR matrix, or an array. Default: those that `data.yaml` in a data folder names.
     settings : mapping, optional
         Settings by name, see `xmlgp settings`, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
@@ -164,7 +170,8 @@ def train(
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
-    dataset, data_format, names = training_points(data, labels, path, corpus, analysis, cache, progress, note, same)
+    reading = corpus, analysis, cache, progress, note
+    dataset, data_format, names = training_points(data, labels, dense, path, *reading, same)
     names = name_labels(names, known, note=note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:

@@ -6,15 +6,18 @@ import contextlib
 import shlex
 from collections.abc import Callable
 
+from xmlgp.data.blocks import widths_of
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
 from xmlgp.runs.batch import has_learned
 from xmlgp.runs.given import (
+    DenseFeatures,
     FilePath,
     Labels,
     Points,
     added_labels,
+    check_dense,
     is_path,
     known_points,
     label_of,
@@ -30,9 +33,10 @@ __all__ = ["tune", "undo_tuning"]
 
 def tune(
     model: FilePath | TrainedModel,
-    data: Points,
+    data: Points | None,
     *,
     labels: Labels | None = None,
+    dense: DenseFeatures | None = None,
     metric: str = "f1-micro",
     output: str | None = None,
     force: bool = False,
@@ -50,7 +54,7 @@ def tune(
     ----------
     model : path or TrainedModel
         Its folder stores what is chosen, if it has one.
-    data, labels, corpus, cache, progress, note
+    data, labels, dense, corpus, cache, progress, note
         As for `train`; points that the model was not trained on.
     metric : str
         "f1-micro", F1 over all pairs of point and label; "f1-macro", the mean over labels; "f1-point", over points.
@@ -69,7 +73,9 @@ def tune(
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
-        points, _, names = known_points(data, labels, "validation", known.names, corpus, cache, progress, note)
+        reading = corpus, cache, progress, note
+        points, _, names = known_points(data, labels, dense, "validation", known.names, *reading)
+        check_dense(widths_of(points.features), known.data.get("dense", []), label_of(data))
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
             raise SettingsError(

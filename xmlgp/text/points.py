@@ -166,21 +166,54 @@ def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, prog
 
 
 @contextlib.contextmanager
-def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False):
+def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False, beside=None):
     """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
 
     Unless `labelled`, no labels of documents are read, a line may be a text alone, and the lines of a pipe come as soon
-    as they are there. With `keep_errors`, malformed lines are points without features, where the format allows it.
+    as they are there. With `keep_errors`, malformed lines are points without features, where the format allows it. The
+    points get the dense features `beside` them (`DenseRows`).
     """
     with _opened(path, "test", options, names, note) as (reader, is_text):
         if not labelled:
             reader.answer_at_once()
         if keep_errors:
             reader.errors = {}
-        yield Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
+        points = (
+            Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
+        )
+        points.beside = beside
+        if not is_text:
+            # Rows of another number get their error before the first is scored.
+            points.count()
+        yield points
 
 
-class Rows:
+class _Points:
+    """Points that are read by blocks, which may have dense features `beside` them (`DenseRows`)."""
+
+    beside = None
+
+    def count(self):
+        """Return the number of points; see `Texts._count`."""
+        N = self._count()
+        if self.beside:
+            self.beside.check(N)
+        return N
+
+    def blocks(self):
+        """Yield the points, a `Block` at a time."""
+        start = 0
+        for block in self._read_blocks():
+            if self.beside:
+                self.beside.check(start + block.points.N, more=True)
+                block = block._replace(points=self.beside.beside(block.points, start))
+            yield block
+            start += block.points.N
+        if self.beside:
+            self.beside.check(start)
+
+
+class Rows(_Points):
     """Points that are rows of numbers, of shape N, D, K, from their places and blocks (`Dataset`); one may have texts.
 
     Those in libsvm format have the model's features. The points of one block may have identifiers, `ids`. Names of
@@ -194,12 +227,10 @@ class Rows:
         self._ids = ids
         self.waits, self._errors = (reader.waits, reader.errors) if reader else (lambda: False, None)
 
-    def count(self):
-        """Return the number of points."""
+    def _count(self):
         return self._N
 
-    def blocks(self):
-        """Yield the points, a `Block` at a time."""
+    def _read_blocks(self):
         first = 1
         for line, block in self._blocks:
             ids = self._ids
@@ -209,7 +240,7 @@ class Rows:
             first += block.N
 
 
-class Texts:
+class Texts(_Points):
     """Points that are documents, with the D features and K labels of the model; K is 0 if labels are not read.
 
     Labels that the model has not follow its own, also in the names, `labels`: later blocks may have more of them.
@@ -231,15 +262,14 @@ class Texts:
         self._labelled, self._note, self._progress, self._same = labelled, note, progress, names.same
         self.labels, self.waits = numbers.names, reader.waits
 
-    def count(self):
+    def _count(self):
         """Return the number of documents, for which all are read; then blocks have no texts, and as ids only errors."""
         reader, vectorizer, numbers, options = self._corpus
         how = {"extend": False, "labelled": self._labelled, "note": self._note}
         self._counted = vectorize(reader, vectorizer, numbers.names, options, self._same, **how)
         return self._counted.N
 
-    def blocks(self):
-        """Yield the points, a `Block` at a time."""
+    def _read_blocks(self):
         if self._counted is None:
             read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress)
         else:

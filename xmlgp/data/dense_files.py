@@ -1,0 +1,128 @@
+"""Dense features from files and arrays, whose rows follow the points of other data."""
+
+import os
+import zipfile
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.data.blocks import Dense, beside
+from xmlgp.data.checked_yaml import Optional, check, load_yaml, text
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import SettingsError
+from xmlgp.runtime.npy import map_array
+from xmlgp.runtime.untrusted_text import excerpt
+
+__all__ = ["DATA_FILE", "DenseRows", "as_list", "dense_in_folder", "read_dense"]
+
+#: The description of a data folder.
+DATA_FILE = "data.yaml"
+
+#: A name leads nowhere else, because folders of data come from strangers.
+NAMES = Optional([text("the name of a .npy or .npz file in this folder", r"[^/\\]+\.np[yz]")], ())
+
+SCHEMA = {"dense": {"train": NAMES, "validation": NAMES, "test": NAMES}}
+
+#: The types that stay as they are; other numbers become single precision.
+TYPES = [np.dtype(name) for name in ("float16", "float32", "float64")]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """`Dense` features whose rows follow the points of some data, and what both are called in messages."""
+
+    dense: Dense
+    name: str
+    data: str
+
+    def check(self, N, more=False):
+        """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
+        rows = self.dense.shape[0]
+        if rows < N or not (more or rows == N):
+            raise SettingsError(f"{self.name} has {rows} rows, but {self.data} has {N} points{' or more' * more}")
+
+    def beside(self, dataset, start=0):
+        """Return points (`Dataset`) with their dense features, which start at a row."""
+        return Dataset(beside(dataset.features, self.dense[start : start + dataset.N]), dataset.labels)
+
+
+def as_list(given):
+    """Return the blocks of dense features (list), given as a path, an array N×E, a list of these, or None."""
+    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+
+
+def read_dense(blocks, data):
+    """Return the `DenseRows` beside some data, which are called so, from paths and arrays N×E; None without any.
+
+    Files stay where they are, mapped into memory. SettingsError says what is wrong: no numbers in two dimensions, one
+    that is not finite, or blocks of different lengths.
+    """
+    own = ["`dense`"] if len(blocks) == 1 else [f"block {place} of `dense`" for place in range(1, len(blocks) + 1)]
+    names = [os.fspath(block) if _is_path(block) else name for block, name in zip(blocks, own, strict=True)]
+    arrays = [_read_block(*pair) for pair in zip(blocks, names, strict=True)]
+    for array, name in zip(arrays, names, strict=True):
+        if len(array) != len(arrays[0]):
+            raise SettingsError(f"{name} has {len(array)} rows, but {names[0]} has {len(arrays[0])}")
+    return DenseRows(Dense(tuple(arrays)), names[0], data) if arrays else None
+
+
+def dense_in_folder(folder, part):
+    """Return the paths of the dense features that `data.yaml` in a folder names for a part of the data, if any."""
+    file = os.path.join(folder, DATA_FILE)
+    if not os.path.isfile(file):
+        return []
+    return [os.path.join(folder, name) for name in check(load_yaml(file), SCHEMA, file)["dense"][part]]
+
+
+def _is_path(given):
+    return isinstance(given, str | os.PathLike)
+
+
+def _read_block(given, name):
+    """Return an array N×E of floating-point numbers that are finite in single precision."""
+    array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
+    if array.ndim != 2 or not array.shape[1]:
+        raise SettingsError(f"{name}: dense features are a table N×E, a row for each point, not {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise SettingsError(f"{name}: dense features must be numbers, not {excerpt(str(array.dtype))}")
+    if array.dtype not in TYPES:
+        array = array.astype(np.float32)
+    dense = Dense((array,))
+    for rows in dense.chunks():
+        with np.errstate(over="ignore"):
+            wrong = np.argwhere(~np.isfinite(dense[rows].values()))
+        if len(wrong):
+            row, column = rows.start + int(wrong[0, 0]), int(wrong[0, 1])
+            value = array[row, column]
+            reason = "too large for single precision" if np.isfinite(value) else "not a finite number"
+            raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
+    return array
+
+
+def _in_file(path):
+    """Return the array in an untrusted file."""
+    # Opening a named pipe would wait for a writer.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise SettingsError(f"{path}: this is not a regular file")
+    if not path.lower().endswith(".npz"):
+        try:
+            return np.asarray(map_array(path))
+        except ValueError:
+            raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if len(archive.namelist()) == 1:
+                with archive.open(archive.namelist()[0]) as stream:
+                    return np.lib.format.read_array(stream)
+        matrix = sp.load_npz(path)
+        if matrix.format != "csr":
+            raise ValueError("another format")
+        matrix.check_format(full_check=True)
+        return matrix.toarray()
+    except (OSError, MemoryError):
+        raise
+    except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
+        raise SettingsError(
+            f"{path}: this is not a complete .npz file with one array of numbers or a CSR matrix"
+        ) from None
