@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from xmlgp.data.blocks import dense_of
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 
@@ -29,6 +30,11 @@ def _accept(dataset):
     """Accept any data set."""
 
 
+def _no(settings):
+    """Return False."""
+    return False
+
+
 def _nothing(*arguments):
     """Return no lines."""
     return ()
@@ -43,8 +49,9 @@ def _no_values(settings, N, D, K):
 class Model:
     """A kind of model, as the commands, the estimators and the model folder see it.
 
-    A new model is one package with such a record, and one line in `xmlgp.models`. Features are a csr_array, N×D, labels
-    a csr_array of bool, N×K; parameters are a mapping of names to arrays.
+    A new model is one package with such a record, and one line in `xmlgp.models`. Features are a csr_array, N×D, or
+    `Blocks` of `xmlgp.data.blocks` with dense features, labels a csr_array of bool, N×K; parameters are a mapping of
+    names to arrays.
     """
 
     #: Its subclass of `Settings`, which has the model's name as `model`.
@@ -64,6 +71,8 @@ class Model:
     epoch: str = "epoch"
     #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
     check_data: Callable = _accept
+    #: `(settings)` → whether points may have dense features.
+    takes_dense: Callable = _no
     #: `(settings, dataset)` → the `MemoryPart`s that training needs at least, of the arrays that are in memory at the
     #: same time, since `check_memory` refuses what does not fit.
     memory: Callable = _nothing
@@ -95,6 +104,13 @@ class Model:
     def name(self):
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
+
+    def check_dense(self, settings, dataset):
+        """Raise SettingsError if points have dense features that a model with these settings cannot use."""
+        if dense_of(dataset.features) is not None and not self.takes_dense(settings):
+            raise SettingsError(
+                "dense features need model=mlgpf with inducing=features and kernel=linear, which are its defaults"
+            )
 
     def work_options(self, work):
         """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.

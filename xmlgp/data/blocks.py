@@ -46,10 +46,14 @@ class Dense:
         """Return the features of all points, N×E."""
         found = np.empty(self.shape, dtype)
         for array, (start, stop) in zip(self.arrays, self.bounds(), strict=True):
-            found[:, start:stop] = array
-        if self.center is not None:
-            found -= self.center.astype(dtype, copy=False)
-            found *= self.scale.astype(dtype, copy=False)
+            if self.center is None:
+                found[:, start:stop] = array
+                continue
+            # Half precision is too short for a difference, single precision for one of large double-precision numbers.
+            values = array.astype(np.result_type(array, np.float32))
+            values -= self.center[start:stop].astype(values.dtype)
+            values *= self.scale[start:stop].astype(values.dtype)
+            found[:, start:stop] = values
         return found
 
     def bounds(self):

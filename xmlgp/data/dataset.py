@@ -106,7 +106,9 @@ def widened(matrix, columns):
 
 
 def consecutive_rows(matrix, rows):
-    """Return the rows of a csr_array in a slice with `start` and `stop`, without copying their elements."""
+    """Return the rows of a csr_array or `Blocks` in a slice with `start` and `stop`, without copying their elements."""
+    if isinstance(matrix, Blocks):
+        return Blocks(consecutive_rows(matrix.sparse, rows), matrix.dense[rows])
     indptr = matrix.indptr[rows.start : rows.stop + 1]
     part = slice(int(indptr[0]), int(indptr[-1]))
     return as_csr(matrix.data[part], matrix.indices[part], indptr - indptr[0], matrix.shape[1])

@@ -37,7 +37,7 @@ class InducingMethod:
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
-        self.parameter_names, self.predict = self.latent.parameter_names, self.latent.predict
+        self.predict = self.latent.predict
 
     def coordinates(self, features, preprocessed, work):
         """Return the `Inputs` of training points, given X as read."""
@@ -96,15 +96,19 @@ class InducingMethod:
         parameters[posterior.parameter_names[0]][:, :size] = posterior.mean_from_alpha(weights, K_Z)
         parameters["loadings"][:, :size] = loadings
 
-    def prior(self, features, coordinates, parameters):
+    def parameter_names(self, parameters):
+        """Return the names of the parameters of the latent functions among those of a model."""
+        return self.latent.parameter_names
+
+    def prior(self, features, coordinates, parameters, N):
         """Return the rows of what learning on changes, coordinates, the bound, and the parameters it begins with.
 
         The prior is the posterior of the model. Rows are all of each parameter, which None stands for.
         """
-        latent = {name: parameters[name] for name in self.parameter_names}
+        latent = {name: parameters[name] for name in self.latent.parameter_names}
         bound = Bound(self.latent.as_prior(latent), self.expectations, {"bias"})
         moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
-        return None, coordinates, bound, latent | moving
+        return dict.fromkeys(latent), coordinates, bound, latent | moving
 
     def trained(self, bound, parameters):
         """Return the parameters of a trained model, given those that steps change."""

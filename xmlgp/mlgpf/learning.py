@@ -2,20 +2,21 @@
 
 import math
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import Blocks, dense_of, sparse_of, stacked
 from xmlgp.errors import SettingsError
-from xmlgp.gp.weight_space import POSTERIOR, PRIOR
+from xmlgp.gp.weight_space import POSTERIOR, PRIOR, LatentMap
 from xmlgp.label_weights import pairs
 from xmlgp.label_weights.pairs import MeanPoint, shortlist_negatives
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, hidden_label_weights, prior_scales
 from xmlgp.label_weights.utilities import UtilityMoments
-from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST, Recalibration, without_labels_of
 from xmlgp.mlgpf.initial import log_odds
 from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, bounded
@@ -216,8 +217,8 @@ def _shortlists(parameters, problem, length):
     """Return the shortlists of the points of a batch over all labels, by a model."""
     features = problem.coordinates.weighted(slice(None))
     utilities = UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
-    latent = sparse.product(features, parameters[POSTERIOR[0]])
-    return shortlist_negatives(utilities, latent, features, problem.labels, length)
+    latent = LatentMap.of(parameters).means(features)
+    return shortlist_negatives(utilities, latent, sparse_of(features), problem.labels, length)
 
 
 class _Refinement(Stochastic):
@@ -320,14 +321,14 @@ class LearningOn(Stages):
         """Y of the points that are replayed and those of the batch."""
         if not self._replayed:
             return self._labels
-        return sp.csr_array(sp.vstack([self._replayed.points.labels, self._labels], "csr"))
+        return stacked([self._replayed.points.labels, self._labels])
 
     @cached_property
     def _all_features(self):
         """The weighted features of the points that are replayed and those of the batch."""
         if not self._replayed:
             return self._features
-        return sp.csr_array(sp.vstack([self._replayed.features, self._features], "csr"))
+        return stacked([self._replayed.features, self._features])
 
     def _steps_over_batch(self, counts, steps, random):
         """Return about so many stochastic steps, given how many points of the batch have each of its labels."""
@@ -336,8 +337,8 @@ class LearningOn(Stages):
         chosen = {name: self._whole[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
         chosen["loadings"][before == 0] = 0
-        self._used, coordinates, bound, latent = self._method.prior(
-            self._features[self._trained], self._problem.coordinates, self._whole
+        self._rows, coordinates, bound, latent = self._method.prior(
+            self._features[self._trained], self._problem.coordinates, self._whole, self._earlier
         )
         batches = -(-n // settings.batch_size)
         return Stochastic(
@@ -373,8 +374,7 @@ class LearningOn(Stages):
     def _after_steps(self, stage):
         """Return the parameters of the whole model, with what the steps over the batch changed."""
         grown, trained = dict(self._whole), stage.parameters()
-        latent = [name for name in self._method.parameter_names if name in trained and name != PRIOR]
-        for name, rows in [("loadings", self._present), *((name, self._used) for name in latent)]:
+        for name, rows in [("loadings", self._present), *self._rows.items()]:
             grown[name] = trained[name]
             if rows is not None:
                 grown[name] = self._whole[name].copy()
@@ -408,19 +408,19 @@ class LearningOn(Stages):
         prior = _prior_without(posterior, self._weights.prior_of_training(scales), self._weights.indptr, shares)
         mean_point = None
         if (shares < 1).any():
-            rows = sp.csr_array(sp.vstack([rows, self._mean_features()], "csr"))
+            rows = stacked([rows, self._mean_point()])
 
             def mean_point(data):
                 _, latent, loadings, bias = data.factors
                 indptr, columns = self._weights[:2]
                 before_batch = sp.csr_array((posterior.mean, columns, indptr), shape=(len(indptr) - 1, rows.shape[1]))
-                own = (before_batch @ rows[-1:].T).toarray().ravel()
+                own = (before_batch @ sparse_of(rows)[-1:].T).toarray().ravel()
                 utility = bias + OFFSET_SHARE * (loadings @ latent[-1]) + own
                 return MeanPoint.of(utility, self._earlier * (1 - shares), before > 0)
 
         def factors():
             trained = self._stepped
-            return trained[POSTERIOR[0]], trained["loadings"][swept], trained["bias"][swept]
+            return LatentMap.of(trained), trained["loadings"][swept], trained["bias"][swept]
 
         seed = settings.seed + self._earlier
         self._data = SweepData(THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, **more)
@@ -430,14 +430,21 @@ class LearningOn(Stages):
             found[: len(known), :shared] = known[:, :shared]
         return self._data
 
-    def _mean_features(self):
-        """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch."""
-        X = self._features
+    def _mean_point(self):
+        """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch.
+
+        That of dense features is their centre.
+        """
+        X, dense = sparse_of(self._features), dense_of(self._features)
         counts = np.bincount(X.indices, minlength=X.shape[1])
         sums = np.bincount(X.indices, X.data, X.shape[1])
         earlier = self._whole["statistics.features"] - counts
         mean = sums * earlier / (np.maximum(counts, 1) * max(1, self._earlier))
-        return sp.csr_array(mean[None].astype(X.dtype))
+        mean = sp.csr_array(mean[None].astype(X.dtype))
+        if dense is None:
+            return mean
+        centers = tuple(dense.center[None, slice(*bounds)] for bounds in dense.bounds())
+        return Blocks(mean, replace(dense, arrays=centers))
 
     def put_back(self):
         """Return the parameters of the whole model, with what was learned."""

@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.blocks import dense_of, sparse_of
 from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Moments
+from xmlgp.gp.likelihood import Moments, pairwise_products
+from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.label_weights import posterior as label_weights
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
@@ -94,8 +96,8 @@ class MLGPFPredictor(Predictor):
             moments = self._latent.moments(self._points(weighted))
         else:
             moments = Moments(self._latent_mean(weighted), None)
-        batch = self._utilities.batch(moments, weighted)
-        return _Prepared(batch, self._regression and self._regression.latent(weighted))
+        batch = self._utilities.batch(moments, sparse_of(weighted))
+        return _Prepared(batch, self._regression and self._regression.latent(sparse_of(weighted)))
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -129,10 +131,17 @@ class MLGPFPredictor(Predictor):
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
         weighted, indptr, labels = self._preprocessed.weigh(features), scores.indptr, scores.labels
         rest[:] = self._parameters["bias"][labels]
-        self._utilities.contributions(weighted, self._map, indptr, labels, values)
+        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, values)
+        self._add_dense(weighted, indptr, labels, rest)
         if self._regression:
             values *= POOL_WEIGHT
-            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, rest)
+            self._regression.pool_pairs(self._regression.latent(sparse_of(weighted)), indptr, labels, rest)
+
+    def _add_dense(self, weighted, indptr, labels, rest):
+        """Add the terms of dense features to the rest of some labels of each point."""
+        if dense_of(weighted) is not None:
+            latent = dense_of(weighted).values(self.dtype) @ self._parameters[names_of(DENSE)[0]]
+            rest += pairwise_products(latent, self._parameters["loadings"], indptr, labels)
 
     def _moments(self, points, labels, output):
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
@@ -153,7 +162,8 @@ class MLGPFPredictor(Predictor):
         """Return the memory that scoring takes per point; see `Predictor`."""
         M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
-        numbers = 4 * P
+        E = 0 if self._preprocessed.dense_center is None else len(self._preprocessed.dense_center)
+        numbers = 4 * P + 3 * E
         if self._regression:
             numbers += self._parameters["regression.loadings"].shape[1]
         if with_std or output != "utility" or self._map is None:
@@ -177,7 +187,7 @@ class MLGPFPredictor(Predictor):
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted):
-        if self._map is None:
+        if self._map is None or self._preprocessed.dense_center is not None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
 
@@ -196,7 +206,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(OTHER_PARTS)}
     return (
-        others - {"calibration"} == {*settings.load_method().parameter_names, "loadings", "bias"}
+        others - {"calibration"} == {*settings.load_method().parameter_names(parameters), "loadings", "bias"}
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from xmlgp.data.blocks import dense_of
 from xmlgp.mlgpf.learning import REPLAYED_LEAST, learn, replays_all
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Replay
-from xmlgp.mlgpf.settings import FACTORS, MLGPFSettings
+from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import sweep_count
@@ -46,6 +47,8 @@ def _memory_of_learning(earlier, dataset):
         # The rows of the result, and where they are replayed, weighted ones: alone, and beside those of the batch.
         used = replayed / memory.size * memory.features.nnz if dataset.labels.nnz else 0
         size = 8 * (memory.features.nnz + nnz) + (4 + 2 * itemsize) * used
+        dense = [points.dense for points in (memory.features, dataset.features) if dense_of(points)]
+        size += 2 * sum(math.prod(block.shape) * block.dtype.itemsize for block in dense)
         parts.append(MemoryPart("the points that the model keeps", int(size)))
     if n and "regression.weights" in earlier.parameters:
         size = bytes_of_adding(earlier.N, n, K)
@@ -76,6 +79,7 @@ MLGPF = Model(
     preprocess=find_inducing_inputs,
     train=train,
     predictor=MLGPFPredictor,
+    takes_dense=lambda settings: settings.method is WEIGHT_SPACE,
     memory=lambda settings, dataset: settings.load_method().memory(dataset),
     memory_of_learning=_memory_of_learning,
     unset=_unset,

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, stacked, with_sparse
+from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.prediction.calibration import RANKS
 
@@ -23,8 +25,9 @@ HALVINGS = 60
 class Replay(NamedTuple):
     """M points that stand for all that were learned.
 
-    X, M×D, as read, and Y, M×K; how many points each stands for, M, 1 if all are kept; their shortlists, M×S, from the
-    last sweep over all labels (`xmlgp.mlgpf.sweep`), or None without label weights.
+    X, M×D, as read, perhaps with dense features (`Blocks`), and Y, M×K; how many points each stands for, M, 1 if all
+    are kept; their shortlists, M×S, from the last sweep over all labels (`xmlgp.mlgpf.sweep`), or None without label
+    weights.
     """
 
     features: sp.csr_array
@@ -40,6 +43,8 @@ class Replay(NamedTuple):
             return None
         M = len(arrays["weights"])
         features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
+        if "dense" in arrays:
+            features = Blocks(features, Dense((arrays["dense"],)))
         stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
         return cls(features, sp.csr_array(stored, shape=(M, K)), arrays["weights"], arrays.get("shortlist"))
 
@@ -64,6 +69,8 @@ class Replay(NamedTuple):
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "weights": self.weights,
         }
+        if dense_of(self.features) is not None:
+            arrays["dense"] = self.features.dense.joined().arrays[0]
         return {PREFIX + name: value for name, value in arrays.items()}
 
     def rows(self, rows):
@@ -77,8 +84,8 @@ class Replay(NamedTuple):
         The `shortlist` is that of all points, in this order; by default new points have none.
         """
         n, (M, D, K) = labels.shape[0], (self.size, features.shape[1], labels.shape[1])
-        old = _resized(self.features, (M, D)), _resized(self.labels, (M, K))
-        X, Y = (sp.csr_array(sp.vstack(pair, "csr")) for pair in zip(old, (features, labels), strict=True))
+        old = with_sparse(self.features, _resized(sparse_of(self.features), (M, D)))
+        X, Y = stacked([old, features]), stacked([_resized(self.labels, (M, K)), labels])
         if shortlist is None and self.shortlist is not None:
             new = np.full((n, self.shortlist.shape[1]), NOT_LISTED, np.int32)
             shortlist = np.concatenate([self.shortlist, new])
@@ -192,6 +199,7 @@ def are_valid(parameters, D, K):
     if not arrays:
         return True
     shortlist, ranked = arrays.pop("shortlist", None), [arrays.pop(name, None) for name in Ranked._fields]
+    dense, dense_weights = arrays.pop("dense", None), parameters.get(names_of(DENSE)[0])
     names = ("indptr", "indices", "values", "label_indptr", "labels", "weights")
     if arrays.keys() != set(names):
         return False
@@ -206,6 +214,8 @@ def are_valid(parameters, D, K):
         and sparse.is_pattern(label_indptr, labels, len(weights), K)
         # A sweep over all labels, if there is one, has listed negatives.
         and (shortlist is not None) == any(name.startswith("label_weights.") for name in parameters)
+        and (dense is None) == (dense_weights is None)
+        and (dense is None or (dense.dtype.kind == "f" and dense.shape == (len(weights), len(dense_weights))))
         and (shortlist is None or _are_shortlists(shortlist, len(weights), K))
         and (all(array is None for array in ranked) or _are_ranked(*ranked))
     )

@@ -21,7 +21,7 @@ class TrainingMethod(Method):
     """One way to train MLGPF.
 
     Objects of its class have `coordinates`, `samplers`, `start`, `later_stages`, `prior`, `trained`, `predict`,
-    `are_valid`, `memory`, `memory_of_learning`, `has_label_weights`, `learning_steps` and `parameter_names`. The
+    `are_valid`, `memory`, `memory_of_learning`, `parameter_names`, `has_label_weights` and `learning_steps`. The
     default number of epochs makes so many stochastic steps, but at least so many epochs.
     """
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import sparse_of
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.label_weights.pairs import (
     MeanPoint,
@@ -21,7 +22,6 @@ from xmlgp.label_weights.pairs import (
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
-from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import without_labels_of
 from xmlgp.training.inference import Inference
 
@@ -47,7 +47,7 @@ LIST_COSTS, PAIR_COST, UPDATE_COST = (0.5, 0.85), 100, 45
 
 
 class _Factors(NamedTuple):
-    """X, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
+    """X, sparse, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
 
     features: sp.csr_array
     latent: np.ndarray
@@ -117,9 +117,9 @@ def _updated_weights(given, first, last, rounds):
 class SweepData:
     """What the sweeps of a run share.
 
-    The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns T, D×P, Φ and b; it is
-    called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The prior
-    is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
+    The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns the `LatentMap`, Φ and b; it
+    is called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The
+    prior is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
     `MeanPoint`, given this object. The first points may be replayed, with `PairWeights`. Pairs beside positives and
     shortlists are with points drawn from all, or from the rows `drawn_from`, which are a sample of a `population`.
     """
@@ -150,7 +150,7 @@ class SweepData:
     def factors(self):
         """The `_Factors`, once the stages before have ended."""
         latent_map, loadings, bias = self._make_factors()
-        return _Factors(self.features, self._latent_means(latent_map), loadings, bias)
+        return _Factors(sparse_of(self.features), self._latent_means(latent_map), loadings, bias)
 
     @functools.cached_property
     def mean_point(self):
@@ -159,7 +159,7 @@ class SweepData:
 
     def _latent_means(self, latent_map):
         N = self.features.shape[0]
-        latent = self.work.empty((N, latent_map.shape[1]), latent_map.dtype)
+        latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
         parts = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
         for rows, part in zip(blocks, parts, strict=True):
@@ -169,7 +169,7 @@ class SweepData:
 
 def _latent_means(shared, rows):
     features, latent_map = shared
-    return sparse.product(consecutive_rows(features, rows), latent_map)
+    return latent_map.means(consecutive_rows(features, rows))
 
 
 class Sweep(Inference):

@@ -8,10 +8,22 @@ import functools
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import dense_of, sparse_of, with_sparse
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace, WeightSpacePrediction, are_valid, feature_shares
+from xmlgp.gp.weight_space import (
+    BLOCKS,
+    SPARSE,
+    LatentMap,
+    WeightSpace,
+    WeightSpacePrediction,
+    are_valid,
+    blocks_of,
+    feature_shares,
+    names_of,
+    whitened_names,
+)
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_weight_count, used_by_default
 from xmlgp.label_weights.posterior import LabelWeights, initial_label_weights
@@ -21,7 +33,6 @@ from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.sweep import Sweep, SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.preprocess.weighting import weigh_points
 from xmlgp.training.minibatches import LabelSampler
 
 __all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
@@ -58,7 +69,6 @@ class WeightSpaceMethod:
 
     has_label_weights = True
     learning_steps = LEARNING_STEPS
-    parameter_names = (*POSTERIOR, PRIOR)
     predict, are_valid = WeightSpacePrediction, staticmethod(are_valid)
 
     def __init__(self, settings):
@@ -67,7 +77,7 @@ class WeightSpaceMethod:
 
     def coordinates(self, features, preprocessed, work):
         """Return the `Inputs` of training points, given X as read: weighted features."""
-        return Inputs(weigh_points(features, preprocessed.weighting, work), None, self.settings.dtype, sparse=True)
+        return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
     def samplers(self, labels):
         """Return the options of `make_batch` for points with these labels."""
@@ -75,7 +85,9 @@ class WeightSpaceMethod:
 
     def start(self, coordinates, labels, inducing, random):
         """Return the bound and its initial parameters, for points to train on."""
-        return self.bound(coordinates), self.initial(coordinates.feature_count, labels, random)
+        dense = dense_of(coordinates.weighted(slice(0, 0)))
+        widths = coordinates.feature_count, dense and dense.shape[1]
+        return self.bound(coordinates), self.initial(widths, labels, random)
 
     def later_stages(self, problem, steps, trained, held):
         """Return the stages after the stochastic steps for T, Φ and b.
@@ -112,66 +124,93 @@ class WeightSpaceMethod:
             stages.append(sweep(first, rounds=LAST_ROUNDS, listed=held, updates_prior=True))
         return stages
 
-    def bound(self, coordinates, prior_mean=None):
+    def bound(self, coordinates, *prior_means):
         """Return the bound for minibatches of some points; with the means of an earlier posterior only T and Φ move."""
         shares = feature_shares(coordinates.weighted(slice(None)))
-        return Bound(WeightSpace(shares, prior_mean), self.expectations, () if prior_mean is None else {"bias"})
+        return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
 
-    def initial(self, D, labels, random):
-        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies."""
+    def initial(self, widths, labels, random):
+        """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
+
+        The widths are D and E; E is None for points without dense features.
+        """
         P, dtype = self.settings.factor_count, np.dtype(self.settings.dtype)
+        found, (D, E) = {}, widths
         whitened = random_rows(D, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
-        latent = whitened, np.full(D, np.log(VARIANCE_START), dtype), np.zeros(D, dtype)
-        others = {"loadings": loadings, "bias": initial_bias(labels, dtype)}
-        return dict(zip(WeightSpace.parameter_names, latent, strict=True)) | others
+        means = [whitened] if E is None else [whitened, random_rows(E, P, random, dtype)]
+        for block, mean in zip(BLOCKS, means, strict=False):
+            latent = mean, np.full(len(mean), np.log(VARIANCE_START), dtype), np.zeros(len(mean), dtype)
+            found |= zip(whitened_names(block), latent, strict=True)
+        return found | {"loadings": loadings, "bias": initial_bias(labels, dtype)}
 
     def _sweep_data(self, problem, steps):
         """Return the `SweepData`, with initial label weights. Features are those of all points."""
         parameters = steps.parameters()
         features, bias = problem.coordinates.weighted(slice(None)), parameters["bias"]
-        weights = initial_label_weights(features, problem.labels, bias, problem.coordinates.dtype)
+        weights = initial_label_weights(sparse_of(features), problem.labels, bias, problem.coordinates.dtype)
 
         def factors():
             trained = steps.parameters()
-            return trained[POSTERIOR[0]], trained["loadings"], trained["bias"]
+            return LatentMap.of(trained), trained["loadings"], trained["bias"]
 
         return SweepData(problem.work, self.settings.seed, features, problem.labels, factors, weights)
 
-    def prior(self, features, coordinates, parameters):
-        """Return the features that a batch has, their coordinates, the bound, and the parameters of these features.
+    @staticmethod
+    def parameter_names(parameters):
+        """Return the names of the parameters of the latent functions among those of a model."""
+        return [name for block in blocks_of(parameters) for name in names_of(block)]
 
-        The batch has `features`, n×D, weighted; the parameters have the statistics of all points. The prior is N(r, a)
-        with r the means of the posterior so far, and with the variances that n_d earlier points with a feature imply,
-        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. A feature that no point had until now
-        has weights around zero: those that the model has for it were drawn at random. The whitened weights start from
-        zero, with the variance of the posterior so far, which is at most that of the prior.
+    def prior(self, features, coordinates, parameters, N):
+        """Return the rows of each parameter that learning on changes, coordinates, the bound, and its first parameters.
+
+        The batch has `features`, n×D, weighted, and comes after N points; the parameters have the statistics of all.
+        Rows are those of the features of the batch, whose coordinates are these alone. The prior is N(r, a) with r the
+        means of the posterior so far, and with the variances that n_d earlier points with a feature imply,
+        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. The square of a dense feature is 1/E
+        in an earlier point on average. A feature that no point had until now has weights around zero: those that the
+        model has for it were drawn at random. The whitened weights start from zero, with the variance of the posterior
+        so far, which is at most that of the prior.
         """
-        used, columns, counts = np.unique(features.indices, return_inverse=True, return_counts=True)
-        shape = features.shape[0], len(used)
-        local = sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)
+        X = sparse_of(features)
+        used, columns, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
+        local = sp.csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
         new = parameters["statistics.features"][used] == counts
-        mean, log_variance, log_prior = (parameters[name][used] for name in self.parameter_names)
-        mean[new] = 0
-        log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
-        earlier = (parameters["statistics.features"][used] - counts).astype(log_prior.dtype)
-        log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier)
-        values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
-        coordinates = Inputs(local, None, features.dtype, sparse=True)
-        latent = dict(zip(WeightSpace.parameter_names, values, strict=True))
-        return used, coordinates, self.bound(coordinates, mean), latent
+        earlier = parameters["statistics.features"][used] - counts
+        rows, latent, means = {}, {}, []
+        for block in blocks_of(parameters):
+            names = names_of(block)
+            if block == SPARSE:
+                rows |= dict.fromkeys(names[:2], used)
+                mean, log_variance, log_prior = (parameters[name][used] for name in names)
+                mean[new] = 0
+                log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
+            else:
+                rows |= dict.fromkeys(names[:2])
+                mean, log_variance, log_prior = (parameters[name] for name in names)
+                widths = dense_of(features).widths
+                earlier = N / np.repeat(widths, widths)
+            log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier.astype(log_prior.dtype))
+            values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
+            latent |= zip(whitened_names(block), values, strict=True)
+            means.append(mean)
+        coordinates = Inputs(with_sparse(features, local), None, features.dtype, sparse=True)
+        return rows, coordinates, self.bound(coordinates, *means), latent
 
     def whitened(self, parameters):
         """Return parameters that steps change, given those of a trained model; the inverse of `trained`."""
-        mean, log_variance, log_prior = (parameters[name] for name in self.parameter_names)
-        values = mean / bounded_exp(log_prior, 0.5)[:, None], np.minimum(log_variance - log_prior, 0), log_prior.copy()
-        others = {name: parameters[name].copy() for name in ("loadings", "bias")}
-        return dict(zip(WeightSpace.parameter_names, values, strict=True)) | others
+        found = {name: parameters[name].copy() for name in ("loadings", "bias")}
+        for block in blocks_of(parameters):
+            mean, log_variance, log_prior = (parameters[name] for name in names_of(block))
+            values = mean / bounded_exp(log_prior, 0.5)[:, None], np.minimum(log_variance - log_prior, 0)
+            found |= zip(whitened_names(block), (*values, log_prior.copy()), strict=True)
+        return found
 
     def trained(self, bound, parameters):
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
-        others = {name: value for name, value in parameters.items() if name not in WeightSpace.parameter_names}
+        whitened = {name for block in BLOCKS for name in whitened_names(block)}
+        others = {name: value for name, value in parameters.items() if name not in whitened}
         return bound.latent.posterior(parameters) | others
 
     def memory(self, dataset):

@@ -5,7 +5,6 @@ import itertools
 from abc import ABC, abstractmethod
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.contributions import Contributions
@@ -75,7 +74,7 @@ class Predictor(ABC):
                     return None
                 with one_blas_thread():
                     # Scoring no points succeeds only if the shapes of all arrays agree.
-                    points = predictor.prepare(sp.csr_array((0, D), dtype=np.float32), "probability", True)
+                    points = predictor.prepare(preprocessed.no_points(D), "probability", True)
                     shapes = [predictor.scores(points, block, "probability").shape for block in _blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None

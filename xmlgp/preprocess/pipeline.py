@@ -1,9 +1,12 @@
 """Preprocessing: the quantities that models compute from the features before training."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
@@ -43,12 +46,16 @@ class Preprocessed(NamedTuple):
     `basis` is X̃, R×D, the transpose of a C-contiguous array; None for free inducing inputs, and for models without
     any. `inducing` is the initial A, M×R, or Z, M×D; None for models without inducing inputs. `center`, D, is what is
     subtracted from raw features with weighting "standard": zeros if points are sparse, so that they remain sparse.
+    `dense_center` and `dense_scale`, E, are those of dense features, whose weighted values are (e − center) · scale;
+    None without any.
     """
 
     weighting: Weighting
     basis: np.ndarray | None
     inducing: np.ndarray | None
     center: np.ndarray | None = None
+    dense_center: np.ndarray | None = None
+    dense_scale: np.ndarray | None = None
 
     def to_arrays(self):
         """Return the arrays by name, for a file; `from_arrays` reads them back."""
@@ -58,6 +65,8 @@ class Preprocessed(NamedTuple):
             "inducing": self.inducing,
             "scale": self.weighting.scale,
             "center": self.center,
+            "dense_center": self.dense_center,
+            "dense_scale": self.dense_scale,
         }
         return {name: array for name, array in arrays.items() if array is not None}
 
@@ -76,7 +85,8 @@ class Preprocessed(NamedTuple):
             "scale": settings.weighting == "standard",
             "center": settings.weighting == "standard",
         }
-        if arrays.keys() != {name for name, wanted in names.items() if wanted}:
+        dense = [arrays[name] for name in ("dense_center", "dense_scale") if name in arrays]
+        if arrays.keys() - {"dense_center", "dense_scale"} != {name for name, wanted in names.items() if wanted}:
             raise ValueError("the arrays of preprocessing are not those that the settings ask for")
         idf, basis, inducing, scale, center = map(arrays.get, names)
         fits = (
@@ -84,6 +94,7 @@ class Preprocessed(NamedTuple):
             and (basis is None or (basis.ndim == 2 and basis.shape[1] == D))
             # A file can claim any number of rows without elements.
             and (inducing is None or (inducing.size and inducing.shape[1:] == (D if basis is None else len(basis),)))
+            and (not dense or (len(dense) == 2 and dense[0].ndim == 1 and dense[0].shape == dense[1].shape))
             and all(np.isfinite(array).all() for array in arrays.values())
         )
         if not fits:
@@ -91,7 +102,14 @@ class Preprocessed(NamedTuple):
         if basis is not None:
             # The order that products need; a copy if the file has the other one.
             basis = np.asfortranarray(basis)
-        return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center)
+        return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center, *dense)
+
+    def no_points(self, D):
+        """Return the features of no points."""
+        features = sp.csr_array((0, D), dtype=np.float32)
+        if self.dense_center is None:
+            return features
+        return Blocks(features, Dense((np.empty((0, len(self.dense_center)), np.float32),)))
 
     def inputs(self, features, dtype, **options):
         """Return the `Inputs` of raw features, N×D."""
@@ -106,15 +124,53 @@ class Preprocessed(NamedTuple):
 
     def weigh(self, features):
         """Return weighted features, N×D."""
-        return weigh(features, *self.weighting)
+        return self._beside(features, weigh(sparse_of(features), *self.weighting))
+
+    def weigh_points(self, features, work=THIS_MACHINE):
+        """Return the same of many points, by row shards; the weighting has no scale."""
+        return self._beside(features, weigh_points(sparse_of(features), self.weighting, work))
+
+    def _beside(self, features, weighted):
+        """Return weighted features with the dense ones of some points, if these have any."""
+        features = with_sparse(features, weighted)
+        if dense_of(features) is None:
+            return features
+        dense = replace(features.dense, center=self.dense_center, scale=self.dense_scale)
+        return replace(features, dense=dense)
 
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
-    weighting = _fit_weighting(features, settings.weighting, work)
+    features, dense = sparse_of(features), dense_of(features)
+    weighting = _fit_weighting(features, settings.weighting, work, dense is not None)
     # In parts, because features may be in a file that is larger than memory.
     check_magnitudes(weighted_sizes(features, weighting, work))
-    return Preprocessed(weighting, None, None)
+    preprocessed = Preprocessed(weighting, None, None)
+    if dense is None:
+        return preprocessed
+    center, scale = _dense_scale(dense)
+    return preprocessed._replace(dense_center=center, dense_scale=scale)
+
+
+def _dense_scale(dense):
+    """Return the mean of each dense feature, and what scales its deviation, E.
+
+    The deviations of a point then have a mean square length of one in each block, and each feature has the same share
+    of it, so a block counts as much as words of unit length whatever its width and units. Constant features get 0.
+    """
+    N, _ = dense.shape
+    start = dense[:1].values(np.float64)[0]
+
+    def mean_of(function):
+        # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
+        return sum(function(dense[rows].values(np.float64) - start) for rows in dense.chunks()) / N
+
+    mean = mean_of(lambda part: part.sum(axis=0))
+    variance = mean_of(lambda part: np.square(part - mean).sum(axis=0))
+    width = np.repeat(dense.widths, dense.widths)
+    scale = np.zeros_like(variance)
+    np.divide(1, np.sqrt(variance * width), out=scale, where=variance > 0)
+    return start + mean, scale
 
 
 def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE):
@@ -163,9 +219,10 @@ def standardise_features(features, settings, progress=silent):
     return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
 
-def _fit_weighting(features, name, work):
+def _fit_weighting(features, name, work, has_others=False):
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
-    _check_not_empty(features)
+    if not has_others:
+        _check_not_empty(features)
     return weighting_of_counts(name, features.shape[0], count_points(features, work))
 
 
@@ -215,7 +272,7 @@ def grow(preprocessed, settings, N, counts):
         basis = np.asfortranarray(with_columns(basis, len(counts)))
     elif inducing is not None:
         inducing = with_columns(inducing, len(counts))
-    return Preprocessed(weighting, basis, inducing)
+    return preprocessed._replace(weighting=weighting, basis=basis, inducing=inducing)
 
 
 def with_columns(matrix, count):

@@ -191,6 +191,7 @@ def _check(dataset, settings, work):
     model = MODELS[settings.model]
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    model.check_dense(settings, dataset)
     model.check_data(dataset)
     model.work_options(work)
 

@@ -4,6 +4,7 @@ Workers map the files into memory: they read what they use, those of one machine
 time. Nothing large passes through the scheduler.
 """
 
+import dataclasses
 import os
 import secrets
 from pathlib import Path
@@ -82,6 +83,8 @@ def _of_parts(function, value):
     """Return a container with the results of a function for its parts, and anything else as it is."""
     if isinstance(value, dict):
         return {name: function(part) for name, part in value.items()}
+    if dataclasses.is_dataclass(value):
+        return dataclasses.replace(value, **_of_parts(function, vars(value)))
     if isinstance(value, list | tuple):
         parts = [function(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

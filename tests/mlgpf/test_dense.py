@@ -1,0 +1,180 @@
+"""MLGPF with dense features beside sparse ones: the bound, predictions, learning on, and the memory of points."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.central_differences import central_differences
+from tests.grids import grid
+from xmlgp.data.blocks import Blocks, Dense, dense_of, stacked
+from xmlgp.gp.bound import Batch, Bound, LabelSample
+from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
+from xmlgp.mlgpf.record import MLGPF
+from xmlgp.mlgpf.replay import Replay
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.runtime.progress import silent
+from xmlgp.training.trained import Earlier
+
+N, D, E, K, P = 7, 5, 4, 6, 3
+
+
+def problem():
+    """Return parameters of both blocks, points and labels."""
+    random = np.random.default_rng(0)
+    sparse = sp.csr_array(random.random((N, D)) * (random.random((N, D)) < 0.6))
+    dense = Dense((random.normal(size=(N, 1)), random.normal(size=(N, E - 1))))
+    parameters = {"loadings": random.normal(size=(K, P)), "bias": random.normal(-1, 1, K)}
+    for name, width in ("latent_weights", D), (DENSE, E):
+        parameters[f"{name}.whitened_mean"] = random.normal(size=(width, P))
+        parameters[f"{name}.whitened_log_variance"] = random.normal(-4, 0.3, width)
+        parameters[f"{name}.log_prior"] = random.normal(0, 0.5, width)
+    return parameters, Blocks(sparse, dense), sp.csr_array(random.random((N, K)) < 0.3)
+
+
+@grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True], earlier=[False, True])
+def test_gradients_of_both_blocks_agree_with_central_differences(expectations, sampled, earlier):
+    parameters, points, labels = problem()
+    random = np.random.default_rng(5)
+    means = [random.normal(size=(width, P)) for width in (D, E)] if earlier else []
+    sample = LabelSample(np.array([0, 1, 3, 4, 5]), np.array([1, 2.5, 1, 1.5, 4])) if sampled else None
+    labels = sp.csr_array(labels.toarray() & np.isin(np.arange(K), [0, 1, 3, 4, 5]))
+    batch = Batch(Points(points, np.zeros(N)), labels, None, 1.5, sample=sample)
+    bound = Bound(WeightSpace(feature_shares(points), *means), make_expectations(expectations, 40))
+    _, gradients = bound.value_and_gradients(parameters, batch)
+    fixed = {names_of(block)[-1] for block in blocks_of(parameters) if earlier}
+    assert gradients.keys() == parameters.keys() - fixed
+    expected = central_differences(
+        lambda given: bound.value_and_gradients(given, batch)[0], parameters, gradients.keys()
+    )
+    for name, gradient in gradients.items():
+        found = gradient.toarray(len(parameters[name])) if isinstance(gradient, IndexedRows) else gradient
+        np.testing.assert_allclose(found, expected[name], rtol=2e-5, atol=2e-6, err_msg=name)
+
+
+def test_dense_features_are_the_same_as_sparse_ones_of_these_values():
+    parameters, points, labels = problem()
+    both = sp.csr_array(np.hstack([points.sparse.toarray(), points.dense.values(np.float64)]))
+    one = {"loadings": parameters["loadings"], "bias": parameters["bias"]}
+    for suffix in ("whitened_mean", "whitened_log_variance", "log_prior"):
+        arrays = [parameters[f"{block}.{suffix}"] for block in blocks_of(parameters)]
+        one[f"latent_weights.{suffix}"] = np.concatenate(arrays)
+    values = []
+    for given, features in (parameters, points), (one, both):
+        batch = Batch(Points(features, np.zeros(N)), labels, None, 1.0)
+        values.append(Bound(WeightSpace(feature_shares(features))).value_and_gradients(given, batch)[0])
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def planted(count, seed, words=True):
+    """Return points whose labels depend on both blocks."""
+    random = np.random.default_rng(seed)
+    weights = np.random.default_rng(99).normal(size=(30 + 8, 12))
+    sparse = (random.random((count, 30)) < 0.15).astype(np.float32)
+    dense = random.normal(3, 2, (count, 8))
+    utility = sparse @ weights[:30] + (dense - 3) / 2 @ weights[30:] - 2
+    sparse = sp.csr_array(sparse if words else np.zeros((count, 0), np.float32))
+    labels = sp.csr_array(random.random(utility.shape) < 1 / (1 + np.exp(-3 * utility)))
+    return Blocks(sparse, Dense((dense[:, :5].astype(np.float32), dense[:, 5:]))), labels
+
+
+SETTINGS = MLGPFSettings(inducing="features", factors=6, label_weights=True, regression_points=0, epochs=12)
+
+
+def trained(points, labels, settings=SETTINGS):
+    preprocessed = MLGPF.preprocess(points, settings, silent)
+    return preprocessed, MLGPF.train(points, labels, preprocessed, settings)
+
+
+def precision(preprocessed, parameters, points, labels, settings=SETTINGS):
+    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.shape[1])
+    best = predictor.score(points)[0].argmax(axis=1)
+    return labels.toarray()[np.arange(len(best)), best].mean()
+
+
+@pytest.fixture(scope="module")
+def model():
+    points, labels = planted(900, 1)
+    return points, labels, *trained(points, labels)
+
+
+def test_a_model_of_both_blocks_is_better_than_one_of_each(model):
+    points, labels, preprocessed, found = model
+    later, truth = planted(600, 2)
+    both = precision(preprocessed, found.parameters, later, truth)
+    sparse = precision(*_fitted(points.sparse, labels), later.sparse, truth)
+    alone = Blocks(sp.csr_array((900, 0), dtype=np.float32), points.dense)
+    settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=12)
+    only, parameters = _fitted(alone, labels, settings)
+    dense = precision(only, parameters, Blocks(sp.csr_array((600, 0), dtype=np.float32), later.dense), truth, settings)
+    assert both > max(sparse, dense) + 0.02
+    assert min(sparse, dense) > truth.toarray().mean() + 0.1
+
+
+def _fitted(points, labels, settings=SETTINGS):
+    preprocessed, found = trained(points, labels, settings)
+    return preprocessed, found.parameters
+
+
+def test_weighted_dense_features_have_mean_zero_and_length_one_in_each_block(model):
+    points, _, preprocessed, _ = model
+    values = preprocessed.weigh(points).dense.values(np.float64)
+    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-6)
+    for columns in slice(0, 5), slice(5, 8):
+        assert np.square(values[:, columns]).sum(axis=1).mean() == pytest.approx(1, rel=1e-6)
+
+
+def test_large_numbers_and_constants_keep_their_meaning():
+    random = np.random.default_rng(0)
+    signal = random.normal(size=(50, 2))
+    dense = Dense((np.hstack([1.6e9 + signal[:, :1], np.full((50, 1), 7.0), 1e-3 * signal[:, 1:]]),))
+    points = Blocks(sp.csr_array((50, 0), dtype=np.float32), dense)
+    values = MLGPF.preprocess(points, SETTINGS, silent).weigh(points).dense.values()
+    expected = (signal - signal.mean(axis=0)) / signal.std(axis=0) / np.sqrt(3)
+    np.testing.assert_allclose(values[:, [0, 2]], expected, rtol=1e-4, atol=1e-5)
+    assert not values[:, 1].any()
+
+
+def test_learning_on_moves_the_weights_of_dense_features_and_keeps_their_rows(model):
+    points, labels, preprocessed, found = model
+    batch, new = planted(40, 5)
+    earlier = Earlier(SETTINGS, preprocessed, found.parameters, 900, 30, 12)
+    learned = MLGPF.learn(earlier, batch, new, preprocessed).parameters
+    mean = names_of(DENSE)[0]
+    assert np.abs(learned[mean] - found.parameters[mean]).max() > 1e-4
+    assert not np.isnan(learned[mean]).any()
+    memory = Replay.of(learned, 30, 12)
+    expected = np.vstack([points.dense.values(np.float64), batch.dense.values(np.float64)])
+    np.testing.assert_allclose(memory.features.dense.values(np.float64), expected, rtol=1e-12)
+    assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, learned, 30, 12) is not None
+    later, truth = planted(600, 2)
+    assert (
+        precision(preprocessed, learned, later, truth) > precision(preprocessed, found.parameters, later, truth) - 0.03
+    )
+
+
+def test_damaged_dense_arrays_are_refused(model):
+    *_, preprocessed, found = model
+    for name in [*names_of(DENSE), "replay.dense"]:
+        for damaged in found.parameters[name][:-1], found.parameters[name].astype(np.int64):
+            parameters = found.parameters | {name: damaged}
+            assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, parameters, 30, 12) is None, name
+        without = {key: value for key, value in found.parameters.items() if key != name}
+        assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, without, 30, 12) is None, name
+
+
+def test_means_of_latent_functions_are_those_of_the_predictor(model):
+    points, _, preprocessed, found = model
+    predictor = MLGPF.predictor(SETTINGS, preprocessed, found.parameters, 30)
+    prepared = predictor.prepare(points[:20], "utility", False)
+    expected = LatentMap.of(found.parameters).means(preprocessed.weigh(points[:20]))
+    np.testing.assert_allclose(prepared.batch.latent.mean, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_of_points_are_stacked_as_they_were(model):
+    points = model[0]
+    whole = stacked([points[:300], points[300:]])
+    np.testing.assert_array_equal(whole.dense.values(), dense_of(points).values())
+    assert (whole.sparse != points.sparse).nnz == 0
