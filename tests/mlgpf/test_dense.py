@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 from tests.central_differences import central_differences
 from tests.grids import grid
+from xmlgp import load, train
 from xmlgp.data.blocks import Blocks, Dense, dense_of, stacked
+from xmlgp.data.dataset import Dataset
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
@@ -178,3 +180,13 @@ def test_parts_of_points_are_stacked_as_they_were(model):
     whole = stacked([points[:300], points[300:]])
     np.testing.assert_array_equal(whole.dense.values(), dense_of(points).values())
     assert (whole.sparse != points.sparse).nnz == 0
+
+
+def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, model):
+    points, labels, *_ = model
+    half = Blocks(points.sparse, Dense(tuple(array.astype(np.float16) for array in points.dense.arrays)))
+    settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=2)
+    written = train(Dataset(half, labels), tmp_path / "model", settings=settings)
+    assert load(tmp_path / "model").parameters["replay.dense"].dtype == np.float16
+    found, expected = (own.predictor.score(half[:50])[0] for own in (load(tmp_path / "model"), written))
+    np.testing.assert_array_equal(found, expected)
