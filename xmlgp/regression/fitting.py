@@ -4,9 +4,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from xmlgp.data.blocks import dense_of, stacked
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.regression.kernel import NOISE, Kernel, noisy_covariance
+from xmlgp.regression.lengthscales import SUBSET, learned_lengthscales
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
@@ -50,12 +52,17 @@ def fit_regression(features, labels, scales, leading, progress=silent):
     Both have the same π and V, the first P right singular vectors of Y − 1πᵀ, P = min(`RANK`, K, N). The features, N×D,
     are weighted, and scaled here. The weights of all points start from those of the first ones. The solutions are those
     of `conjugate_gradients.solve`, in single precision; they take memory for K_XX, N×N. If there is no solution, or
-    squares of features overflow single precision, raise NumericalError.
+    squares of features overflow single precision, raise NumericalError. If there are dense features (`Blocks`), the
+    lengthscales are learned, from some of the first points.
     """
-    features, N = scaled_features(features, scales), labels.shape[0]
+    N, lengthscales = labels.shape[0], None
     with one_blas_thread():
         loadings, mean = _loadings_and_mean(labels)
         right = _project(labels.astype(np.float32), mean, loadings)
+        if dense_of(features):
+            rows = np.sort(np.random.default_rng(0).choice(leading, min(leading, SUBSET), replace=False))
+            lengthscales = learned_lengthscales(scaled_features(features[rows], scales), right[rows])
+        features = scaled_features(features, scales, lengthscales)
         covariance = noisy_covariance(features, progress)
         first = start = None
         if leading < N:
@@ -63,7 +70,7 @@ def fit_regression(features, labels, scales, leading, progress=silent):
             start = np.zeros_like(right)
             start[:leading] = first
         weights = _solve(covariance, right, progress, start)
-    whole = Regression(features, labels, scales, weights, loadings, mean)
+    whole = Regression(features, labels, scales, lengthscales, weights, loadings, mean)
     if first is None:
         return whole, whole
     return whole, whole._replace(features=features[:leading], labels=labels[:leading], weights=first)
@@ -86,7 +93,8 @@ def add_points(regression, features, labels, seed):
     the draws. Otherwise as in `fit_regression`.
     """
     count, added = len(regression.weights), labels.shape[0]
-    features = sp.csr_array(sp.vstack([regression.features, scaled_features(features, regression.scales)], "csr"))
+    scaling = regression.scales, regression.lengthscales
+    features = stacked([regression.features, scaled_features(features, *scaling)])
     every = sp.csr_array(sp.vstack([regression.labels, labels], "csr"))
     loadings, mean, start = _with_columns_for(labels, regression.loadings), regression.mean, regression.weights
     with one_blas_thread():
@@ -106,7 +114,7 @@ def add_points(regression, features, labels, seed):
         residual -= np.float32(NOISE) * weights[known]
         covariance = noisy_covariance(features[rows], silent)
         weights[rows] += _solve_few(covariance, change) if len(rows) <= DIRECT else _solve(covariance, change, silent)
-    return Regression(features, every, regression.scales, weights, loadings, mean)
+    return Regression(features, every, *scaling, weights, loadings, mean)
 
 
 def _active(kernel, new, labels, loadings, seed):
@@ -166,9 +174,12 @@ def _solve_few(covariance, right):
         raise NumericalError(UNSOLVED) from error
 
 
-def bytes_of_adding(N, n, K):
-    """Return the memory of the largest arrays of `add_points`: K_AA, and α and (Y − 1πᵀ) V of all N + n points."""
-    return 4 * (min(N, ACTIVE) + n) ** 2 + 8 * (N + n) * min(RANK, K, N + n)
+def bytes_of_adding(N, n, K, E=0):
+    """Return the memory of the largest arrays of `add_points`.
+
+    These are K_AA, and α, (Y − 1πᵀ) V and dense features of all N + n points.
+    """
+    return 4 * (min(N, ACTIVE) + n) ** 2 + 8 * (N + n) * min(RANK, K, N + n) + 4 * (N + n) * E
 
 
 def _solve(covariance, right, progress, start=None):

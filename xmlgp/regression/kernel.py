@@ -1,4 +1,8 @@
-"""The squared exponential kernel with unit variance, k(x, x′) = exp(−‖x − x′‖² / 2ℓ²), of sparse weighted points."""
+"""The squared exponential kernel with unit variance, k(x, x′) = exp(−‖x − x′‖² / 2ℓ²), of sparse weighted points.
+
+Where points have dense features e as well, it is the product with exp(−‖e − e′‖² / 2): these are divided by the
+lengthscales of their blocks beforehand, and their inner products are those of BLAS.
+"""
 
 import functools
 import threading
@@ -6,6 +10,7 @@ import threading
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import dense_of, sparse_of
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
@@ -23,14 +28,19 @@ ROWS = 128
 
 
 class Kernel:
-    """The covariances of points with the N points of X, N×D; NumericalError if squares overflow single precision."""
+    """The covariances of points with the N points of X, N×D; NumericalError if squares overflow single precision.
+
+    Dense features, if there are any, are one array, N×E, in single precision.
+    """
 
     def __init__(self, features):
         # The entries of a row are sorted by point.
-        self._transposed = features.T.tocsr().astype(np.float32, copy=False)
+        self._transposed = sparse_of(features).T.tocsr().astype(np.float32, copy=False)
+        self._dense = _dense_array(features)
         with np.errstate(over="ignore"):
-            self._half_norms = 0.5 * squared_norms(features).astype(np.float32)
-        if np.isinf(self._half_norms).any():
+            self._half_norms = 0.5 * squared_norms(sparse_of(features)).astype(np.float32)
+            self._dense_half_norms = _half_norms(self._dense)
+        if np.isinf(self._half_norms).any() or np.isinf(self._dense_half_norms).any():
             raise NumericalError(
                 "regression needs features whose squares are within single precision; "
                 "try another weighting, or regression_points=0"
@@ -39,8 +49,15 @@ class Kernel:
 
     def fill(self, points, start, stop, out):
         """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] points of X."""
-        arrays = [(matrix.indptr, matrix.indices, matrix.data) for matrix in (points, self._transposed)]
+        arrays = [(matrix.indptr, matrix.indices, matrix.data) for matrix in (sparse_of(points), self._transposed)]
         _fill_exponents(*arrays[0], *arrays[1], self._half_norms, self._precision, start, stop, out)
+        if self._dense.shape[1]:
+            part, width = _dense_array(points)[start:stop], out.shape[1]
+            exponents = part @ self._dense[:width].T
+            exponents -= _half_norms(part)[:, None]
+            exponents -= self._dense_half_norms[:width]
+            # A squared distance below zero is a rounding error.
+            out += np.minimum(exponents, 0, out=exponents)
         np.exp(out, out=out)
 
     def product(self, points, weights, rows=None):
@@ -82,6 +99,17 @@ def noisy_covariance(features, progress):
         run_parallel(functools.partial(chunk, start) for start in reversed(starts))
     covariance.flat[:: count + 1] += np.float32(NOISE)
     return covariance
+
+
+def _dense_array(features):
+    """Return the dense features of scaled points, N×E, which without any are N×0."""
+    dense = dense_of(features)
+    return dense.arrays[0] if dense else np.empty((features.shape[0], 0), np.float32)
+
+
+def _half_norms(array):
+    """Return ½‖e‖² of the rows."""
+    return 0.5 * np.einsum("ne,ne->n", array, array)
 
 
 def squared_norms(features):

@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 
+from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.linear_algebra import sparse
-from xmlgp.regression.kernel import Kernel, squared_norms
+from xmlgp.regression.kernel import LENGTHSCALE, Kernel, squared_norms
 
 __all__ = ["POOL_WEIGHT", "PROBABILITY_MARGIN", "Regression", "RegressionPredictions", "are_valid", "scaled_features"]
 
@@ -26,11 +27,15 @@ class Regression(NamedTuple):
     X, N×D, are weighted and scaled features; `scales`, D, are the roots of relevances, or None. Y, N×K, is None in
     models of earlier versions. α is N×P, the weights; V is K×P, the loadings, with orthonormal columns; π is K, the
     mean, the frequency of each label.
+
+    Points with dense features have them beside X in one block (`Blocks`). Then `lengthscales`, 1+E, are those of the
+    words and of each dense column, by which all are divided (`scaled_features`); otherwise they are None.
     """
 
-    features: sp.csr_array
+    features: sp.csr_array | Blocks
     labels: sp.csr_array | None
     scales: np.ndarray | None
+    lengthscales: np.ndarray | None
     weights: np.ndarray
     loadings: np.ndarray
     mean: np.ndarray
@@ -43,18 +48,22 @@ class Regression(NamedTuple):
             return None
         shape, labels = (len(arrays["weights"]), len(arrays["loadings"])), None
         features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
+        if "dense" in arrays:
+            features = Blocks(features, Dense((arrays["dense"],)))
         if "labels" in arrays:
             stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
             labels = sp.csr_array(stored, shape=shape)
-        return cls(features, labels, arrays.get("scales"), arrays["weights"], arrays["loadings"], arrays["mean"])
+        scaling = map(arrays.get, ("scales", "lengthscales"))
+        return cls(features, labels, *scaling, arrays["weights"], arrays["loadings"], arrays["mean"])
 
     def parameters(self):
         """Return the arrays by name, as a model has them."""
-        arrays = {} if self.scales is None else {"scales": self.scales}
+        arrays, dense = {} if self.scales is None else {"scales": self.scales}, dense_of(self.features)
         arrays |= {
             "indptr": self.features.indptr.astype(np.int64),
             "indices": self.features.indices.astype(np.int32),
             "values": self.features.data,
+            **({} if dense is None else {"dense": dense.arrays[0], "lengthscales": self.lengthscales}),
             "label_indptr": self.labels.indptr.astype(np.int64),
             "labels": self.labels.indices.astype(np.int32),
             "weights": self.weights,
@@ -79,32 +88,44 @@ def are_valid(parameters, D, K):
         return True
     scales = arrays.pop("scales", np.zeros(D, np.float32))
     pattern = [arrays.pop(name) for name in ("label_indptr", "labels") if name in arrays]
+    dense = [arrays.pop(name) for name in ("dense", "lengthscales") if name in arrays]
+    E = len(parameters.get("dense_weights.mean", ()))
     names = ("indptr", "indices", "values", "weights", "loadings", "mean")
     if arrays.keys() != set(names):
         return False
     indptr, indices, values, weights, loadings, mean = (arrays[name] for name in names)
     return bool(
-        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean, scales))
+        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean, scales, *dense))
         and scales.shape == (D,)
         and weights.ndim == 2
         and sparse.is_pattern(indptr, indices, len(weights), D)
         and values.shape == indices.shape
         and loadings.shape == (K, weights.shape[1])
         and mean.shape == (K,)
+        and [array.shape for array in dense] == ([(len(weights), E), (1 + E,)] if E else [])
+        and all((array > 0).all() for array in dense[1:])
         and (not pattern or (len(pattern) == 2 and sparse.is_pattern(*pattern, len(weights), K)))
     )
 
 
-def scaled_features(features, scales):
-    """Return x_id s_d with every point as long as before, N×D, in single precision; x_id if the scales are None."""
-    scaled = features.astype(np.float32)
-    if scales is None:
-        return scaled
-    scaled.data *= scales[scaled.indices]
-    lengths, before = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, features))
-    ratio = np.divide(before, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
-    scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
-    return scaled
+def scaled_features(features, scales, lengthscales=None):
+    """Return x_id s_d with every point as long as before, N×D, in single precision; x_id if the scales are None.
+
+    With lengthscales, 1+E, these are divided by the first of them, relative to `LENGTHSCALE`, and the columns of the
+    dense features by the others. The dense features stay without.
+    """
+    scaled = sparse_of(features).astype(np.float32)
+    if scales is not None:
+        scaled.data *= scales[scaled.indices]
+        lengths, before = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, sparse_of(features)))
+        ratio = np.divide(before, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
+        scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
+    if lengthscales is None:
+        return with_sparse(features, scaled)
+    scaled.data *= LENGTHSCALE / lengthscales[0]
+    values = dense_of(features).values()
+    values /= lengthscales[1:]
+    return Blocks(scaled, Dense((values,)))
 
 
 class RegressionPredictions:
@@ -115,13 +136,14 @@ class RegressionPredictions:
     """
 
     def __init__(self, regression):
-        self._kernel, self._scales = Kernel(regression.features), regression.scales
+        self._kernel = Kernel(regression.features)
+        self._scales = regression.scales, regression.lengthscales
         self._weights = np.ascontiguousarray(regression.weights)
         self._loadings, self._mean = regression.loadings, regression.mean
 
     def latent(self, features):
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
-        return self._kernel.product(scaled_features(features, self._scales), self._weights)
+        return self._kernel.product(scaled_features(features, *self._scales), self._weights)
 
     def pool(self, latent, labels, mean, variance=None):
         """Pool the moments of the utilities of a block of labels, B×L, with the predictions."""
