@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.blocks import sparse_of
 from xmlgp.errors import NumericalError
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
@@ -138,7 +137,7 @@ class HeldOutChoices(Inference):
         regression ({}), since the model is trained without it.
         """
         problem, order = self._problem, np.concatenate(self._parts)
-        features, labels = sparse_of(problem.coordinates.weighted(order)), problem.labels[order]
+        features, labels = problem.coordinates.weighted(order), problem.labels[order]
         scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
         try:
             fitted = fit_regression(features, labels, scales, len(self._parts[0]), problem.progress)

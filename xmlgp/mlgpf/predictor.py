@@ -97,7 +97,7 @@ class MLGPFPredictor(Predictor):
         else:
             moments = Moments(self._latent_mean(weighted), None)
         batch = self._utilities.batch(moments, sparse_of(weighted))
-        return _Prepared(batch, self._regression and self._regression.latent(sparse_of(weighted)))
+        return _Prepared(batch, self._regression and self._regression.latent(weighted))
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -135,7 +135,7 @@ class MLGPFPredictor(Predictor):
         self._add_dense(weighted, indptr, labels, rest)
         if self._regression:
             values *= POOL_WEIGHT
-            self._regression.pool_pairs(self._regression.latent(sparse_of(weighted)), indptr, labels, rest)
+            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, rest)
 
     def _add_dense(self, weighted, indptr, labels, rest):
         """Add the terms of dense features to the rest of some labels of each point."""

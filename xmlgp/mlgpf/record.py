@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from xmlgp.data.blocks import dense_of
+from xmlgp.data.blocks import dense_of, widths_of
 from xmlgp.mlgpf.learning import REPLAYED_LEAST, learn, replays_all
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Replay
@@ -51,7 +51,7 @@ def _memory_of_learning(earlier, dataset):
         size += 2 * sum(math.prod(block.shape) * block.dtype.itemsize for block in dense)
         parts.append(MemoryPart("the points that the model keeps", int(size)))
     if n and "regression.weights" in earlier.parameters:
-        size = bytes_of_adding(earlier.N, n, K)
+        size = bytes_of_adding(earlier.N, n, K, sum(widths_of(dataset.features)))
         parts.append(MemoryPart("the covariances of exact GP regression", size, advice))
     return parts
 

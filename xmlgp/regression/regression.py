@@ -8,6 +8,7 @@ from scipy.special import logit
 
 from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.gp.likelihood import Moments, pair_moments
+from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.regression.kernel import LENGTHSCALE, Kernel, squared_norms
 
@@ -89,7 +90,7 @@ def are_valid(parameters, D, K):
     scales = arrays.pop("scales", np.zeros(D, np.float32))
     pattern = [arrays.pop(name) for name in ("label_indptr", "labels") if name in arrays]
     dense = [arrays.pop(name) for name in ("dense", "lengthscales") if name in arrays]
-    E = len(parameters.get("dense_weights.mean", ()))
+    E = len(parameters.get(names_of(DENSE)[0], ()))
     names = ("indptr", "indices", "values", "weights", "loadings", "mean")
     if arrays.keys() != set(names):
         return False
