@@ -179,7 +179,7 @@ def _with_dense(data, dense, part=None):
     rows = read_dense(blocks, label_of(data))
     if data is None:
         if rows is None:
-            raise UsageError("there are no points: give data, dense features, or both.")
+            raise UsageError("No points: give data, dense features, or both.")
         data = sp.csr_array((rows.dense.shape[0], 0), dtype=np.float32)
     return data, rows
 
@@ -196,12 +196,13 @@ def check_dense(widths, known, data):
     """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
     if list(widths) == list(known):
         return
-    own, expected = (f"dense features of width {' and '.join(map(str, part))}" for part in (widths, known))
+    own, trained = ("of width " + " and ".join(map(str, part)) for part in (widths, known))
     if not known:
-        raise SettingsError(f"{data} has {own}, but the model was trained without any")
+        raise SettingsError(f"{data} has dense features {own}, but the model was trained without any")
     if not widths:
-        raise SettingsError(f"{data} has no dense features, but the model needs {expected}; give them by `dense=FILE`")
-    raise SettingsError(f"{data} has {own}, but the model needs {expected}")
+        advice = "give them by `dense=FILE`"
+        raise SettingsError(f"{data} has no dense features, but the model was trained with some {trained}; {advice}")
+    raise SettingsError(f"{data} has dense features {own}, but the model was trained with some {trained}")
 
 
 def in_memory(data, labels, names, extend, same=None, dense=None):

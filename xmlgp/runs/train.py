@@ -294,7 +294,7 @@ def _run(path, dataset, plan, names, progress, seconds, work):
 def _left_by(path, run):
     """Return the `Preprocessed` that an interrupted run left in a folder."""
     try:
-        return preprocessed_from(path, run.settings, run.data["D"], run.preprocess, CHECKPOINT)
+        return preprocessed_from(path, run.settings, run.data, run.preprocess, CHECKPOINT)
     except ModelFolderError as error:
         raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from error
 

@@ -230,20 +230,21 @@ def open_topics(folder, top=5):
 
 def stored_preprocessing(folder):
     """Return the `Preprocessed` of a folder."""
-    D, entries = folder.description["data"]["D"], folder.entries("preprocess.")
-    return preprocessed_from(folder.path, folder.settings, D, entries)
+    return preprocessed_from(folder.path, folder.settings, folder.description["data"], folder.entries("preprocess."))
 
 
-def preprocessed_from(path, settings, D, entries, source=DESCRIPTION):
+def preprocessed_from(path, settings, data, entries, source=DESCRIPTION):
     """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
 
-    ModelFolderError if arrays are damaged or do not fit the settings.
+    ModelFolderError if arrays are damaged or do not fit the settings or the facts of the data.
     """
     found = ((name, read_array(path, name, entry, source)) for name, entry in entries.items())
     arrays = {name.removeprefix("preprocess."): array for name, array in found}
     try:
-        return Preprocessed.from_arrays(arrays, settings, D)
-    except ValueError:
+        if len(arrays.get("dense_center", ())) != sum(data.get("dense", ())):
+            raise ValueError("the dense features are others")
+        return Preprocessed.from_arrays(arrays, settings, data["D"])
+    except (TypeError, ValueError):
         raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
 
 

@@ -1,0 +1,246 @@
+"""Dense features beside those of DATA: `--dense`, `data.yaml` of a folder, and what is said where they do not fit."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import xmlgp
+from tests.cli.command import SMALL, changed_description, run, said
+from tests.cli.disk import everything
+from tests.cli.texts import LABELS, as_json, documents
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.errors import UsageError
+from xmlgp.model_folder.folder import ModelFolder
+
+TRAINED = ["--label-weights", "--replay", "20"]
+
+JSON = ["--format", "jsonl"]
+
+
+def _dense(dataset, width=4, seed=0):
+    """Return dense features that determine labels, too."""
+    weights = np.random.default_rng(seed).normal(size=(dataset.K, width))
+    return (dataset.labels @ weights + 0.1 * np.random.default_rng(seed + 1).normal(size=(dataset.N, width))).astype(
+        "f2"
+    )
+
+
+@pytest.fixture
+def dense(workdir):
+    """Write train.npy and test.npy beside the data, and return both."""
+    arrays = {name: _dense(read_dataset(f"data/{name}.txt")) for name in ("train", "test")}
+    for name, array in arrays.items():
+        np.save(f"data/{name}.npy", array)
+    return arrays
+
+
+@pytest.fixture
+def model(dense, trained):
+    trained("dense", "data/train.txt", "model", *SMALL, *TRAINED, "--dense", "data/train.npy")
+    return dense
+
+
+def _scores(*arguments):
+    result = run("predict", "model", *arguments, "-k", "3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def test_predictions_of_files_are_those_of_arrays(model):
+    """Also with DATA from a pipe; in double precision within rounding."""
+    expected = _scores("data/test.txt", "--dense", "data/test.npy")
+    test, array = read_dataset("data/test.txt"), model["test"]
+    for dense in array, array.astype("f4"), "data/test.npy", sp.csr_array(array.astype("f4")):
+        xmlgp.predict("model", test.features, dense=dense, k=3).write("again.scores")
+        assert Path("again.scores").read_text() == expected
+    single, double = (
+        xmlgp.predict("model", test.features, dense=array.astype(kind), k="all").matrix().toarray()
+        for kind in ("f2", "f8")
+    )
+    np.testing.assert_allclose(double, single, rtol=1e-5)
+    piped = run("predict", "model", "-", "-k", "3", "--dense", "data/test.npy", stdin=Path("data/test.txt").read_text())
+    assert (piped.exit_code, piped.stdout) == (0, expected)
+    np.save("data/test.npy", array[::-1])
+    assert _scores("data/test.txt", "--dense", "data/test.npy") != expected
+
+
+def test_a_model_of_arrays_is_that_of_files(model):
+    train = read_dataset("data/train.txt")
+    settings = {"factors": 3, "epochs": 2, "batch_size": 16, "label_weights": True, "replay": 20}
+    own = xmlgp.train(train.features, labels=train.labels, dense=model["train"], settings=settings)
+    loaded = xmlgp.load("model")
+    assert own.data == loaded.data
+    assert all(np.array_equal(value, loaded.parameters[name]) for name, value in own.parameters.items())
+    double = xmlgp.train(train.features, labels=train.labels, dense=[model["train"].astype(float)], settings=settings)
+    for name, value in own.parameters.items():
+        if not name.startswith("replay."):
+            np.testing.assert_allclose(double.parameters[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_a_folder_of_data_names_its_dense_files(model):
+    expected = _scores("data/test.txt", "--dense", "data/test.npy")
+    Path("data/data.yaml").write_text("dense:\n  train: [train.npy]\n  test: [test.npy]\n")
+    before = everything(Path("model"))
+    result = run("train", "data", "model", *SMALL, *TRAINED, "--resume")
+    assert (result.exit_code, result.stderr) == (0, "model: already trained; nothing to resume\n")
+    assert everything(Path("model")) == before
+    assert _scores("data") == expected
+    line = said(run("predict", "model", "data", "-o", "data/test.npy"), 2)
+    assert line == "The output data/test.npy is the same file as the input data/test.npy; choose another output."
+    Path("data/data.yaml").write_text("dense:\n  tests: [test.npy]\n")
+    assert said(run("predict", "model", "data")) == "data/data.yaml: dense: unknown key 'tests'"
+
+
+def test_preprocessing_is_of_the_same_data(dense):
+    files = "data/train.txt", "model", "--dense", "data/train.npy"
+    said_next = run("preprocess", *files).stderr
+    assert said_next == "model: preprocessed; continue with `xmlgp train data/train.txt model --dense data/train.npy`\n"
+    arrays = dict(ModelFolder("model").entries("preprocess."))
+    run("train", *files, *SMALL, "-q")
+    assert ModelFolder("model").entries("preprocess.") == arrays
+
+
+def test_show_lists_the_widths(model):
+    lines = run("show", "model").stdout.splitlines()
+    assert lines[1].startswith("data      N 40, D 25, dense 4, K 7, fingerprint ")
+    assert json.loads(run("show", "model", "--json").stdout)["data"]["dense"] == [4]
+
+
+def test_dense_features_alone(dense):
+    """A file whose lines have no features, and no other features in Python."""
+    train, test = (read_dataset(f"data/{name}.txt") for name in ("train", "test"))
+    for name, points in ("train", train), ("test", test):
+        write_dataset(f"{name}.txt", Dataset(points.features[:, :0], points.labels))
+    assert run("train", "train.txt", "model", *SMALL, "--dense", "data/train.npy", "-q").output == ""
+    scores = _scores("test.txt", "--dense", "data/test.npy")
+    settings = {"factors": 3, "epochs": 2, "batch_size": 16}
+    model = xmlgp.train(None, labels=train.labels, dense="data/train.npy", settings=settings)
+    assert (model.data, model.data["D"]) == (xmlgp.load("model").data, 0)
+    xmlgp.predict(model, None, dense=dense["test"], k=3).write("again.scores")
+    assert Path("again.scores").read_text() == scores
+    precision = xmlgp.evaluate(xmlgp.predict(model, None, dense=dense["test"], k=3), test.labels).measures["P@1"]
+    assert precision > 50
+    with pytest.raises(UsageError, match="No points: give data, dense features, or both"):
+        xmlgp.predict(model, None).matrix()
+
+
+def test_learning_on_tuning_and_a_report(model):
+    new = small_dataset(12, seed=3)
+    write_dataset("new.txt", new)
+    np.save("new.npy", _dense(new))
+    files = "model", "new.txt", "--dense", "new.npy"
+    assert "already learned  no\n" in run("learn", *files, "--dry-run").stdout
+    result = run("learn", *files)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "model: learned 12 points" in result.stderr
+    assert xmlgp.load("model").data["dense"] == [4]
+    assert "have learned these points already" not in result.stderr
+    assert run("learn", *files).stderr == "model: the model has learned these points already; nothing to do\n"
+    # The same words with other dense features are other points.
+    np.save("new.npy", -_dense(new))
+    assert "already learned  no\n" in run("learn", *files, "--dry-run").stdout
+    assert run("tune", "model", "data/test.txt", "--dense", "data/test.npy").exit_code == 0
+    line = said(run("tune", "model", "data/train.txt", "--dense", "data/train.npy"))
+    assert line.startswith("model was trained on the points of data/train.txt, so F1 on them is too high")
+    assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").output == "report.html\n"
+
+
+def test_other_dense_features_are_refused(model):
+    """Nothing is written, whatever is wrong."""
+    test = model["test"]
+    np.save("few.npy", test[:-1])
+    np.save("many.npy", np.vstack([test, test[:1]]))
+    np.save("wide.npy", np.hstack([test, test[:, :1]]))
+    wrong = test.copy()
+    wrong[2, 1] = np.nan
+    np.save("nan.npy", wrong)
+    before = everything(Path())
+    width = "but the model was trained with some of width 4"
+    for files, expected in {
+        ("few.npy",): "few.npy has 8 rows, but data/test.txt has 9 points",
+        ("many.npy",): "many.npy has 10 rows, but data/test.txt has 9 points",
+        ("few.npy", "many.npy"): "many.npy has 10 rows, but few.npy has 8",
+        ("wide.npy",): f"data/test.txt has dense features of width 5, {width}",
+        ("data/test.npy", "data/test.npy"): f"data/test.txt has dense features of width 4 and 4, {width}",
+        (): f"data/test.txt has no dense features, {width}; give them by --dense FILE",
+        ("nan.npy",): "nan.npy: row 2, column 1, counted from 0, is nan, not a finite number",
+        ("none.npy",): "none.npy: No such file or directory",
+        ("data/test.txt",): "data/test.txt: this is not a complete .npy file of numbers",
+    }.items():
+        dense = [word for file in files for word in ("--dense", file)]
+        for command in (
+            ["predict", "model", "data/test.txt", "-o", "out"],
+            ["learn", "model", "data/test.txt"],
+            ["tune", "model", "data/test.txt"],
+            ["report", "model", "data/test.txt", "-o", "out"],
+        ):
+            assert said(run(*command, *dense)) == expected
+    line = said(run("train", "data/train.txt", "other", *SMALL, "--dense", "data/test.npy"))
+    assert line == "data/test.npy has 9 rows, but data/train.txt has 40 points"
+    assert everything(Path()) == before
+
+
+def test_a_model_without_dense_features_refuses_them(dense, trained):
+    trained("rows", "data", "model", *SMALL, "--label-weights")
+    line = said(run("predict", "model", "data/test.txt", "--dense", "data/test.npy"))
+    assert line == "data/test.txt has dense features of width 4, but the model was trained without any"
+
+
+def test_a_damaged_model_is_refused(model):
+    changed_description("model", lambda description: description["data"].update(dense=[5]))
+    line = "model: the model is damaged, its arrays do not fit its settings"
+    assert said(run("predict", "model", "data/test.txt", "--dense", "data/test.npy")) == line
+    changed_description("model", lambda description: description["data"].pop("dense"))
+    assert said(run("predict", "model", "data/test.txt")) == line
+    changed_description("model", lambda description: description["data"].update(dense=["4"]))
+    assert said(run("predict", "model", "data/test.txt")) == "model/model.json: the description of the model is damaged"
+
+
+def test_malformed_lines_have_rows_too(model):
+    expected = [json.loads(line) for line in _scores("data/test.txt", "--dense", "data/test.npy", *JSON).splitlines()]
+    lines = Path("data/test.txt").read_text().splitlines()
+    lines[3] = "x:y:z"
+    Path("bad.txt").write_text("\n".join(lines) + "\n")
+    found = _scores("bad.txt", "--dense", "data/test.npy", "--bad-lines", "report", *JSON).splitlines()
+    found = [json.loads(line) for line in found]
+    assert found[2]["error"].startswith("line 4: ")
+    del found[2], expected[2]
+    assert found == expected
+
+
+def _documents(count):
+    found = documents(count, 0)
+    weights = np.random.default_rng(0).normal(size=(len(LABELS), 3))
+    return found, np.array([sum(weights[LABELS.index(label)] for label in own["labels"]) for own in found], "f4")
+
+
+def test_rows_follow_the_documents_of_a_corpus(workdir, monkeypatch):
+    """Also where the documents come in several blocks; another number of rows is noticed at the end at the latest."""
+    monkeypatch.setattr("xmlgp.text.vectorize.DOCUMENTS", 16)
+    found, dense = _documents(60)
+    Path("train.jsonl").write_text(as_json(found))
+    np.save("train.npy", dense)
+    assert run("train", "train.jsonl", "model", *SMALL, "--dense", "train.npy", "-q").output == ""
+    expected = _scores("train.jsonl", "--dense", "train.npy")
+    texts = [document["text"] for document in found]
+    own = xmlgp.predict("model", texts, dense=dense, k=3)
+    assert [row["labels"] for row in own] == [json.loads(line)["labels"] for line in expected.splitlines()]
+    piped = run("predict", "model", "-", "-k", "3", "--dense", "train.npy", stdin=as_json(found))
+    assert (piped.exit_code, piped.stdout) == (0, expected)
+    # In a scores file the number of points comes first.
+    assert _scores("train.jsonl", "--dense", "train.npy", "--format", "scores").startswith("60 5\n")
+    for count in 20, 59:
+        np.save("few.npy", dense[:count])
+        for name, *options in ["predict"], ["predict", "--format", "scores"], ["report"]:
+            line = said(run(name, "model", "train.jsonl", "-o", "out", *options, "--dense", "few.npy"))
+            assert re.fullmatch(rf"few\.npy has {count} rows, but train\.jsonl has (32|60) points( or more)?", line)
+    np.save("many.npy", np.vstack([dense, dense[:1]]))
+    line = said(run("predict", "model", "train.jsonl", "-o", "out", "--dense", "many.npy"))
+    assert line == "many.npy has 61 rows, but train.jsonl has 60 points"
+    assert not Path("out").exists()
