@@ -13,7 +13,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text learning cluster
+BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning cluster
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -106,7 +106,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -learning -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -155,6 +155,12 @@ benchmark-many-labels: $(VENV)/installed-peers
 benchmark-text: $(VENV)/installed-peers
 	$(BENCHMARK)/text.py vectorize
 	$(BENCHMARK)/text.py corpus data/tags --peer tfidf --peer tfidf-sublinear
+
+# Text with embeddings, which are skipped if they are not there.
+benchmark-dense: $(VENV)/installed-peers
+	$(BENCHMARK)/dense.py table data/tags
+	$(BENCHMARK)/dense.py kernels data/tags
+	$(BENCHMARK)/dense.py sizes
 
 benchmark-learning: $(VENV)/installed
 	for set in $(SETS); do \

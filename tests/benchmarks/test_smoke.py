@@ -3,6 +3,7 @@
 import importlib
 import json
 
+import dense_peers
 import growth
 import harness
 import learning
@@ -11,12 +12,16 @@ import packages
 import peers
 import pytest
 import scaling
+import scipy.sparse as sp
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import run
 from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.scores_file import read_scores
 
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 
@@ -26,6 +31,9 @@ BENCHMARKS = {
     "assignment": ["DATA", "--peers", "", *QUICK],
     "bmlpl": ["DATA", "-T", "4", "--iterations", "3"],
     "cluster": ["time", "DATA", "--workers", "0", "--options", "-P 3 --epochs 1"],
+    "dense table": ["CORPUS", "--tools", "xmlgp", "--keep", "OUT", "--options", "--epochs 1 -P 3"],
+    "dense kernels": ["CORPUS", "--options", "--epochs 1 -P 3"],
+    "dense sizes": ["--points", "300", "--width", "4", "--labels", "8", "--words", *QUICK],
     "expectations": ["DATA", "--seeds", "1", "--only", "passes", *QUICK],
     "gpc": ["TWO", "-M", "5", "--iterations", "2"],
     "growth": [],
@@ -65,6 +73,7 @@ def places(tmp_path, monkeypatch):
         kinds = [("audio player", "sound"), ("word processor", "text")]
         texts = [{"id": str(i), "text": f"{kinds[i % 2][0]} {i}", "labels": [kinds[i % 2][1]]} for i in range(count)]
         (found["CORPUS"] / f"{name}.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+        np.save(found["CORPUS"] / f"{name}-minilm.npy", np.random.default_rng(count).normal(size=(count, 4)))
 
     def command(*arguments, **options):
         result = run(*arguments)
@@ -115,3 +124,20 @@ def test_data_sets_of_packages_can_be_read(tmp_path):
     assert result.exit_code == 0, result.output
     train, test = (read_dataset(tmp_path / "out" / "tags" / f"{part}.txt") for part in ("train", "test"))
     assert (train.N, test.N, train.D, train.K) == (15, 5, 5, 2)
+
+
+@pytest.mark.parametrize("part", ["words", "dense", "both"])
+@pytest.mark.parametrize("tool", ["svm", "logistic", "neighbours"])
+def test_other_tools_learn_from_each_part(tmp_path, tool, part):
+    random = np.random.default_rng(0)
+    K, arrays = 8, []
+    for name, count in ("train", 120), ("test", 30):
+        labels = random.integers(0, K, (count, 1)) == np.arange(K)
+        labels = sp.csr_array(labels)
+        write_dataset(tmp_path / f"{name}.txt", Dataset(labels.astype(np.float32), labels))
+        np.save(tmp_path / f"{name}.npy", labels.toarray() + 0.01 * random.normal(size=labels.shape))
+        arrays.append(tmp_path / f"{name}.npy")
+    found = dense_peers.measure(tool, part, tmp_path, arrays, tmp_path / "scores")
+    assert found["chosen"]
+    assert found["peak_mb"] > 0
+    assert evaluate_ranking(read_scores(tmp_path / "scores").matrix, labels)["P@1"] == 100
