@@ -70,7 +70,7 @@ class NamesFormatError(DataFormatError):
 
 
 class CatalogueError(XmlgpError):
-    """The catalogue is malformed, or has no such entry."""
+    """The catalogue, or the `data.yaml` of a folder, is malformed, or has no such entry."""
 
 
 class FetchError(XmlgpError):

@@ -1,6 +1,7 @@
 """Dense features from files and arrays, whose rows follow the points of other data."""
 
 import os
+import warnings
 import zipfile
 from dataclasses import dataclass
 
@@ -86,18 +87,22 @@ def _read_block(given, name):
         raise SettingsError(f"{name}: dense features are a table N×E, a row for each point, not {array.shape}")
     if array.dtype.kind not in "biuf":
         raise SettingsError(f"{name}: dense features must be numbers, not {excerpt(str(array.dtype))}")
-    if array.dtype not in TYPES:
-        array = array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        if array.dtype not in TYPES:
+            array = array.astype(np.float32)
+        _check_finite(array, name)
+    return array
+
+
+def _check_finite(array, name):
     dense = Dense((array,))
     for rows in dense.chunks():
-        with np.errstate(over="ignore"):
-            wrong = np.argwhere(~np.isfinite(dense[rows].values()))
+        wrong = np.argwhere(~np.isfinite(dense[rows].values()))
         if len(wrong):
             row, column = rows.start + int(wrong[0, 0]), int(wrong[0, 1])
             value = array[row, column]
             reason = "too large for single precision" if np.isfinite(value) else "not a finite number"
             raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
-    return array
 
 
 def _in_file(path):
@@ -110,19 +115,28 @@ def _in_file(path):
             return np.asarray(map_array(path))
         except ValueError:
             raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
-    try:
-        with zipfile.ZipFile(path) as archive:
+    with open(path, "rb") as stream:
+        try:
+            return _in_archive(stream)
+        except MemoryError:
+            raise
+        except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
+            what = "with one array of numbers or a CSR matrix"
+            raise SettingsError(f"{path}: this is not a complete .npz file {what}") from None
+
+
+def _in_archive(stream):
+    """Return the array in an untrusted .npz file; without pickles, also by load_npz."""
+    with warnings.catch_warnings():
+        # Headers of Python 2.
+        warnings.simplefilter("error")
+        with zipfile.ZipFile(stream) as archive:
             if len(archive.namelist()) == 1:
-                with archive.open(archive.namelist()[0]) as stream:
-                    return np.lib.format.read_array(stream)
-        matrix = sp.load_npz(path)
-        if matrix.format != "csr":
-            raise ValueError("another format")
-        matrix.check_format(full_check=True)
-        return matrix.toarray()
-    except (OSError, MemoryError):
-        raise
-    except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
-        raise SettingsError(
-            f"{path}: this is not a complete .npz file with one array of numbers or a CSR matrix"
-        ) from None
+                with archive.open(archive.namelist()[0]) as member:
+                    return np.lib.format.read_array(member)
+        stream.seek(0)
+        matrix = sp.load_npz(stream)
+    if matrix.format != "csr":
+        raise ValueError("another format")
+    matrix.check_format(full_check=True)
+    return matrix.toarray()
