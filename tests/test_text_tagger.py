@@ -304,7 +304,8 @@ def test_probabilities_in_cross_validation_need_a_matrix():
 
 def test_parameters_are_those_of_scikit_learn(tagger):
     fresh = TextTagger()
-    assert fresh.get_params() == {"classifier": None, "vectorizer": None, "random_state": None, "n_jobs": None}
+    names = "classifier", "vectorizer", "encoder", "random_state", "n_jobs"
+    assert fresh.get_params() == dict.fromkeys(names)
     nested = TextTagger(BMLPLClassifier(), TfidfVectorizer()).set_params(classifier__topics=3, vectorizer__min_df=2)
     assert (nested.classifier.topics, nested.vectorizer.min_df) == (3, 2)
     again = clone(tagger)
@@ -397,7 +398,7 @@ def test_what_cannot_be_used_is_refused(tagger):
             TextTagger(other).fit(TEXTS, LABELS)
     for analysis, X, message in [
         (Analysis(), np.ones((60, 3)), "X is a matrix of features, but the vectorizer divides texts into words"),
-        (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb"),
+        (Analysis("letters"), TEXTS, "analyzer must be one of word, char, char-wb, none"),
         (Analysis("char"), ["\ud800"] * 60, "a text has half of a surrogate pair, which is no character"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):

@@ -13,6 +13,7 @@ from xmlgp.cli.options import (
     checkpoint_option,
     command_line,
     dense_option,
+    encoder_options,
     given_options,
     reading_options,
     threads_option,
@@ -61,6 +62,7 @@ SHOWN = 5
 @checkpoint_option
 @dense_option
 @reading_options
+@encoder_options
 @threads_option
 def learn(
     model,

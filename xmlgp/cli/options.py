@@ -37,6 +37,7 @@ __all__ = [
     "command_line",
     "corpus_options",
     "dense_option",
+    "encoder_options",
     "given_options",
     "overwrite_option",
     "quiet_option",
@@ -187,6 +188,8 @@ CORPUS = (
     "--corpus-format",
     "--encoding",
     "--merge-ids",
+    "--encoder",
+    "--download",
 )
 
 
@@ -241,6 +244,26 @@ def corpus_options(command):
     return wrapped
 
 
+def encoder_options(command):
+    """Add `--encoder` and `--download` to a command that has `corpus_options`, as fields of its `corpus`."""
+
+    @click.option(
+        "--encoder",
+        metavar="NAME|PATH",
+        help="The encoder of text, whose embeddings are a dense block beside the words: a folder of model2vec or "
+        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]'.  [default: that of "
+        "MODEL, where it was in training]",
+    )
+    @click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine.")
+    @functools.wraps(command)
+    def wrapped(corpus, encoder, download, **options):
+        if encoder == "":
+            raise click.UsageError("--encoder is empty.")
+        return command(corpus=corpus._replace(encoder=encoder, download=download), **options)
+
+    return wrapped
+
+
 def analysis_options(command):
     """Add the options that say which words of text are features, as `analysis`, `Analysis`."""
 
@@ -249,8 +272,8 @@ def analysis_options(command):
         type=click.Choice(ANALYZERS),
         default="word",
         show_default=True,
-        help="Features of text are words of at least two letters or digits, characters, or characters within words "
-        "(char-wb).",
+        help="Features of text are words of at least two letters or digits, characters, characters within words "
+        "(char-wb), or none beside the dense ones.",
     )
     @click.option(
         "--ngrams",

@@ -12,6 +12,7 @@ from xmlgp.cli.options import (
     cluster_options,
     corpus_options,
     dense_option,
+    encoder_options,
     quiet_option,
     threads_option,
     work_of,
@@ -104,6 +105,7 @@ def _label_count(context, option, value):
 @cluster_options
 @dense_option
 @corpus_options
+@encoder_options
 @quiet_option
 @threads_option
 def predict(model, data, out, output_format, no_calibration, cluster, note, **options):

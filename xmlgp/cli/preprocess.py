@@ -10,6 +10,7 @@ from xmlgp.cli.options import (
     cluster_options,
     command_line,
     dense_option,
+    encoder_options,
     given_options,
     overwrite_option,
     reading_options,
@@ -30,6 +31,7 @@ __all__ = ["preprocess"]
 @analysis_options
 @dense_option
 @reading_options
+@encoder_options
 @threads_option
 def preprocess(data, model, corpus, cluster, note, **options):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.

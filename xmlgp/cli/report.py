@@ -3,7 +3,15 @@
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, dense_option, reading_options, threads_option
+from xmlgp.cli.options import (
+    INPUT,
+    NonEmptyPath,
+    check_standard_input,
+    dense_option,
+    encoder_options,
+    reading_options,
+    threads_option,
+)
 
 __all__ = ["report"]
 
@@ -34,6 +42,7 @@ __all__ = ["report"]
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option
 @reading_options
+@encoder_options
 @threads_option
 def report(model, data, out, train, label_names, **options):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').

@@ -110,6 +110,8 @@ def _reading(vectorizer):
     limits = {"min_count": f"min count {analysis.min_count}", "max_features": f"max features {analysis.max_features}"}
     limits["stop_words"] = f"{len(analysis.stop_words)} stop words"
     parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
+    if analysis.encoder:
+        parts.append(f"encoder {analysis.encoder.name}")
     return ", ".join([*parts, f"text in {named}", f"labels in {columns.labels!r}"])
 
 

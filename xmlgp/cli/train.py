@@ -13,6 +13,7 @@ from xmlgp.cli.options import (
     cluster_options,
     command_line,
     dense_option,
+    encoder_options,
     given_options,
     overwrite_option,
     reading_options,
@@ -42,6 +43,7 @@ __all__ = ["train"]
 @vocabulary_options
 @dense_option
 @reading_options
+@encoder_options
 @threads_option
 def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.

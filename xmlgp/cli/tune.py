@@ -5,7 +5,7 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, dense_option, reading_options, threads_option
+from xmlgp.cli.options import INPUT, NonEmptyPath, dense_option, encoder_options, reading_options, threads_option
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
@@ -24,6 +24,7 @@ __all__ = ["tune"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @dense_option
 @reading_options
+@encoder_options
 @threads_option
 def tune(model, data, undo, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.

@@ -20,7 +20,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import create_file
 
-__all__ = ["cache_root", "load_or_store", "temporary_folder"]
+__all__ = ["cache_root", "file_digest", "load_or_store", "remove_unused", "temporary_folder"]
 
 #: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 3
@@ -51,13 +51,13 @@ def load_or_store(reader, header, blocks):
     is no copy. OSError is raised if the cache folder cannot be written, XmlgpError if the file changes while it is
     read; `blocks` can raise other errors.
     """
-    digest = _digest(reader.stream)
+    digest = file_digest(reader.stream)
     entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
     dataset = _load(entry, digest, header)
     if dataset is None:
         with temporary_folder("text", TEMPORARY_PREFIX) as folder:
             _store(folder, digest, blocks)
-            if _digest(reader.stream) != digest:
+            if file_digest(reader.stream) != digest:
                 raise XmlgpError(f"{reader.path} changed while it was being read")
             try:
                 folder.rename(entry)
@@ -88,11 +88,7 @@ def temporary_folder(kind, prefix=""):
     """
     parent = cache_root() / kind
     parent.mkdir(parents=True, exist_ok=True)
-    for entry in parent.iterdir():
-        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
-        with contextlib.suppress(OSError):
-            if time.time() - entry.stat().st_mtime > limit:
-                shutil.rmtree(entry)
+    remove_unused(parent)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
         yield folder
@@ -100,7 +96,16 @@ def temporary_folder(kind, prefix=""):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _digest(stream):
+def remove_unused(parent):
+    """Remove the folders in one (Path) that were not used for long, or that interrupted conversions left."""
+    for entry in parent.iterdir():
+        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > limit:
+                shutil.rmtree(entry)
+
+
+def file_digest(stream):
     """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
     sha256, place = hashlib.sha256(), 0
     while piece := os.pread(stream.fileno(), 1 << 20, place):

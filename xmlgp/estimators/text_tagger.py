@@ -22,6 +22,7 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.given import in_memory, is_matrix, text_column
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.encoder import open_encoder
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
 from xmlgp.text.transformer import Transformer
@@ -64,6 +65,8 @@ class TextTagger(BaseEstimator):
         What maps texts to features. By default, or with an `xmlgp.text.analysis.Analysis`, words are counted as
         `xmlgp vectorize` does. An estimator is any transformer of scikit-learn that takes texts, such as
         `TfidfVectorizer`; `fit` clones it, and it receives each X as it is.
+    encoder : str or path, optional
+        The encoder that computes an embedding of each text, beside its words; see `xmlgp.train`.
     random_state : int or RandomState, optional
     n_jobs : int, optional
         Those of `classifier_`, as for `MLGPFClassifier`. By default, or with None, those of `classifier`.
@@ -94,10 +97,11 @@ class TextTagger(BaseEstimator):
         classifier: Classifier | None = None,
         vectorizer: Analysis | Any = None,
         *,
+        encoder: FilePath | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier, self.vectorizer = classifier, vectorizer
+        self.classifier, self.vectorizer, self.encoder = classifier, vectorizer, encoder
         self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
@@ -125,6 +129,10 @@ class TextTagger(BaseEstimator):
                 "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
             )
         analysis = Analysis() if self.vectorizer is None else self.vectorizer
+        if self.encoder is not None:
+            if not isinstance(analysis, Analysis) or is_matrix(X):
+                raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
+            analysis = analysis._replace(encoder=open_encoder(self.encoder))
         if not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
             X = transformer.fit_transform(_not_a_table(X, transformer))
@@ -289,11 +297,14 @@ class TextTagger(BaseEstimator):
         vectorizer = classifier.names_.vectorizer
         if classifier.names_.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
+        parameter = encoder = None
         if isinstance(vectorizer, Transformer):
             parameter = clone(vectorizer.fitted)
-        else:
-            parameter = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
-        return cls(clone(classifier), parameter)._set_fitted(classifier)
+        elif vectorizer:
+            analysis = vectorizer.analysis._replace(encoder=None)
+            parameter = None if analysis == Analysis() else analysis
+            encoder = vectorizer.analysis.encoder and vectorizer.analysis.encoder.name
+        return cls(clone(classifier), parameter, encoder=encoder)._set_fitted(classifier)
 
     @property
     def model_(self) -> TrainedModel:

@@ -168,7 +168,8 @@ class ModelFolder:
             return None
         words = self._names("features", "D")
         found = None if words is None else Vectorizer.from_mapping(mapping, words)
-        if found is None:
+        encoder = found and found.analysis.encoder
+        if found is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
         return found
 

@@ -21,7 +21,8 @@ from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import excerpt, show_name
-from xmlgp.text.analysis import Vectorizer, checked_analysis
+from xmlgp.text.analysis import Analysis, Vectorizer, checked_analysis
+from xmlgp.text.encoder import open_encoder
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.points import Rows, TrainingData, open_points, read_known_data, read_more_data, read_training_data
@@ -184,6 +185,15 @@ def _with_dense(data, dense, part=None):
     return data, rows
 
 
+def _find_encoder(names, corpus):
+    """Look for the encoder of a model with these `Names` where `corpus` says; SettingsError if it has none."""
+    if corpus.encoder or corpus.download:
+        encoder = names.vectorizer and names.vectorizer.analysis.encoder
+        if not encoder:
+            raise SettingsError("the model was trained without an encoder")
+        encoder.find(corpus.encoder, corpus.download)
+
+
 def _joined(found, rows):
     """Return `TrainingData` with the dense features beside its points."""
     if rows is None:
@@ -257,6 +267,11 @@ def training_points(data, labels, dense, path, corpus, analysis, cache, progress
     Without an `Analysis`, texts are divided as by default; SettingsError for one if the points are no texts.
     """
     data, rows = _with_dense(data, dense, "train")
+    if corpus.encoder:
+        encoder = open_encoder(corpus.encoder, corpus.download)
+        analysis = (Analysis() if analysis is None else analysis)._replace(encoder=encoder)
+    elif corpus.download:
+        raise UsageError("`download=True` needs `encoder=NAME`.")
     return _joined(_training_points(data, labels, path, corpus, analysis, cache, progress, note, same), rows)
 
 
@@ -280,6 +295,7 @@ def more_points(data, labels, dense, model, names, corpus, cache, progress, note
     of all.
     """
     D, K = model.data["D"], model.data["K"]
+    _find_encoder(names, corpus)
     data, rows = _with_dense(data, dense, "train")
     if is_path(data):
         file = _training_file(data, model.folder and model.folder.path)
@@ -317,6 +333,7 @@ def more_labels(names, K, add_labels):
 
 def known_points(data, labels, dense, part, names, corpus, cache, progress, note):
     """Return points for a model with these names (`TrainingData`), without other words; see `unknown_labels`."""
+    _find_encoder(names, corpus)
     if is_path(data):
         data, rows = _with_dense(data, dense, part)
         return _joined(read_known_data(data, part, names, corpus, cache, progress, note), rows)
@@ -365,20 +382,20 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
 
     It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
     """
+    _find_encoder(model.names, corpus)
     data, rows = _with_dense(data, dense, "test")
     if is_path(data):
-        widths = rows.dense.widths if rows else []
         opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors, rows)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts
         dataset, _, names = known_points(given, labels, rows, None, model.names, corpus, False, silent, note)
-        widths = widths_of(dataset.features)
         shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
         rows = Rows(shape, [(1, dataset)], texts=texts, ids=_index_of(data), labels=names.labels)
+        rows.own_widths = widths_of(dataset.features)
         opened = contextlib.nullcontext(rows)
-    check_dense(widths, model.data.get("dense", []), label_of(data))
     with opened as points:
+        check_dense(points.widths, model.data.get("dense", []), label_of(data))
         try:
             model.predictor.check(points.D)
         except SettingsError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -96,6 +97,8 @@ def train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     corpus: CorpusOptions = NO_OPTIONS,
     analysis: Analysis | None = None,
+    encoder: FilePath | None = None,
+    download: bool = False,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
     cache: bool = True,
@@ -135,9 +138,15 @@ def train(
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for none.
     corpus : CorpusOptions
-        Where a file of text has its texts and labels; any of it makes the file a corpus.
+        Where a file of text has its texts and labels, and for a trained model where its encoder is; any of it makes
+        the file a corpus.
     analysis : xmlgp.text.analysis.Analysis, optional
         Which words of texts are features. Default: all single words.
+    encoder : str or path, optional
+        The encoder that computes an embedding of each text, a dense block beside the words: a folder, or a name on
+        Hugging Face. The model names it, and reads it again for other texts; see docs/text.md.
+    download : bool
+        Whether to download the encoder if it is neither a folder nor in the cache of Hugging Face.
     vocabulary : path, optional
         A vocabulary with URIs and preferred labels, by which predictions name the labels; see docs/text.md.
     vocabulary_language : str, optional
@@ -168,6 +177,8 @@ def train(
     """
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
+    if encoder is not None or download:
+        corpus = corpus._replace(encoder=None if encoder is None else os.fspath(encoder), download=download)
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
     reading = corpus, analysis, cache, progress, note

@@ -1,4 +1,4 @@
-"""How a text is divided into words, by scikit-learn's analysers, and how often each word of a vocabulary occurs."""
+"""What the features of a text are: words, by scikit-learn's analysers, and perhaps the embedding of an encoder."""
 
 import functools
 import re
@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.dataset import as_csr
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns
+from xmlgp.text.encoder import Encoder
 
-__all__ = ["ANALYZERS", "LONGEST", "Analysis", "Vectorizer", "checked_analysis", "counts", "stop_words"]
+__all__ = ["ANALYZERS", "LONGEST", "Analysis", "Vectorizer", "checked_analysis", "counts", "no_words", "stop_words"]
 
-#: What the features of a text are: words of two or more letters or digits; runs of characters; the same within words.
-ANALYZERS = ("word", "char", "char-wb")
+#: What the words of a text are: two or more letters or digits; runs of characters; the same within words; none.
+ANALYZERS = ("word", "char", "char-wb", "none")
 
 #: The longest n-gram. A text of n characters has n n-grams of each length.
 LONGEST = 100
@@ -48,6 +50,8 @@ class Analysis(NamedTuple):
         At most so many features are kept, the most frequent; those that a model has count.
     stop_words : tuple of str
         Words that are left out, in lower case, before n-grams are formed; see `xmlgp.text.analysis.stop_words`.
+    encoder : Encoder, optional
+        What computes an embedding of each text, a dense block beside the words.
     """
 
     analyzer: str = "word"
@@ -56,6 +60,7 @@ class Analysis(NamedTuple):
     min_count: int = 1
     max_features: int | None = None
     stop_words: tuple[str, ...] = ()
+    encoder: Encoder | None = None
 
     def check(self):
         """Raise SettingsError if a value is not allowed."""
@@ -79,6 +84,13 @@ class Analysis(NamedTuple):
         """Return what decides which words are features, where it is not the default (dict)."""
         return {name: getattr(self, name) for name in LIMITS if getattr(self, name) != Analysis._field_defaults[name]}
 
+    def with_embeddings(self, words, texts, **how):
+        """Return the features of texts (list): counts of words (csr_array), with the embeddings beside them if any.
+
+        The keywords are those of `Encoder.encode`.
+        """
+        return beside(words, Dense((self.encoder.encode(texts, **how),))) if self.encoder else words
+
     @functools.lru_cache(maxsize=8)  # noqa: B019 an analysis is a few values
     def function(self):
         """Return a function that lists the words of a text.
@@ -86,6 +98,8 @@ class Analysis(NamedTuple):
         The analysers are scikit-learn's, with its treatment of Unicode and of case. Whitespace and control characters
         within n-grams of characters are a space.
         """
+        if self.analyzer == "none":
+            return no_words
         # Its import takes longer than to vectorize a small corpus, and rows need none of it.
         from sklearn.feature_extraction.text import CountVectorizer
 
@@ -109,7 +123,7 @@ def checked_analysis(analysis, is_text, source):
     analysis = Analysis() if analysis is None else analysis
     analysis.check()
     if not is_text and analysis != Analysis():
-        advice = "to choose words, n-grams or stop words, give the text, or vectorize it again"
+        advice = "to choose words, n-grams, stop words or an encoder, give the text, or vectorize it again"
         raise SettingsError(f"{source}: these are rows of numbers; {advice}")
     return analysis
 
@@ -152,6 +166,11 @@ def stop_words(language):
     return tuple(sorted(set(Analysis().function()(" ".join(words)))))
 
 
+def no_words(text):
+    """Return that a text has no words."""
+    return ()
+
+
 class _Numbers(dict):
     """The numbers of words; that of a word that is not in the vocabulary is −1."""
 
@@ -171,23 +190,27 @@ class Vectorizer:
         self.numbers = _Numbers(zip(words, range(len(words)), strict=True))
 
     def features(self, texts):
-        """Return how often each word of the vocabulary occurs in each text, B×D (csr_array of float32)."""
-        analyse = self.analysis.function()
+        """Return how often each word of the vocabulary occurs in each text, B×D, with the embeddings beside them."""
+        texts, analyse = list(texts), self.analysis.function()
         found, ends = array("i"), [0]
         for text in texts:
             found.extend(map(self.numbers.__getitem__, analyse(text)))
             ends.append(len(found))
-        return counts(np.frombuffer(found, np.int32), np.diff(ends), len(self.words))
+        words = counts(np.frombuffer(found, np.int32), np.diff(ends), len(self.words))
+        return self.analysis.with_embeddings(words, texts)
 
     def mapping(self):
         """Return what `from_mapping` needs besides the words, as JSON has it."""
+        encoder = self.analysis.encoder
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "analyzer": self.analysis.analyzer,
             "ngrams": [self.analysis.shortest, self.analysis.longest],
             "columns": {name: getattr(self.columns, name) for name in COLUMNS} | {"text": list(self.columns.text)},
-        } | self.analysis.limits()
+            **self.analysis.limits(),
+            **({"encoder": encoder.mapping()} if encoder else {}),
+        }
 
     @classmethod
     def from_mapping(cls, mapping, words):
@@ -198,6 +221,8 @@ class Vectorizer:
             analysis = Analysis(mapping["analyzer"], shortest, longest, **limits)
             if "stop_words" in limits:
                 analysis = analysis._replace(stop_words=tuple(analysis.stop_words))
+            if "encoder" in mapping:
+                analysis = analysis._replace(encoder=Encoder.from_mapping(mapping["encoder"]))
             analysis.check()
             columns = Columns(*(mapping["columns"][name] for name in COLUMNS))
         except (LookupError, TypeError, ValueError, SettingsError):

@@ -62,7 +62,9 @@ class CorpusOptions(NamedTuple):
 
     The columns are those of `Columns`; documents without the column `id` are refused if it is given. `format` is one of
     `xmlgp.text.corpus.FORMATS`. `encoding` is one that Python knows, of text that is not UTF-8. With `merge_ids`, rows
-    of the same identifier are one document with the labels of all. What is not given, the file or the model tells.
+    of the same identifier are one document with the labels of all. `encoder` is the name or the folder of the encoder
+    of the texts, for a new model or where that of a model is now, and `download` allows to fetch it. What is not given,
+    the file or the model tells.
     """
 
     text: tuple[str, ...] = ()
@@ -72,6 +74,8 @@ class CorpusOptions(NamedTuple):
     format: str | None = None
     encoding: str | None = None
     merge_ids: bool = False
+    encoder: str | None = None
+    download: bool = False
 
     def columns(self, usual=None):
         """Return the `Columns` that are given, in place of the usual ones."""

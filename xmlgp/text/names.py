@@ -68,7 +68,8 @@ def read_names(folder, D, K):
     except (ValueError, RecursionError):
         mapping = None
     vectorizer = Vectorizer.from_mapping(mapping, features) if isinstance(mapping, dict) else None
-    if vectorizer is None:
+    # An encoder is that of a model: rows have no embeddings.
+    if vectorizer is None or vectorizer.analysis.encoder:
         raise XmlgpError(f"{path}: this is not the description of a vectorizer")
     return Names(labels, features, vectorizer)
 

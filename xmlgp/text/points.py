@@ -79,7 +79,8 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
         analysis = checked_analysis(analysis, is_text, reader.path)
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
-            found = vectorize(reader, vectorizer, options=options, same=same, extend=True, progress=progress, note=note)
+            how = {"extend": True, "cache": cache, "progress": progress, "note": note}
+            found = vectorize(reader, vectorizer, options=options, same=same, **how)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
@@ -95,9 +96,8 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     with _opened(path, "train", options, names, note) as (reader, is_text):
         path = reader.path
         if is_text:
-            found = vectorize(
-                reader, names.vectorizer, names.labels, options, names.same, extend=True, progress=progress, note=note
-            )
+            how = {"extend": True, "cache": cache, "progress": progress, "note": note}
+            found = vectorize(reader, names.vectorizer, names.labels, options, names.same, **how)
             return _of_corpus(found, path, note, more=True)
         dataset, data_format = read_rows(reader, cache, progress)
     if data_format == LIBSVM:  # which does not declare the number of features
@@ -123,8 +123,8 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
     with _opened(path, part, options, names, note) as (reader, is_text):
         if not is_text:
             return TrainingData(*read_rows(reader, cache, progress), names)
-        texts = Texts(reader, names, options, True, note, progress)
-        blocks = [no_points(texts.D, texts.K), *(block.points for block in texts.blocks())]
+        texts = Texts(reader, names, options, True, note, progress, cache)
+        blocks = [no_points(texts.D, texts.K, texts.widths), *(block.points for block in texts.blocks())]
     K = len(texts.labels)
     dataset = stack([Dataset(block.features, widened(block.labels, K)) for block in blocks])
     return TrainingData(dataset, REPOSITORY, names._replace(labels=texts.labels))
@@ -189,9 +189,14 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore,
 
 
 class _Points:
-    """Points that are read by blocks, which may have dense features `beside` them (`DenseRows`)."""
+    """Points that are read by blocks, which may have dense features of their own, and others `beside` (`DenseRows`)."""
 
-    beside = None
+    beside, own_widths = None, ()
+
+    @property
+    def widths(self):
+        """The widths of their dense blocks (list)."""
+        return [*self.own_widths, *(self.beside.dense.widths if self.beside else ())]
 
     def count(self):
         """Return the number of points; see `Texts._count`."""
@@ -249,7 +254,7 @@ class Texts(_Points):
 
     is_text = True
 
-    def __init__(self, reader, names, options, labelled, note=ignore, progress=silent):
+    def __init__(self, reader, names, options, labelled, note=ignore, progress=silent, cache=False):
         first = reader.peek_line()
         if not labelled and not options.format and first:
             options = options._replace(format=corpus_format(reader.path, first, options, names.vectorizer.columns))
@@ -260,7 +265,11 @@ class Texts(_Points):
         self.D, self.K, self.without_words = len(names.vectorizer.words), len(numbers.names), 0
         self._corpus, self._counted = (reader, names.vectorizer, numbers, options), None
         self._labelled, self._note, self._progress, self._same = labelled, note, progress, names.same
-        self.labels, self.waits = numbers.names, reader.waits
+        self.labels, self.waits, self._cache = numbers.names, reader.waits, cache
+        analysis = names.vectorizer.analysis
+        self.own_widths = [analysis.encoder.width] if analysis.encoder else []
+        # Documents without a word are not worth a note where none can have one.
+        self._may_lack_words = analysis.analyzer != "none"
 
     def _count(self):
         """Return the number of documents, for which all are read; then blocks have no texts, and as ids only errors."""
@@ -271,7 +280,7 @@ class Texts(_Points):
 
     def _read_blocks(self):
         if self._counted is None:
-            read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress)
+            read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress, self._cache)
         else:
             read, errors = ((None, points) for points in self._counted.blocks()), self._counted.errors
         first = 1
@@ -281,8 +290,9 @@ class Texts(_Points):
                 block = Block(numbers, points, [own.text for own in documents], [own.id for own in documents])
             else:
                 block = Block(numbers, points, ids=[errors.get(number - 1) for number in numbers])
-            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
-            self.without_words -= sum(isinstance(own, DataFormatError) for own in block.ids)
+            if self._may_lack_words:
+                self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+                self.without_words -= sum(isinstance(own, DataFormatError) for own in block.ids)
             yield block
             first += points.N
 

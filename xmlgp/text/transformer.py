@@ -11,6 +11,7 @@ from xmlgp.data.dataset import stack
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import no_words
 from xmlgp.text.documents import Columns
 
 __all__ = ["Transformed", "Transformer"]
@@ -22,6 +23,9 @@ class Transformer:
     What is stored is untrusted and comes from `source`; it is loaded when the first text needs it. No words are found
     here: `analysis`, `words` and `numbers` are what `xmlgp.text.vectorize` reads.
     """
+
+    #: As those of an `Analysis`.
+    analyzer, encoder = "word", None
 
     def __init__(self, D, fitted=None, stored=None, source="the model"):
         self.words, self.numbers, self.columns, self._source = range(D), {}, Columns(), source
@@ -37,7 +41,7 @@ class Transformer:
 
     def function(self):
         """Return a function that lists no words of a text."""
-        return _no_words
+        return no_words
 
     @functools.cached_property
     def stored(self):
@@ -121,10 +125,6 @@ class Transformed:
     def dataset(self):
         """Return all documents as one `Dataset`."""
         return stack(self._blocks)
-
-
-def _no_words(text):
-    return ()
 
 
 def _skops(purpose):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.dataset import Dataset, no_points, stack
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.progress import ignore, silent
@@ -66,15 +67,40 @@ class Vectorized:
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 it stays open as long as the corpus
         weakref.finalize(self, self._file.close)
         self._sizes = []
+        # Embeddings, from which they are mapped into memory.
+        self._embeddings = None
 
-    def _add(self, block):
+    def _add(self, block, embeddings=None):
         for part in block:
             self._file.write(part.tobytes())
         self._sizes.append([len(part) for part in block])
         self.N += len(block.lengths)
+        if embeddings is not None:
+            if self._embeddings is None:
+                self._embeddings = tempfile.TemporaryFile()  # noqa: SIM115 as above
+                weakref.finalize(self, self._embeddings.close)
+            self._embeddings.write(embeddings)
+
+    def _dense(self):
+        """Return the embeddings of all documents (`Dense`), or None without an encoder."""
+        encoder = self.vectorizer.analysis.encoder
+        if encoder is None:
+            return None
+        shape = self.N, encoder.width
+        if not self.N:
+            return Dense((np.empty(shape, np.float32),))
+        self._embeddings.flush()
+        return Dense((np.memmap(self._embeddings, np.float32, "r", shape=shape),))
 
     def blocks(self):
         """Yield the documents as points, a `Dataset` at a time."""
+        first, dense = 0, self._dense()
+        for points in self._sparse_blocks():
+            rows = slice(first, first + points.N)
+            yield points if dense is None else Dataset(beside(points.features, dense[rows]), points.labels)
+            first = rows.stop
+
+    def _sparse_blocks(self):
         self.without_labels = self.without_words = 0
         self._file.seek(0)
         for sizes in self._sizes:
@@ -82,12 +108,15 @@ class Vectorized:
             block = _Numbered(*lengths, self._word_columns[words], self._label_columns[labels])
             points = block.points(len(self.vectorizer.words), len(self.labels))
             self.without_labels += np.count_nonzero(np.diff(points.labels.indptr) == 0)
-            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+            if self.vectorizer.analysis.analyzer != "none":
+                self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
             yield points
 
     def dataset(self):
         """Return all documents as one `Dataset`."""
-        return stack([no_points(len(self.vectorizer.words), len(self.labels)), *self.blocks()])
+        points = stack([no_points(len(self.vectorizer.words), len(self.labels)), *self._sparse_blocks()])
+        dense = self._dense()
+        return points if dense is None else Dataset(beside(points.features, dense), points.labels)
 
     def summary(self, with_new=False):
         """Return a sentence with the sizes of the corpus, `with_new` also how much is new, and what documents lack."""
@@ -107,13 +136,24 @@ class Vectorized:
 
 
 def vectorize(
-    reader, vectorizer, labels=(), options=NO_OPTIONS, same=None, *, extend, labelled=True, progress=silent, note=ignore
+    reader,
+    vectorizer,
+    labels=(),
+    options=NO_OPTIONS,
+    same=None,
+    *,
+    extend,
+    labelled=True,
+    cache=False,
+    progress=silent,
+    note=ignore,
 ):
     """Return the `Vectorized` corpus of a `LineReader` that is at its first line.
 
     `vectorizer` has the known words, `labels` known label names; `same` is as for `LabelNumbers`. New words and labels
     are left out, or with `extend` sorted and appended; of the words, only those that its `Analysis` keeps.
-    Unless `labelled`, no labels are read. XmlgpError if `extend` finds no words or labels and none are known.
+    Unless `labelled`, no labels are read. With `cache`, embeddings are stored in the user's cache folder. XmlgpError if
+    `extend` finds no words or labels and none are known.
     """
     if isinstance(vectorizer, Transformer):
         if extend:
@@ -125,13 +165,13 @@ def vectorize(
             corpus.add(points)
         return corpus
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
-    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, same)
+    corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, same, cache)
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
     for present, reason in (
         (corpus.N or vectorizer.words, "there are no documents"),
         (corpus.labels, "no document has a label"),
-        (corpus.vectorizer.words, f"no document has {word}"),
+        (corpus.vectorizer.words or vectorizer.analysis.analyzer == "none", f"no document has {word}"),
     ):
         if extend and not present:
             raise XmlgpError(f"{reader.path}: {reason}")
@@ -168,9 +208,10 @@ def vectorize_texts(texts, vectorizer):
 
     SettingsError if there are no words, or a word is not Unicode text.
     """
-    corpus = _vectorized((Document(0, None, text, []) for text in texts), "texts", vectorizer, (), True)
+    documents = (Document(0, None, text, []) for text in texts)
+    corpus = _vectorized(documents, "texts", vectorizer, (), True, cache=True)
     words = corpus.vectorizer.words
-    if not words:
+    if not words and vectorizer.analysis.analyzer != "none":
         raise SettingsError("no document has a word")
     try:
         "".join(words).encode()
@@ -179,7 +220,9 @@ def vectorize_texts(texts, vectorizer):
     return corpus.vectorizer, corpus.dataset().features
 
 
-def vectorize_blocks(reader, vectorizer, labels, options=NO_OPTIONS, labelled=True, note=ignore, progress=silent):
+def vectorize_blocks(
+    reader, vectorizer, labels, options=NO_OPTIONS, labelled=True, note=ignore, progress=silent, cache=False
+):
     """Yield documents, a list at a time, and their points (`Dataset`), without unknown words.
 
     `labels` (`LabelNumbers`) gets the names of unknown labels, which follow the known ones.
@@ -187,14 +230,17 @@ def vectorize_blocks(reader, vectorizer, labels, options=NO_OPTIONS, labelled=Tr
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
     D, analyser = len(vectorizer.words), (vectorizer.analysis, vectorizer.numbers)
     for read, block in _numbered(documents, reader.path, *analyser, labels, progress, reader.waits):
-        points = block.points(D, len(labels.names))
+        points, texts = block.points(D, len(labels.names)), [document.text for document in read]
         if isinstance(vectorizer, Transformer):
-            points = Dataset(vectorizer.features([document.text for document in read]), points.labels)
+            points = Dataset(vectorizer.features(texts), points.labels)
+        elif vectorizer.analysis.encoder:
+            own = vectorizer.analysis.with_embeddings(points.features, texts, cache=cache, progress=progress)
+            points = Dataset(own, points.labels)
         yield read, points
 
 
-def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, same=None):
-    D, K = len(vectorizer.words), len(labels)
+def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, same=None, cache=False):
+    D, K, encoder = len(vectorizer.words), len(labels), vectorizer.analysis.encoder
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
     label_numbers, occurrences = LabelNumbers(labels, same), np.zeros(D, np.int64)
     corpus = Vectorized(vectorizer)
@@ -205,7 +251,7 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, sa
         else:
             corpus.unknown_labels += np.count_nonzero(block.labels >= K)
         corpus.errors |= _errors(read, corpus.N)
-        corpus._add(block)
+        corpus._add(block, encoder and encoder.encode([document.text for document in read], cache, progress))
     names = list(words)
     new = _vocabulary(names, D, occurrences, vectorizer.analysis)
     kept, corpus._word_columns = numbered_in_order(names, D, new)

@@ -1,0 +1,69 @@
+"""Embeddings in the user's cache folder, by the encoder and the content of the text.
+
+They are rows of an SQLite database for each encoder, `$XDG_CACHE_HOME/xmlgp/embeddings/FINGERPRINT-vVERSION/` (or
+`$XMLGP_CACHE_DIR/embeddings/…`), each with a checksum. What cannot be read is computed again.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import zlib
+
+import numpy as np
+
+from xmlgp.data.cache import cache_root, remove_unused
+
+__all__ = ["EmbeddingCache"]
+
+#: Incremented when the meaning of the rows changes.
+FORMAT_VERSION = 1
+
+TABLE = "CREATE TABLE IF NOT EXISTS embeddings (text BLOB PRIMARY KEY, embedding BLOB, checksum INTEGER)"
+SELECT, INSERT = "SELECT * FROM embeddings WHERE text IN ({})", "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)"
+
+#: Seconds to wait for another process that writes; after these, nothing is stored.
+PATIENCE = 5
+
+
+class EmbeddingCache:
+    """The embeddings, of E numbers in float32, that the encoder with a fingerprint gave to texts."""
+
+    def __init__(self, fingerprint, E):
+        self._name, self._E = f"{fingerprint}-v{FORMAT_VERSION}", E
+
+    def read(self, digests):
+        """Return the embeddings, each E, of those of the texts with some digests (bytes) that have one (dict)."""
+        marks = ",".join("?" * len(digests))
+        rows = self._executed(lambda database: database.execute(SELECT.format(marks), digests).fetchall())
+        return {
+            text: np.frombuffer(embedding, "<f4")
+            for text, embedding, checksum in rows or ()
+            if len(embedding) == 4 * self._E and zlib.crc32(embedding) == checksum
+        }
+
+    def write(self, embeddings):
+        """Store the embeddings of texts by their digests (dict)."""
+        rows = [(text, np.asarray(own, "<f4").tobytes()) for text, own in embeddings.items()]
+        rows = [(*row, zlib.crc32(row[1])) for row in rows]
+        self._executed(lambda database: database.executemany(INSERT, rows))
+
+    def _executed(self, statements):
+        """Return what a function of the database returns, or None; a damaged database is removed."""
+        try:
+            folder = cache_root() / "embeddings" / self._name
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                remove_unused(folder.parent)
+            os.utime(folder)
+            with contextlib.closing(sqlite3.connect(folder / "embeddings.sqlite", timeout=PATIENCE)) as database:
+                # A power failure may damage it, which is noticed.
+                database.execute("PRAGMA synchronous = OFF")
+                with database:
+                    database.execute(TABLE)
+                    return statements(database)
+        except (OSError, sqlite3.OperationalError):
+            return None
+        except sqlite3.DatabaseError:
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
