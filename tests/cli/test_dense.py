@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -15,7 +16,7 @@ from tests.cli.texts import LABELS, as_json, documents
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.errors import UsageError
+from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model_folder.folder import ModelFolder
 
 TRAINED = ["--label-weights", "--replay", "20"]
@@ -149,6 +150,25 @@ def test_learning_on_tuning_and_a_report(model):
     line = said(run("tune", "model", "data/train.txt", "--dense", "data/train.npy"))
     assert line.startswith("model was trained on the points of data/train.txt, so F1 on them is too high")
     assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").output == "report.html\n"
+
+
+def test_learning_dense_features_alone_and_labels_alone():
+    """No words, and then no points."""
+    random = np.random.default_rng(0)
+    dense, new = random.normal(size=(60, 3)), random.normal(size=(9, 3)).astype("f2")
+    names = [["left" if point[0] < 0 else "right"] for point in dense]
+    table = pd.DataFrame({side: [side in own for own in names] for side in ("left", "right")})
+    model = xmlgp.train(None, labels=table, dense=dense, settings={"factors": 2, "epochs": 3})
+    more = xmlgp.learn(model, dense=[new], labels=table[:9])
+    assert (more.data["N"], more.data["D"], more.data["dense"]) == (69, 0, [3])
+    named = xmlgp.learn(more, add_labels=["middle"])
+    assert (named.names.labels, named.data["dense"]) == (["left", "right", "middle"], [3])
+    assert len(list(xmlgp.predict(named, None, dense=new, k=3))) == 9
+    assert "left" in xmlgp.report(named, None, labels=names[:9], dense=new)
+    with pytest.raises(SettingsError, match="`dense` has 9 rows, but `data` has 8 points"):
+        xmlgp.predict(named, np.empty((8, 0)), dense=new).matrix()
+    with pytest.raises(SettingsError, match="`data` has no dense features, but the model was trained with some"):
+        xmlgp.predict(named, np.empty((8, 0))).matrix()
 
 
 def test_other_dense_features_are_refused(model):

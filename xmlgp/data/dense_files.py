@@ -97,9 +97,10 @@ def _read_block(given, name):
 def _check_finite(array, name):
     dense = Dense((array,))
     for rows in dense.chunks():
-        wrong = np.argwhere(~np.isfinite(dense[rows].values()))
-        if len(wrong):
-            row, column = rows.start + int(wrong[0, 0]), int(wrong[0, 1])
+        finite = np.isfinite(dense[rows].values())
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0].tolist()
+            row += rows.start
             value = array[row, column]
             reason = "too large for single precision" if np.isfinite(value) else "not a finite number"
             raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")

@@ -11,7 +11,7 @@ from xmlgp.data.blocks import widths_of, with_sparse
 from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.models import MODELS
-from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, check_dense, label_of, more_labels, more_points
+from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, check_dense, more_labels, more_points
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -95,7 +95,7 @@ def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, 
         return no_points(D, K, widths), names
     points, names = more_points(data, labels, dense, model, names, corpus, cache, progress, note)
     check_sizes(points, D, K)
-    check_dense(widths_of(points.features), widths, label_of(data))
+    check_dense(widths_of(points.features), widths, data)
     return points, names
 
 

@@ -177,7 +177,7 @@ def _with_dense(data, dense, part=None):
     blocks = as_list(dense)
     if not blocks and part and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
         blocks = dense_in_folder(data, part)
-    rows = read_dense(blocks, label_of(data))
+    rows = read_dense(blocks, label_of(data, "`data`"))
     if data is None:
         if rows is None:
             raise UsageError("No points: give data, dense features, or both.")
@@ -206,6 +206,7 @@ def check_dense(widths, known, data):
     """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
     if list(widths) == list(known):
         return
+    data = label_of(data, "`data`")
     own, trained = ("of width " + " and ".join(map(str, part)) for part in (widths, known))
     if not known:
         raise SettingsError(f"{data} has dense features {own}, but the model was trained without any")
@@ -395,7 +396,7 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
         rows.own_widths = widths_of(dataset.features)
         opened = contextlib.nullcontext(rows)
     with opened as points:
-        check_dense(points.widths, model.data.get("dense", []), label_of(data))
+        check_dense(points.widths, model.data.get("dense", []), data)
         try:
             model.predictor.check(points.D)
         except SettingsError as error:
