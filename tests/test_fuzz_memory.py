@@ -84,6 +84,11 @@ CLAIMS = {
         ["evaluate -q one.scores FILE", "evaluate -q one.scores -", "preprocess -q FILE model"],
         "FILE:2: feature '2147483647' is above 10000000, the highest index supported",
     ),
+    "huge.npy": (
+        packed(np.ones((2, 9))).replace(b"(2, 9), }       ", b"(1000000000, 9)}"),
+        ["predict -q default test.txt --dense FILE", "train -q train.txt model --dense FILE"],
+        "FILE: this is not a complete .npy file of numbers",
+    ),
 }
 
 

@@ -107,6 +107,16 @@ def test_preprocessing_is_of_the_same_data(dense):
     assert ModelFolder("model").entries("preprocess.") == arrays
 
 
+def test_an_interrupted_run_resumes_with_the_same_dense_features(dense, interrupt):
+    command = "data/train.txt", "model", *SMALL, "--dense", "data/train.npy"
+    line = interrupt(3, *command, seconds=3600)
+    assert line.endswith("; resume with `xmlgp train data/train.txt model --resume --dense data/train.npy`")
+    np.save("data/train.npy", -dense["train"])
+    assert "an unfinished run on other data exists" in said(run("train", *command))
+    np.save("data/train.npy", dense["train"])
+    assert "model: resuming after 3 of " in run("train", *command).stderr
+
+
 def test_show_lists_the_widths(model):
     lines = run("show", "model").stdout.splitlines()
     assert lines[1].startswith("data      N 40, D 25, dense 4, K 7, fingerprint ")
