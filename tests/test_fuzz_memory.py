@@ -87,7 +87,7 @@ CLAIMS = {
     "huge.npy": (
         packed(np.ones((2, 9))).replace(b"(2, 9), }       ", b"(1000000000, 9)}"),
         ["predict -q default test.txt --dense FILE", "train -q train.txt model --dense FILE"],
-        "FILE: this is not a complete .npy file of numbers",
+        "Error: FILE: this is not a complete .npy file of numbers",
     ),
 }
 
