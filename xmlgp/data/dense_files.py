@@ -59,8 +59,7 @@ def read_dense(blocks, data):
     Files stay where they are, mapped into memory. SettingsError says what is wrong: no numbers in two dimensions, one
     that is not finite, or blocks of different lengths.
     """
-    own = ["`dense`"] if len(blocks) == 1 else [f"block {place} of `dense`" for place in range(1, len(blocks) + 1)]
-    names = [os.fspath(block) if _is_path(block) else name for block, name in zip(blocks, own, strict=True)]
+    names = [_name_of(block, place if len(blocks) > 1 else None) for place, block in enumerate(blocks, 1)]
     arrays = [_read_block(*pair) for pair in zip(blocks, names, strict=True)]
     for array, name in zip(arrays, names, strict=True):
         if len(array) != len(arrays[0]):
@@ -80,9 +79,23 @@ def _is_path(given):
     return isinstance(given, str | os.PathLike)
 
 
+def _name_of(given, place):
+    """Return what a block is called in messages."""
+    if _is_path(given):
+        return os.fspath(given)
+    if isinstance(getattr(given, "name", None), str):  # of a column of a DataFrame
+        return f"the column {excerpt(given.name)}"
+    return f"block {place} of `dense`" if place else "`dense`"
+
+
 def _read_block(given, name):
     """Return an array N×E of floating-point numbers that are finite in single precision."""
     array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
+    if array.dtype == object:  # a column of arrays, or columns of several types
+        try:
+            array = np.array(array.tolist())
+        except ValueError:
+            raise SettingsError(f"{name}: each row must have an array with as many numbers as the others") from None
     if array.ndim != 2 or not array.shape[1]:
         raise SettingsError(f"{name}: dense features are a table N×E, a row for each point, not {array.shape}")
     if array.dtype.kind not in "biuf":

@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from xmlgp import api
+from xmlgp.data.blocks import beside, widths_of
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.dense_files import as_list, read_dense
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import check_columns, columns_of, features_in_memory, labels_in_memory
+from xmlgp.runs.given import check_columns, check_dense, columns_of, features_in_memory, is_matrix, labels_in_memory
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
@@ -38,11 +41,18 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from xmlgp.model import Model
+    from xmlgp.runs.given import DenseFeatures
 
     #: A matrix of features or labels.
     Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
-__all__ = ["Classifier", "Estimator", "load_estimator", "parameters_of"]
+    #: A matrix of features, perhaps with dense blocks, or None if there are dense features alone.
+    Features: TypeAlias = Matrix | list[Matrix] | None
+
+__all__ = ["Classifier", "Estimator", "load_estimator", "parameters_of", "split"]
+
+#: Rows in which columns of arrays are recognised.
+ROWS = 100
 
 #: The parameters of estimators that scikit-learn calls otherwise than the settings that they are.
 PARAMETERS = {"seed": "random_state"}
@@ -90,7 +100,7 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
     parameters_, history_, tuned_, names_, learned_
         `parameters`, `history`, `tuned`, `names` and `learned` of `model_`.
     n_features_in_ : int
-        Number of features, D.
+        Number of features, D; if there are dense features alone, their number, E.
     feature_names_in_ : ndarray of str, D
         The names of the columns of X, or those of the features in a model folder; missing if there are none. With a
         DataFrame of other columns, or in another order, there is a ValueError, as scikit-learn has it.
@@ -103,6 +113,9 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     #: Features are converted to this type.
     feature_dtype: ClassVar[type] = np.float32
+
+    #: The names of the columns of an X that is dense, which a model folder does not keep.
+    _dense_columns: list[str] | None = None
 
     model_: api.TrainedModel
     parameters_: dict[str, np.ndarray] = _of_model("parameters")
@@ -139,16 +152,17 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """The number of features, D."""
-        return self.model_.data["D"]
+        """The number of features, D; if there are dense features alone, their number, E."""
+        return self.model_.data["D"] or sum(self.model_.data.get("dense", []))
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """The names of the features; missing if there are none, or if they are the words of texts."""
         names = self.model_.names
-        if names.features is None or names.vectorizer:
+        columns = names.features if self.model_.data["D"] else self._dense_columns
+        if columns is None or names.vectorizer:
             raise AttributeError("the features have no names")
-        return np.array(names.features, object)
+        return np.array(columns, object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
@@ -160,42 +174,73 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     def _fit(self, points, work=THIS_MACHINE):
         """Train on `TrainingData`, and return the estimator itself."""
-        parameters = self.get_params()
-        random, _ = parameters.pop("random_state"), parameters.pop("n_jobs")
+        random = self.random_state
         state = check_random_state(random)
         # An integer is the seed itself, so that commands with it train the same model.
-        parameters["seed"] = int(random if isinstance(random, Integral) else state.randint(SEED_LIMIT, dtype=np.int64))
-        settings = self.model.settings(**parameters).for_shape(*points.dataset.shape)
+        seed = int(random if isinstance(random, Integral) else state.randint(SEED_LIMIT, dtype=np.int64))
+        settings = self._settings(points.dataset.shape, seed)
         with self._threads():
             self.model_ = api.train(points, settings=settings, work=work)
         return self
+
+    def _settings(self, shape, seed=0):
+        """Return the settings for a data set of a shape, N, D and K."""
+        parameters = self.get_params() | {"seed": seed}
+        del parameters["random_state"], parameters["n_jobs"]
+        return self.model.settings(**parameters).for_shape(*shape)
 
     def _threads(self):
         """Return a context that computes with the threads of `n_jobs`; negative ones count down from all cores."""
         n_jobs = self.n_jobs  # type: ignore[attr-defined]
         return limit_threads(max(1, core_count() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs)
 
-    def _score(self, X, output):
-        """Return the scores of all labels, N×K."""
-        features = self._known_features(X)
+    def _score(self, features, output):
+        """Return the scores of all labels, N×K, from features for the fitted model."""
         with self._threads():
             return self.model_.predictor.score(features, output)[0]
 
-    def _known_features(self, X):
+    def _known_features(self, X, dense=None):
         """Return the features of points for the fitted model; raise an error if they are not as many as in `fit`."""
         check_is_fitted(self)
-        if not sp.issparse(X):  # which has no names
+        X, blocks = split(X, dense)
+        if X is not None and not sp.issparse(X):  # which has no names
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        features = self._features(X)
-        self._check_features(features.shape[1])
+        features = self._features(X, blocks, self.model_)
+        self._check_features(features)
         return features
 
-    def _check_features(self, count):
-        self.model_.predictor.check(count)
+    def _check_features(self, features):
+        self.model_.predictor.check(features.shape[1])
+        check_dense(widths_of(features), self.model_.data.get("dense", []), "X")
 
-    def _features(self, X):
+    def _features(self, X, dense=None, known=None):
+        """Return the features of points, for a known `TrainedModel` or a new one: a csr_array or `Blocks`."""
         dtype = self.feature_dtype
-        return features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+        X, blocks = self._split(X, dense, known)
+        rows = read_dense(blocks, "X")
+        if X is None:
+            if rows is None:
+                raise SettingsError("there are no points: give X, dense features, or both")
+            X = sp.csr_array((rows.dense.shape[0], 0), dtype=dtype)
+        else:
+            X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+        if rows is None:
+            return X
+        rows.check(X.shape[0])
+        return beside(X, rows.dense)
+
+    def _split(self, X, dense, known=None):
+        """Return what `split` does; an X that is dense is the first of the blocks.
+
+        In `fit` it is one by its values, later if the `known` model has dense features alone.
+        """
+        X, blocks = split(X, dense)
+        if X is None:
+            return X, blocks
+        takes_dense = known or self.model.takes_dense(self._settings((1, 1, 1)))
+        if takes_dense and (not known.data["D"] if known else _is_dense(X)):
+            return None, [check_array(X, accept_sparse="csr"), *blocks]
+        return X, blocks
 
 
 class Classifier(Estimator):
@@ -219,40 +264,50 @@ class Classifier(Estimator):
         """The tuned threshold and limit, or None."""
         return self.tuned_ and self.tuned_.rule
 
-    def fit(self, X: Matrix, Y: Matrix, client: Any = None) -> Self:
+    def fit(self, X: Features, Y: Matrix, client: Any = None, *, dense: DenseFeatures | None = None) -> Self:
         """Train on points and their labels; return the estimator itself.
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame, N×D
+        X : array, sparse matrix, DataFrame, list of blocks or None, N×D
+            Features are weighted like counts of words, with one exception: an array or DataFrame with negative numbers,
+            more than half of which are not zero, such as embeddings, has dense features, as `dense` has, if the model
+            can use them: an `MLGPFClassifier` with the default `kernel` and `inducing`. A column of arrays in a
+            DataFrame has dense features as well. A list of matrices is X followed by dense features. What is dense in
+            `fit` is so for all later points, whatever their values.
         Y : array, sparse matrix or DataFrame, N×K
             Nonzero where a point has a label. The columns of a DataFrame are the names of the labels.
         client : distributed.Client, optional
             Of a Dask cluster to train on.
+        dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
+            Dense features of the points, N×E, beside X, such as embeddings. Without other features, X is None.
 
         Raises
         ------
         SettingsError, NumericalError, ClusterError
             As for `xmlgp.train`.
         """
-        points = self._points(X, Y)
+        points = self._points(X, Y, dense)
         with open_work(client=client) as work:
-            return self._fit(points, work)
+            self._fit(points, work)
+        self._dense_columns = columns_of(split(X, dense)[0], "feature")
+        return self
 
     @available_if(_learns_on)
-    def partial_fit(self, X: Matrix, Y: Matrix) -> Self:
+    def partial_fit(self, X: Features, Y: Matrix, *, dense: DenseFeatures | None = None) -> Self:
         """Learn more points, as `xmlgp.learn` does, and return the estimator itself; without `fit` before, it is `fit`.
 
-        Give it new points only: points that it has learned count twice. X and Y are as for `fit`. Their first columns
-        are the features and labels that are known; there may be more. There is no parameter `classes`.
+        Give it new points only: points that it has learned count twice. X, Y and `dense` are as for `fit`. The first
+        columns of X and Y are the features and labels that are known; there may be more. There is no parameter
+        `classes`.
 
         The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
         none of labels, with more features none of features and no vectorizer, unless the columns have names. If there
         is an error, nothing changes.
         """
         if not hasattr(self, "model_"):
-            return self.fit(X, Y)
-        return self._learn(self._points(X, Y))
+            return self.fit(X, Y, dense=dense)
+        return self._learn(self._points(X, Y, dense, self.model_))
 
     def _learn(self, points):
         """Learn more `TrainingData`, and return the estimator itself."""
@@ -260,49 +315,62 @@ class Classifier(Estimator):
             self.model_ = api.learn(self.model_, points)
         return self
 
-    def decision_function(self, X: Matrix) -> np.ndarray:
-        """Return the utilities of all labels, N×K."""
-        return self._score(X, "utility")
+    def decision_function(self, X: Features, *, dense: DenseFeatures | None = None) -> np.ndarray:
+        """Return the utilities of all labels, or the log odds of an `MLGPFClassifier`, N×K."""
+        return self._decide(self._known_features(X, dense))
 
-    def predict_proba(self, X: Matrix, client: Any = None) -> np.ndarray:
+    def _decide(self, features):
+        return self._score(features, "utility")
+
+    def predict_proba(self, X: Features, client: Any = None, *, dense: DenseFeatures | None = None) -> np.ndarray:
         """Return the probabilities of all labels, N×K, perhaps computed on the Dask cluster of a client."""
+        features = self._known_features(X, dense)
         if client is None:
-            return self._score(X, "probability")
-        features = self._known_features(X)
+            return self._score(features, "probability")
         with open_work(client=client) as work, self._threads():
             return _predicted(self.model_, features, k="all", output="probability", work=work).matrix().toarray()
 
-    def predict(self, X: Matrix) -> np.ndarray:
+    def predict(self, X: Features, *, dense: DenseFeatures | None = None) -> np.ndarray:
         """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
         with self._threads():
-            assigned = self._assigned(self._known_features(X)).matrix()
+            assigned = self._assigned(self._known_features(X, dense)).matrix()
         # An assigned label may have the utility 0.
         assigned.data = np.ones(assigned.nnz, int)
         return assigned.toarray()
 
-    def score(self, X: Matrix, Y: Matrix, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self, X: Features, Y: Matrix, sample_weight: ArrayLike | None = None, *, dense: DenseFeatures | None = None
+    ) -> float:
         """Return the share of points to which exactly the true labels are assigned, as scikit-learn defines it.
 
-        X and Y are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
+        X, Y and `dense` are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
         """
         check_is_fitted(self)
         check_columns("label", columns_of(Y, "label"), self.names_.labels)
-        return super().score(X, Y, sample_weight)
+        return accuracy_score(Y, self.predict(X, dense=dense), sample_weight=sample_weight)
 
-    def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro", force: bool = False) -> Self:
+    def tune(
+        self,
+        X: Features,
+        Y: Matrix,
+        metric: str = "f1-micro",
+        force: bool = False,
+        *,
+        dense: DenseFeatures | None = None,
+    ) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        X and Y are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the metric and for
-        errors see `xmlgp.tune`.
+        X, Y and `dense` are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the
+        metric and for errors see `xmlgp.tune`.
         """
         check_is_fitted(self)
-        return self._tune(self._points(X, Y), None, metric, force)
+        return self._tune(self._points(X, Y, dense, self.model_), None, metric, force)
 
-    def _tune(self, points, labels, metric, force):
+    def _tune(self, points, labels, metric, force, dense=None):
         # Copies of the estimator share the model.
         model = copy.copy(self.model_)
         with self._threads():
-            api.tune(model, points, labels=labels, metric=metric, output="probability", force=force)
+            api.tune(model, points, labels=labels, dense=dense, metric=metric, output="probability", force=force)
         self.model_ = model
         return self
 
@@ -313,16 +381,54 @@ class Classifier(Estimator):
             rule = {"threshold": ABOVE_HALF.threshold}
         return _predicted(self.model_, features, output=output, only=only, without=without, **rule)
 
-    def _points(self, X, Y):
-        """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`)."""
-        names = Names(columns_of(Y, "label"), columns_of(X, "feature"))
+    def _points(self, X, Y, dense=None, known=None):
+        """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`).
+
+        They are for a known `TrainedModel` or a new one.
+        """
+        X, blocks = split(X, dense)
         try:
-            features = self._features(X)
+            # Columns of dense features have no names in the model.
+            alone = known and not known.data["D"]
+            features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
             labels = labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0])
         except (ValueError, SettingsError) as error:
             hint = _hint(_rows(X), _rows(Y))
             raise (type(error)(hint) if hint else error) from None
+        names = Names(columns_of(Y, "label"), columns_of(X, "feature") if features.shape[1] else None)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+
+def split(X, dense):
+    """Return features without dense blocks (None if there are no others), and the dense blocks (list).
+
+    Blocks follow X in a list of matrices, are columns of arrays in a DataFrame, or are given as `dense`.
+    """
+    dense = as_list(dense)
+    if isinstance(X, list | tuple) and X and all(map(is_matrix, X)):
+        X, *blocks = X
+        dense = blocks + dense
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        dense = [column for _, column in X.items() if _has_arrays(column)] + dense
+        others = [not _has_arrays(column) for _, column in X.items()]
+        X = X if all(others) else X.loc[:, others] if any(others) else None
+    return X, dense
+
+
+def _has_arrays(column):
+    """Return whether a column of a DataFrame has an array or a list of numbers in a row."""
+    return column.dtype.kind == "O" and any(
+        isinstance(value, list | tuple | np.ndarray) and len(value) and np.asarray(value).dtype.kind in "iuf"
+        for value in column.iloc[:ROWS]
+    )
+
+
+def _is_dense(X):
+    """Return whether most numbers of a table are not zero, and some are negative."""
+    if sp.issparse(X) or hasattr(X, "sparse"):
+        return False
+    X = np.asarray(X)
+    return X.dtype.kind in "if" and 2 * np.count_nonzero(X) > X.size and X.min() < 0
 
 
 def _rows(data):

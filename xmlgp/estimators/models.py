@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.data.dataset import Dataset
@@ -33,18 +33,14 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
 
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
-    them rank labels in `decision_function` and `xmlgp predict`. The parameters are the settings of
+    them rank labels in `xmlgp predict`; `decision_function` returns the log odds of the probabilities, or these
+    utilities. The parameters are the settings of
     `xmlgp.mlgpf.settings.MLGPFSettings`. See `Classifier` for the other methods and attributes.
     """
 
-    def decision_function(self, X: Matrix) -> np.ndarray:
-        """Return the numbers that labels are ranked by, N×K.
-
-        They are the log odds of the probabilities, or the utilities if the setting `ranking` was "utility" in `fit`.
-        """
-        check_is_fitted(self)
+    def _decide(self, features):
         output = self.model_.predictor.default_output
-        scores = self._score(X, output)
+        scores = self._score(features, output)
         if output == "utility":
             return scores
         # The log odds of a probability that is rounded to 0 or 1 would be infinite.
@@ -116,11 +112,11 @@ class GPCClassifier(Estimator, model=GPC):
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Return the means of the latent function, N, above zero where the second class is more likely."""
-        return self._score(X, "utility")[:, 0]
+        return self._score(self._known_features(X), "utility")[:, 0]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Return the probabilities of both classes, N×2."""
-        second = self._score(X, "probability")
+        second = self._score(self._known_features(X), "probability")
         return np.hstack([1 - second, second])
 
     def predict(self, X: Matrix) -> np.ndarray:
@@ -134,7 +130,8 @@ class GPCClassifier(Estimator, model=GPC):
         tags.input_tags.sparse = True
         return tags
 
-    def _check_features(self, count):
+    def _check_features(self, features):
+        count = features.shape[1]
         if count != self.n_features_in_:
             expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             raise ValueError(f"X has {count} features, but {expected}")

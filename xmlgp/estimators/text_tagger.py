@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator
+from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator, split
 from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from xmlgp.estimators.classifier import Matrix
-    from xmlgp.runs.given import FilePath
+    from xmlgp.estimators.classifier import Features
+    from xmlgp.runs.given import DenseFeatures, FilePath
     from xmlgp.runs.trained_model import TrainedModel
 
-    #: Texts, or a matrix of their features.
-    Documents: TypeAlias = Iterable[str] | Matrix
+    #: Texts, or their features.
+    Documents: TypeAlias = Iterable[str] | Features
 
     #: Labels by their names, or a file with a name a line.
     Chosen: TypeAlias = FilePath | Sequence[str] | None
@@ -89,7 +89,8 @@ class TextTagger(BaseEstimator):
     -----
     Every X is a list, an array or a series of texts, or, without a vectorizer, a matrix of features, N×D, so that the
     tagger can be the last step of a pipeline. A tagger that was fitted on texts also takes a matrix of the counts of
-    its words.
+    its words. Each method that takes X also takes `dense`, the dense features of the documents, as for `fit`. A
+    DataFrame may have them too: X is then its column of texts, and its columns of arrays are dense features.
     """
 
     def __init__(
@@ -104,15 +105,18 @@ class TextTagger(BaseEstimator):
         self.classifier, self.vectorizer, self.encoder = classifier, vectorizer, encoder
         self.random_state, self.n_jobs = random_state, n_jobs
 
-    def fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
+    def fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
 
         Parameters
         ----------
-        X : list of str or matrix, N×D
+        X : list of str, matrix N×D, DataFrame or None
+            A matrix of dense features as for `MLGPFClassifier.fit`.
         y : list of list of str
             The names of the labels of each document, which may be none. Whitespace around a name is removed, and an
             empty name is no label.
+        dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
+            Dense features of the documents, N×E, beside X, such as embeddings. Without other features, X is None.
 
         Raises
         ------
@@ -128,15 +132,21 @@ class TextTagger(BaseEstimator):
                 "cross_val_predict takes lists of names with method='predict' only, and otherwise numbers the names; "
                 "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
             )
+        own = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        own = {name: value for name, value in own.items() if value is not None}
+        classifier = clone(self._template).set_params(**own)
+        X, dense = _divided(X, dense, classifier, self.vectorizer)
         analysis = Analysis() if self.vectorizer is None else self.vectorizer
         if self.encoder is not None:
-            if not isinstance(analysis, Analysis) or is_matrix(X):
+            if not isinstance(analysis, Analysis) or X is None or is_matrix(X):
                 raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
             analysis = analysis._replace(encoder=open_encoder(self.encoder))
-        if not isinstance(analysis, Analysis):
+        if X is None:
+            names = Names([])
+        elif not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
-            X = transformer.fit_transform(_not_a_table(X, transformer))
-            known = Transformer(X.shape[1], transformer)
+            features: Any = transformer.fit_transform(_not_a_table(X, transformer))
+            X, known = features, Transformer(features.shape[1], transformer)
             names = Names([], known.feature_names(), known)
         else:
             if is_matrix(X) and self.vectorizer is not None:
@@ -144,15 +154,13 @@ class TextTagger(BaseEstimator):
             analysis.check()
             X = _not_a_table(X)
             names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
-        points = in_memory(X, y, names, extend=True)
+        points = in_memory(X, y, names, extend=True, dense=dense)
         if not points.names.labels:
             raise SettingsError("no document has a label")
-        own = {"random_state": self.random_state, "n_jobs": self.n_jobs}
-        own = {name: value for name, value in own.items() if value is not None}
-        return self._set_fitted(clone(self._template).set_params(**own)._fit(points))
+        return self._set_fitted(classifier._fit(points))
 
     @available_if(_learns_on)
-    def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
+    def partial_fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
         X and y are as for `fit`, of new documents only, none of which needs a word or a label. New names of labels are
@@ -160,12 +168,13 @@ class TextTagger(BaseEstimator):
         vectorizer, X may have more columns than before.
         """
         if not hasattr(self, "classifier_"):
-            return self.fit(X, y)
-        points = in_memory(self._transformed(X), y, self.classifier_.names_, extend=True)
+            return self.fit(X, y, dense=dense)
+        X, dense = self._transformed(X, dense)
+        points = in_memory(X, y, self.classifier_.names_, extend=True, dense=dense)
         if not points.dataset.N:
             raise SettingsError("there are no documents")
         if points.names.vectorizer and is_matrix(X):
-            self.classifier_._check_features(points.dataset.D)
+            self.classifier_._check_features(points.dataset.features)
         return self._set_fitted(copy.copy(self.classifier_)._learn(points))
 
     def suggest(
@@ -176,6 +185,7 @@ class TextTagger(BaseEstimator):
         *,
         only: Chosen = None,
         without: Chosen = None,
+        dense: DenseFeatures | None = None,
     ) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
 
@@ -199,7 +209,8 @@ class TextTagger(BaseEstimator):
         rule = {} if k is None and threshold is None else {"limit": k, "threshold": threshold}
         found: list[list[tuple[str, float]]] = []
         with self.classifier_._threads():
-            for _, features, scores in self.classifier_._assigned(self._features(X), only, without, **rule).blocks():
+            assigned = self.classifier_._assigned(self._features(X, dense), only, without, **rule)
+            for _, features, scores in assigned.blocks():
                 scores.check_finite(len(found))
                 if not rule and self.tuned_ and self.tuned_.output != "probability":
                     scores = self._with_probabilities(features, scores)
@@ -208,7 +219,14 @@ class TextTagger(BaseEstimator):
         return found
 
     def explain(
-        self, X: Documents, k: int | None = 5, words: int = 5, *, only: Chosen = None, without: Chosen = None
+        self,
+        X: Documents,
+        k: int | None = 5,
+        words: int = 5,
+        *,
+        only: Chosen = None,
+        without: Chosen = None,
+        dense: DenseFeatures | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Return the most probable labels of each document, with the words that speak for and against each.
 
@@ -233,47 +251,55 @@ class TextTagger(BaseEstimator):
         check_is_fitted(self)
         _check_limits(k, None)
         chosen = {"k": "all" if k is None else k, "output": "probability", "only": only, "without": without}
-        found = _predicted(self.classifier_.model_, self._features(X), explain=words, **chosen)
+        found = _predicted(self.classifier_.model_, self._features(X, dense), explain=words, **chosen)
         with self.classifier_._threads():
             return [point["labels"] for point in found]
 
-    def predict_proba(self, X: Documents) -> np.ndarray:
+    def predict_proba(self, X: Documents, *, dense: DenseFeatures | None = None) -> np.ndarray:
         """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
         with self.classifier_._threads():
-            return self.classifier_.model_.predictor.score(self._features(X), "probability")[0]
+            return self.classifier_.model_.predictor.score(self._features(X, dense), "probability")[0]
 
-    def decision_function(self, X: Documents) -> np.ndarray:
+    def decision_function(self, X: Documents, *, dense: DenseFeatures | None = None) -> np.ndarray:
         """Return the numbers that labels are ranked by, N×K, in the order of `classes_`; see the classifier's."""
         check_is_fitted(self)
-        return self.classifier_.decision_function(self._features(X))
+        return self.classifier_._decide(self._features(X, dense))
 
-    def predict(self, X: Documents) -> list[list[str]]:
+    def predict(self, X: Documents, *, dense: DenseFeatures | None = None) -> list[list[str]]:
         """Return the names of the assigned labels of each document, most probable first.
 
         They are assigned by the tuned rule, or where the probability is above one half.
         """
-        return _NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None))
+        return _NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None, dense=dense))
 
-    def score(self, X: Documents, y: Iterable[Iterable[str]]) -> float:
+    def score(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> float:
         """Return F1 of `predict` over all pairs of document and label (micro F1), which `GridSearchCV` maximises.
 
         X and y are as for `fit`. A label that the tagger does not know counts as missed.
         """
-        found = self.predict(X)
+        found = self.predict(X, dense=dense)
         known = Names(self.classes_.tolist())
         true, _, names = in_memory(csr_array((len(found), 0)), y, known, extend=True)
         return evaluate_assignment(label_matrix(found, names.labels)[1], true.labels)["F1_micro"]
 
-    def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro", force: bool = False) -> Self:
+    def tune(
+        self,
+        X: Documents,
+        y: Iterable[Iterable[str]],
+        metric: str = "f1-micro",
+        force: bool = False,
+        *,
+        dense: DenseFeatures | None = None,
+    ) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
         X and y are as for `fit`, of documents that the tagger was not fitted to, unless `force`. Labels that it does
         not know are left out. See `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
-        classifier = copy.copy(self.classifier_)._tune(self._transformed(X), y, metric, force)
-        return self._set_fitted(classifier)
+        X, dense = self._transformed(X, dense)
+        return self._set_fitted(copy.copy(self.classifier_)._tune(X, y, metric, force, dense))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
@@ -330,17 +356,21 @@ class TextTagger(BaseEstimator):
         """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
-    def _transformed(self, X):
-        """Return documents as the classifier takes them."""
+    def _transformed(self, X, dense):
+        """Return documents as the classifier takes them, and their dense features."""
         known = self.classifier_.names_.vectorizer
-        if isinstance(known, Transformer):
-            return known.fitted.transform(_not_a_table(X, known.fitted))
-        return _not_a_table(X)
+        transformer = known.fitted if isinstance(known, Transformer) else None
+        X, dense = _divided(X, dense, self.classifier_, transformer, self.model_)
+        if X is None:
+            return X, dense
+        X = _not_a_table(X, transformer)
+        return (transformer.transform(X) if transformer else X), dense
 
-    def _features(self, X):
+    def _features(self, X, dense):
         """Return the features of documents, as the predictor takes them."""
-        features = in_memory(self._transformed(X), None, self.classifier_.names_, extend=False).dataset.features
-        self.classifier_._check_features(features.shape[1])
+        X, dense = self._transformed(X, dense)
+        features = in_memory(X, None, self.classifier_.names_, extend=False, dense=dense).dataset.features
+        self.classifier_._check_features(features)
         return features
 
     def _with_probabilities(self, features, scores):
@@ -358,6 +388,17 @@ class TextTagger(BaseEstimator):
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
+
+
+def _divided(X, dense, classifier, vectorizer, known=None):
+    """Return documents without dense features (None if there are no others), and these, for a known model or a new one.
+
+    A column of texts beside columns of arrays is the documents.
+    """
+    X, blocks = split(X, dense)
+    if blocks and hasattr(X, "iloc") and X.shape[1:] == (1,) and X.dtypes.iloc[0].kind == "O":
+        X = X.iloc[:, 0]
+    return classifier._split(X, blocks, known) if vectorizer is None and is_matrix(X) else (X, blocks)
 
 
 def _not_a_table(X, transformer=None):
