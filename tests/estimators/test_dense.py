@@ -1,5 +1,7 @@
 """The estimators take dense features beside X, in its blocks and columns, or as X."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
+import xmlgp
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
@@ -190,3 +193,16 @@ def test_cross_validation_slices_columns_and_routed_features():
         np.testing.assert_array_equal(cross_val_score(tagger, TEXTS, NAMES, cv=2, params={"dense": DENSE}), columns)
         search = GridSearchCV(model, {"factors": [2, 3]}, cv=2).fit(X, Y, dense=DENSE)
         assert search.score(X, Y, dense=DENSE) > 0.4
+
+
+def test_functions_take_X_of_embeddings_for_a_model_of_them(alone):
+    model, table = alone.model_, pd.DataFrame(DENSE, index=[f"point {row}" for row in range(N)])
+    found = xmlgp.predict(model, table, k="all", output="probability")
+    np.testing.assert_array_equal(found.matrix().toarray(), alone.predict_proba(DENSE))
+    assert next(iter(found))["id"] == "point 0"
+    assert xmlgp.learn(model, DENSE[:9], labels=Y[:9]).data["N"] == N + 9
+    assert xmlgp.tune(copy.copy(model), DENSE, labels=Y, force=True).value > 0.5
+    with pytest.raises(SettingsError, match=f"^`data` has dense features of width 3, but .* of width {E}$"):
+        xmlgp.predict(model, DENSE[:, :3]).matrix()
+    with pytest.raises(SettingsError, match="^`dense` has 9 rows, but `data` has 120 points$"):
+        TextTagger(MODEL).fit(TEXTS, NAMES, dense=DENSE[:9])

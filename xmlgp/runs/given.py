@@ -167,14 +167,16 @@ def features_in_memory(X, dtype=np.float32):
     return features
 
 
-def _with_dense(data, dense, part=None):
+def _with_dense(data, dense, part=None, model=None):
     """Return points as given, and the `DenseRows` beside them: those of `data.yaml` in a folder, unless they are given.
 
-    Without data, the points are without other features.
+    Without data, the points are without other features. For a model of dense features alone a matrix is dense.
     """
     if isinstance(dense, DenseRows):
         return data, dense
     blocks = as_list(dense)
+    if model and not model.data["D"] and is_matrix(data) and data.shape[1]:
+        data, blocks = None, [data, *blocks]
     if not blocks and part and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
         blocks = dense_in_folder(data, part)
     rows = read_dense(blocks, label_of(data, "`data`"))
@@ -297,7 +299,7 @@ def more_points(data, labels, dense, model, names, corpus, cache, progress, note
     """
     D, K = model.data["D"], model.data["K"]
     _find_encoder(names, corpus)
-    data, rows = _with_dense(data, dense, "train")
+    data, rows = _with_dense(data, dense, "train", model)
     if is_path(data):
         file = _training_file(data, model.folder and model.folder.path)
         found = _joined(read_more_data(file, names, D, K, corpus, cache, progress, note), rows)
@@ -332,13 +334,14 @@ def more_labels(names, K, add_labels):
     return names, len(names.labels)
 
 
-def known_points(data, labels, dense, part, names, corpus, cache, progress, note):
-    """Return points for a model with these names (`TrainingData`), without other words; see `unknown_labels`."""
+def known_points(data, labels, dense, part, model, corpus, cache, progress, note):
+    """Return points for a `TrainedModel` (`TrainingData`), without other words; see `unknown_labels`."""
+    names = model.names
     _find_encoder(names, corpus)
+    data, rows = _with_dense(data, dense, part, model)
     if is_path(data):
-        data, rows = _with_dense(data, dense, part)
         return _joined(read_known_data(data, part, names, corpus, cache, progress, note), rows)
-    found = in_memory(data, labels, names, extend=False, dense=dense)
+    found = in_memory(data, labels, names, extend=False, dense=rows)
     # A data set has names of its own, which the model does not look at.
     return found if labels is not None else found._replace(names=names)
 
@@ -384,15 +387,15 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
     It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
     """
     _find_encoder(model.names, corpus)
-    data, rows = _with_dense(data, dense, "test")
+    ids, (data, rows) = _index_of(data), _with_dense(data, dense, "test", model)
     if is_path(data):
         opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors, rows)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts
-        dataset, _, names = known_points(given, labels, rows, None, model.names, corpus, False, silent, note)
+        dataset, _, names = known_points(given, labels, rows, None, model, corpus, False, silent, note)
         shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
-        rows = Rows(shape, [(1, dataset)], texts=texts, ids=_index_of(data), labels=names.labels)
+        rows = Rows(shape, [(1, dataset)], texts=texts, ids=ids, labels=names.labels)
         rows.own_widths = widths_of(dataset.features)
         opened = contextlib.nullcontext(rows)
     with opened as points:

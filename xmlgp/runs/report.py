@@ -117,7 +117,7 @@ def _training_facts_of(model, train, corpus, cache, progress, note):
     """Return the `TrainingFacts` of what is given, by default of the model; None if that has no counts."""
     K = model.data["K"]
     if train is not None and known_model(train) is None:
-        training, _, names = known_points(train, None, None, "train", model.names, corpus, cache, progress, note)
+        training, _, names = known_points(train, None, None, "train", model, corpus, cache, progress, note)
         own = training.K - added_labels(names, model.names)
         check_label_count(label_of(train, "the training data"), own, K, str(model))
         return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])

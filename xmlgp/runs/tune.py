@@ -74,7 +74,7 @@ def tune(
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
         reading = corpus, cache, progress, note
-        points, _, names = known_points(data, labels, dense, "validation", known.names, *reading)
+        points, _, names = known_points(data, labels, dense, "validation", known, *reading)
         check_dense(widths_of(points.features), known.data.get("dense", []), data)
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
