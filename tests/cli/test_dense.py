@@ -1,5 +1,7 @@
 """Dense features beside those of DATA: `--dense`, `data.yaml` of a folder, and what is said where they do not fit."""
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -274,3 +276,36 @@ def test_rows_follow_the_documents_of_a_corpus(workdir, monkeypatch):
     line = said(run("predict", "model", "train.jsonl", "-o", "out", "--dense", "many.npy"))
     assert line == "many.npy has 61 rows, but train.jsonl has 60 points"
     assert not Path("out").exists()
+
+
+def test_an_explanation_says_what_each_block_adds(model):
+    options = "--dense", "data/test.npy", "-k", "2", "--explain", "1", "--output", "utility"
+    records = [json.loads(line) for line in _scores("data/test.txt", *options).splitlines()]
+    for record in records:
+        for label in record["labels"]:
+            assert {*label["from"]} - {"regression"} == {"words", "dense 1", "bias"}
+            assert sum(label["from"].values()) == pytest.approx(label["utility"], abs=1e-4)
+    rows = list(csv.DictReader(io.StringIO(_scores("data/test.txt", *options, "--format", "csv"))))
+    shown = dict(part.rsplit(" ", 1) for part in rows[0]["from"].split("; "))
+    first = records[0]["labels"][0]["from"]
+    assert {name: float(value) for name, value in shown.items()} == pytest.approx(first, rel=0.01)
+
+
+def test_a_report_shows_shares_and_neighbours(model):
+    result = run("report", "model", "data/test.txt", "--dense", "data/test.npy", "--neighbours", "2")
+    assert (result.exit_code, result.stderr) == (0, "")
+    page = Path("report.html").read_text()
+    assert "<b>Score from:</b> <bdi>words</bdi>" in page
+    assert page.count("<li>Similarity ") == 2 * page.count("<h4>Nearest training documents</h4>") > 0
+    assert "of 20 that the model keeps" in page
+    assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").exit_code == 0
+    assert "Nearest" not in Path("report.html").read_text()
+
+
+def test_neighbours_need_points_with_dense_features(workdir):
+    assert run("train", "-q", "data/train.txt", "plain", *SMALL).exit_code == 0
+    reason = "this model has no neighbours to show, because it keeps no training points with dense features; "
+    assert said(run("report", "plain", "data/test.txt", "--neighbours", "2")).startswith(reason)
+    assert not Path("report.html").exists()
+    with pytest.raises(UsageError, match="^neighbours must be a positive integer, not 0"):
+        xmlgp.report("plain", "data/test.txt", neighbours=0)

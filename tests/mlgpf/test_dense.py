@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 
 from tests.central_differences import central_differences
 from tests.grids import grid
 from xmlgp import load, train
 from xmlgp.data.blocks import Blocks, Dense, dense_of, stacked
 from xmlgp.data.dataset import Dataset
+from xmlgp.errors import SettingsError
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
@@ -17,6 +20,8 @@ from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feat
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.replay import Replay
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.regression.fitting import fit_regression
 from xmlgp.runtime.progress import silent
 from xmlgp.training.trained import Earlier
 
@@ -83,6 +88,7 @@ def planted(count, seed, words=True):
 
 
 SETTINGS = MLGPFSettings(inducing="features", factors=6, label_weights=True, regression_points=0, epochs=12)
+QUICK = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=2)
 
 
 def trained(points, labels, settings=SETTINGS):
@@ -173,6 +179,72 @@ def test_means_of_latent_functions_are_those_of_the_predictor(model):
     prepared = predictor.prepare(points[:20], "utility", False)
     expected = LatentMap.of(found.parameters).means(preprocessed.weigh(points[:20]))
     np.testing.assert_allclose(prepared.batch.latent.mean, expected, rtol=1e-5, atol=1e-6)
+
+
+def first_labels(points, count=5):
+    """Return `Scores` of the first labels of each point, all the same."""
+    rows = points.shape[0]
+    labels = np.tile(np.arange(count, dtype=np.int32), (rows, 1))
+    return Scores.from_top(labels, np.zeros(labels.shape), 12)
+
+
+@grid(blocks=[1, 2], regressed=[False, True], words=[True, False])
+def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regressed, words):
+    points, labels, preprocessed, found = model
+    settings, parameters = SETTINGS, found.parameters
+    if blocks == 1 or not words:
+        sparse = points.sparse if words else sp.csr_array((900, 0), dtype=np.float32)
+        points, settings = Blocks(sparse, points.dense.joined() if blocks == 1 else points.dense), QUICK
+        preprocessed, found = trained(points, labels, settings)
+        parameters = found.parameters
+    if regressed:
+        regression, _ = fit_regression(preprocessed.weigh(points), labels, None, 900)
+        parameters = parameters | regression.parameters()
+    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.shape[1])
+    some = points[:40]
+    contributions, utilities = predictor.explain(some, first_labels(some)), predictor.score(some, "utility")[0]
+    shares = [contributions.shares(pair) for pair in range(200)]
+    expected = [f"dense {number}" for number in range(1, blocks + 1)] + ["regression"] * regressed
+    assert list(shares[0]) == ["words", *expected, "bias"]
+    sums = np.reshape([sum(share.values()) for share in shares], (40, 5))
+    np.testing.assert_allclose(sums, utilities[:, :5], rtol=1e-4, atol=1e-3 if regressed else 1e-5)
+    if not regressed:
+        # Points at the mean of a block are what they are without it.
+        for number, block in enumerate(points.dense.arrays):
+            arrays = list(some.dense.arrays)
+            arrays[number] = np.tile(block.mean(axis=0, dtype=np.float64), (40, 1))
+            without = predictor.score(Blocks(some.sparse, Dense(tuple(arrays))), "utility")[0]
+            share = np.reshape([share[f"dense {number + 1}"] for share in shares], (40, 5))
+            np.testing.assert_allclose(share, (utilities - without)[:, :5], rtol=1e-4, atol=1e-5)
+
+
+def test_neighbours_are_the_nearest_points_of_the_memory(model):
+    points, labels, preprocessed, found = model
+    later, _ = planted(20, 3)
+    standard = StandardScaler().fit(points.dense.values(np.float64))
+    kept, new = (standard.transform(part.dense.values(np.float64)) for part in (points, later))
+    # Each block has the same weight.
+    root = np.repeat([5**-0.5, 3**-0.5], [5, 3])
+    distances, expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(kept * root).kneighbors(new * root)
+    near = MLGPF.predictor(SETTINGS, preprocessed, found.parameters, 30).neighbours(later, 4)
+    np.testing.assert_array_equal(near.points, expected)
+    np.testing.assert_allclose(near.similarity, 1 - distances, rtol=1e-4, atol=1e-5)
+    assert near.complete
+    assert (near.labels != labels).nnz == 0
+    # Beside a memory of some points, their places say nothing.
+    few = Replay.of(found.parameters, 30, 12).rows(np.arange(0, 900, 9))
+    parameters = found.parameters | few._replace(weights=np.full(100, 9, np.float32)).parameters()
+    predictor = MLGPF.predictor(SETTINGS, preprocessed, parameters, 30)
+    near = predictor.neighbours(points[:10], 200)
+    assert near.points.shape == (10, 100)
+    assert (near.points[0, 0], near.points[9, 0], near.complete) == (0, 1, False)
+
+
+def test_a_model_without_dense_features_or_memory_has_no_neighbours(model):
+    points, _, preprocessed, found = model
+    without = {name: value for name, value in found.parameters.items() if not name.startswith("replay.")}
+    with pytest.raises(SettingsError, match="^this model has no neighbours to show, because it keeps no training poi"):
+        MLGPF.predictor(SETTINGS, preprocessed, without, 30).check_neighbours()
 
 
 def test_parts_of_points_are_stacked_as_they_were(model):

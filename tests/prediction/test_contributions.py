@@ -24,11 +24,11 @@ class Explained(Linear):
     def check_explainable(self):
         pass
 
-    def contributions(self, features, scores, values, rest):
+    def contributions(self, features, scores, found):
         self.seen.append(features.shape[0])
         x = features[scores.points]
-        values[:] = x.data * self.weights[x.indices, np.repeat(scores.labels, np.diff(x.indptr))]
-        rest[:] = scores.labels
+        found.values[:] = x.data * self.weights[x.indices, np.repeat(scores.labels, np.diff(x.indptr))]
+        found.bias[:] = scores.labels
 
 
 def ragged_scores():
@@ -63,6 +63,15 @@ def test_strongest_features_of_a_pair():
     assert found.strongest(0, 0) == ([], [])
 
 
+def test_shares_of_a_pair():
+    arrays = np.array([0, 1, 3]), np.array([1, 2, 7]), np.array([1, 2, -0.5]), np.array([0.25, -3])
+    assert Contributions(*arrays).shares(1) == {"words": 1.5, "bias": -3}
+    found = Contributions(*arrays, np.array([4, 5]), np.array([[6, 7], [8, 9]]))
+    assert found.shares(1) == {"words": 1.5, "dense 1": 8, "dense 2": 9, "regression": 5, "bias": -3}
+    np.testing.assert_array_equal(found.rest, [4.25, 2])
+    assert found.part(slice(1, 2)).shares(0) == found.shares(1)
+
+
 def test_scores_of_other_points_or_another_model_raise():
     right = ragged_scores()
     other = Scores(right.indptr, right.labels, right.scores, K + 1)
@@ -75,13 +84,13 @@ def test_scores_of_other_points_or_another_model_raise():
             Explained().explain(points, scores)
 
 
-@pytest.mark.parametrize(("wrong", "first"), [("values", 6), ("rest", 2)])
+@pytest.mark.parametrize(("wrong", "first"), [("values", 6), ("bias", 2)])
 def test_contributions_that_are_not_finite_raise(wrong, first):
     class Overflowing(Explained):
-        def contributions(self, features, scores, values, rest):
-            super().contributions(features, scores, values, rest)
-            # From the last feature of the third pair on, or from its rest on.
-            {"values": values, "rest": rest}[wrong][first:] = np.nan
+        def contributions(self, features, scores, found):
+            super().contributions(features, scores, found)
+            # From the last feature of the third pair on, or from its bias on.
+            getattr(found, wrong)[first:] = np.nan
 
     points = sp.csr_array(np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 3, 0]]), dtype=np.float32)
     scores = Scores(np.array([0, 0, 2, 4]), np.array([8, 9, 7, 6], np.int32), np.zeros(4), K)

@@ -84,7 +84,8 @@ def _label_count(context, option, value):
     type=click.IntRange(1),
     metavar="N",
     help="Add for each label the N words, or other features, that speak most for it, and the N that speak most against "
-    "it, with their contributions to its utility. Needs a linear kernel.",
+    "it, with their contributions to its utility. With dense features, also add what words and each dense block "
+    "contribute. Needs a linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(

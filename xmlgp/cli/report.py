@@ -39,6 +39,13 @@ __all__ = ["report"]
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
+@click.option(
+    "--neighbours",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show of each document the N nearest training documents by dense features, such as embeddings, with their "
+    "labels.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option
 @reading_options

@@ -16,9 +16,10 @@ from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf import replay
+from xmlgp.mlgpf.replay import Replay
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.predictor import Neighbours, Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.regression import regression
 from xmlgp.regression.regression import POOL_WEIGHT, Regression, RegressionPredictions
@@ -45,9 +46,9 @@ class MLGPFPredictor(Predictor):
 
     With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
-    means of the label weights; the rest is the bias b_k. This is exact for the linear part. The regression compares
-    whole points, so it has no terms of single features: where utilities are pooled with it, the terms of the linear
-    part are halved, as it is, and the rest is half of the bias and half of the log odds that the regression predicts.
+    means of the label weights; Σ_p φ_kp r_pᵀe of each dense block; and the bias b_k. This is exact for the linear part.
+    The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
+    terms of the linear part are halved, as it is, and half of the log odds that the regression predicts is a term.
     """
 
     approximated = ("probability",)
@@ -63,6 +64,7 @@ class MLGPFPredictor(Predictor):
             self._latent = settings.load_method().predict(parameters)
         fitted = Regression.of(parameters, feature_count)
         self._regression = fitted and RegressionPredictions(fitted)
+        self.pooled = fitted is not None
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
@@ -127,21 +129,38 @@ class MLGPFPredictor(Predictor):
                 "so that utilities are not sums over features; train with kernel=linear"
             )
 
-    def contributions(self, features, scores, values, rest):
+    def contributions(self, features, scores, found):
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
         weighted, indptr, labels = self._preprocessed.weigh(features), scores.indptr, scores.labels
-        rest[:] = self._parameters["bias"][labels]
-        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, values)
-        self._add_dense(weighted, indptr, labels, rest)
+        found.bias[:] = self._parameters["bias"][labels]
+        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, found.values)
+        if found.dense is not None:
+            dense, weights = dense_of(weighted), self._parameters[names_of(DENSE)[0]]
+            values = dense.values(self.dtype)
+            for block, (start, stop) in enumerate(dense.bounds()):
+                latent = values[:, start:stop] @ weights[start:stop]
+                found.dense[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
         if self._regression:
-            values *= POOL_WEIGHT
-            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, rest)
+            for linear in found.values, found.bias, found.dense:
+                if linear is not None:
+                    linear *= POOL_WEIGHT
+            # Pooled with zero, this is what the regression adds.
+            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, found.regression)
 
-    def _add_dense(self, weighted, indptr, labels, rest):
-        """Add the terms of dense features to the rest of some labels of each point."""
-        if dense_of(weighted) is not None:
-            latent = dense_of(weighted).values(self.dtype) @ self._parameters[names_of(DENSE)[0]]
-            rest += pairwise_products(latent, self._parameters["loadings"], indptr, labels)
+    def check_neighbours(self):
+        """Raise SettingsError if the model has no memory of points with dense features; see `Predictor`."""
+        if "replay.dense" not in self._parameters:
+            super().check_neighbours()
+
+    def neighbours(self, features, count):
+        """Return the points in the memory that are nearest to some points; see `Predictor`."""
+        memory = Replay.of(self._parameters, self.feature_count, self.label_count)
+        own, kept = (self._preprocessed.standardised(points.dense) for points in (features, memory.features))
+        own = _unit_rows(own.values())
+        similarity = np.concatenate([_unit_rows(kept[rows].values()) @ own.T for rows in kept.chunks()]).T
+        order = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
+        similarity = np.take_along_axis(similarity, order, axis=1)
+        return Neighbours(order, similarity, memory.labels, bool((memory.weights == 1).all()))
 
     def _moments(self, points, labels, output):
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
@@ -197,6 +216,12 @@ class _Prepared(NamedTuple):
 
     batch: Batch
     regressed: np.ndarray | None
+
+
+def _unit_rows(values):
+    """Return rows of length one; those of zeros stay."""
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
 
 
 def _are_named_by(settings, parameters):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xmlgp.data.blocks import widths_of
 from xmlgp.linear_algebra.compiled import compiled
 
 __all__ = ["Contributions"]
@@ -13,27 +14,57 @@ __all__ = ["Contributions"]
 class Contributions:
     """The contributions of features to the utilities of n pairs of a point and a label.
 
-    The utility of pair j is the sum of the contributions of the point's features and of a rest without features:
+    The utility of pair j is the sum of the contributions of the point's sparse features, such as words, of those of its
+    dense blocks, and of a rest:
 
-        utility_j = Σ_e values[e] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
+        utility_j = Σ_e values[e] + Σ_b dense[j, b] + rest[j],    indptr[j] ≤ e < indptr[j + 1]
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
-    Features that the point does not have contribute nothing, and are not listed.
+    Features that the point does not have contribute nothing, and are not listed. `dense`, n×B, is None without dense
+    blocks. The rest is the bias of the label and what the regression adds, None without one.
     """
 
     indptr: np.ndarray
     features: np.ndarray
     values: np.ndarray
-    rest: np.ndarray
+    bias: np.ndarray
+    regression: np.ndarray | None = None
+    dense: np.ndarray | None = None
 
     @classmethod
-    def unset(cls, features, scores, dtype):
-        """Return contributions for the pairs of `Scores`, with values and rests that are yet to be written."""
-        counts = np.repeat(np.diff(features.indptr), np.diff(scores.indptr))
+    def unset(cls, features, scores, dtype, pooled=False):
+        """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
+
+        The regression has one if utilities are `pooled` with it.
+        """
+        counts, blocks = np.repeat(np.diff(features.indptr), np.diff(scores.indptr)), len(widths_of(features))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        columns = np.empty(indptr[-1], np.int32)
+        columns, n = np.empty(indptr[-1], np.int32), len(counts)
         _repeat_rows(features.indptr, features.indices, scores.indptr, columns)
-        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(len(counts), dtype))
+        regression = np.zeros(n, dtype) if pooled else None
+        dense = np.empty((n, blocks), dtype) if blocks else None
+        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense)
+
+    @property
+    def rest(self):
+        """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
+        return self.bias if self.regression is None else self.bias + self.regression
+
+    def part(self, pairs):
+        """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
+        indptr = self.indptr[pairs.start : pairs.stop + 1]
+        elements = slice(indptr[0], indptr[-1])
+        of_pairs = (None if array is None else array[pairs] for array in (self.bias, self.regression, self.dense))
+        return Contributions(indptr - indptr[0], self.features[elements], self.values[elements], *of_pairs)
+
+    def shares(self, pair: int) -> dict[str, float]:
+        """Return what words, each dense block, the regression and the bias add to the utility of pair j, by name."""
+        words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
+        blocks = [] if self.dense is None else self.dense[pair].tolist()
+        found = {"words": float(words)} | {f"dense {number}": value for number, value in enumerate(blocks, 1)}
+        if self.regression is not None:
+            found["regression"] = float(self.regression[pair])
+        return found | {"bias": float(self.bias[pair])}
 
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         """Return the features that speak most for the label of pair j, and those that speak most against it.

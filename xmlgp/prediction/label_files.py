@@ -14,6 +14,7 @@ import numpy as np
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import DataFormatError, SettingsError
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
@@ -21,8 +22,8 @@ from xmlgp.text.labels import BadName, LabelNumbers
 
 __all__ = [
     "FORMATS",
+    "LabelExplanations",
     "NamedScores",
-    "explain_labels",
     "format_of",
     "label_records",
     "read_label_records",
@@ -150,21 +151,40 @@ def _named_scores(rows, numbers):
     return NamedScores(found, names, None if all(own is None for own in ids) else list(ids))
 
 
-def explain_labels(predictor, names, count, features, scores):
-    """Yield what speaks for and against each listed label (`Scores`) of points with these features, B×D as read.
+class LabelExplanations(NamedTuple):
+    """Explain labels by a predictor, with at most `count` words for each and so many against it.
 
-    It is two lists of {"word": name, "contribution": number}, the strongest first, of at most `count` features each, by
-    their D names or, without names, by their numbers.
+    Words are the features by their D names or, without names, their numbers. With `shares`, a label also has what words
+    and what each dense block adds to its utility.
     """
-    contributions = predictor.explain(features, scores)
-    for pair in range(len(scores.labels)):
-        yield [
-            [
-                {"word": feature if names is None else names[feature], "contribution": _rounded(value)}
-                for feature, value in side
+
+    predictor: Predictor
+    names: list | None
+    count: int
+    shares: bool = False
+
+    @property
+    def fields(self):
+        """The names of what a label has."""
+        return ["for", "against", *["from"] * self.shares]
+
+    def __call__(self, features, scores):
+        """Yield the values of the fields for each listed label (`Scores`) of points with these features, B×D as read.
+
+        The first two are lists of {"word": name, "contribution": number}, the strongest first.
+        """
+        contributions = self.predictor.explain(features, scores)
+        for pair in range(len(scores.labels)):
+            found = [
+                [
+                    {"word": feature if self.names is None else self.names[feature], "contribution": _rounded(value)}
+                    for feature, value in side
+                ]
+                for side in contributions.strongest(pair, self.count)
             ]
-            for side in contributions.strongest(pair, count)
-        ]
+            if self.shares:
+                found.append({name: _rounded(value) for name, value in contributions.shares(pair).items()})
+            yield found
 
 
 def write_labels(stream, name, blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
@@ -172,12 +192,12 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
 
     JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with
     `"assigned": true` if the labels are assigned, not ranked. Tables have a header and a row for each label of a point.
-    With an explanation, a label also has `for` and `against`.
+    With an explanation, a label also has its fields.
 
     `blocks` has identifiers, features (csr_array) and `Scores` of consecutive points. `names` are those of the K
     labels, or None for their numbers; with `uris`, a label also has `uri`, null if that is empty. `output` says what
-    the scores are, and `with_std` whether they have standard deviations. `explain`, given features and scores of
-    points, does what `explain_labels` does. NumericalError is raised if a score is not finite.
+    the scores are, and `with_std` whether they have standard deviations. `explain` are
+    `LabelExplanations`, or None. NumericalError is raised if a score is not finite.
     """
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
@@ -207,7 +227,7 @@ def label_records(blocks, names, output, with_std=False, explain=None, uris=None
                 columns.insert(0, [uris[label] or None for label in part.labels.tolist()])
             numbers = part.scores, part.std
             columns += [list(map(_rounded, values.tolist())) for values in numbers if values is not None]
-            if explain:
+            if explain is not None:
                 columns += zip(*explain(features[rows], part), strict=True)
             labels = [dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)]
             for place, (first, last) in enumerate(itertools.pairwise(part.indptr), start):
@@ -221,13 +241,7 @@ def label_records(blocks, names, output, with_std=False, explain=None, uris=None
 
 
 def _fields(output, with_std, explain, uris):
-    return [
-        *["uri"] * (uris is not None),
-        "label",
-        output,
-        *["std"] * with_std,
-        *["for", "against"] * (explain is not None),
-    ]
+    return [*["uri"] * (uris is not None), "label", output, *["std"] * with_std, *(explain.fields if explain else [])]
 
 
 def _json_line(record):
@@ -236,15 +250,16 @@ def _json_line(record):
 
 
 def _rows(name, record):
-    """Return the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
+    """Yield the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
     for label in record["labels"]:
-        cells = [
-            "; ".join(f"{found['word']} {found['contribution']:+.3g}" for found in value)
-            if isinstance(value, list)
-            else value
-            for value in label.values()
-        ]
-        yield _row(name, [record["id"], *cells])
+        yield _row(name, [record["id"], *map(_cell, label.values())])
+
+
+def _cell(value):
+    if not isinstance(value, list | dict):
+        return value
+    pairs = value.items() if isinstance(value, dict) else map(dict.values, value)
+    return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)
 
 
 def _row(name, row):

@@ -3,8 +3,10 @@
 import functools
 import itertools
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.contributions import Contributions
@@ -12,7 +14,7 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["MEMORY", "OUTPUTS", "Predictor", "ignore_overflow"]
+__all__ = ["MEMORY", "OUTPUTS", "Neighbours", "Predictor", "ignore_overflow"]
 
 OUTPUTS = ("utility", "probability")
 
@@ -38,21 +40,37 @@ CALIBRATED = 1 << 16
 MAX_STREAMED = 64
 
 
+class Neighbours(NamedTuple):
+    """The training points that are nearest to each of B points by their dense features, the nearest first.
+
+    `points` are their places among the M points that the model keeps, B×n; if these are all that it has learned
+    (`complete`), the places are those in the training data. `similarity` is the cosine of standardised dense features,
+    B×n; `labels` are those of all M points, M×K.
+    """
+
+    points: np.ndarray
+    similarity: np.ndarray
+    labels: csr_array
+    complete: bool
+
+
 class Predictor(ABC):
     """A trained model that scores points; `feature_count` and `label_count` are its D and K.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
     `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
     `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
-    faster. If utilities are sums over features, it defines `check_explainable` and `contributions`. These methods are
-    called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` and
-    `check_explainable` by several threads at once, each with its own points. `calibration`, if there is one, maps the
-    probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
+    faster. If utilities are sums over features, it defines `check_explainable` and `contributions`, and says whether
+    they are `pooled` with a regression. These methods are called with BLAS on one thread and NumPy's warnings of
+    overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once, each with
+    its own points. `calibration`, if there is one, maps the probabilities of the labels of a point, which `scores`,
+    `scores_of` and `std` return without it.
     """
 
     default_output = "utility"
     approximated = ()
     calibration = None
+    pooled = False
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
@@ -124,12 +142,23 @@ class Predictor(ABC):
             "train with model=mlgpf and kernel=linear"
         )
 
-    def contributions(self, features, scores, values, rest):
+    def contributions(self, features, scores, found):
         """Write the contributions of the features of some points, B×D as read, to the utilities of their listed labels.
 
-        `scores` lists n labels; the scores themselves are not used. `values`, in the order of `Contributions`, and
-        `rest`, n, are written.
+        `scores` lists n labels; the scores themselves are not used. All arrays of `found`, `Contributions.unset`, are
+        written.
         """
+        raise NotImplementedError
+
+    def check_neighbours(self):
+        """Raise SettingsError if the model keeps no training points that `neighbours` can find."""
+        raise SettingsError(
+            "this model has no neighbours to show, because it keeps no training points with dense features; train with "
+            "dense features, and with replay above 0"
+        )
+
+    def neighbours(self, features, count):
+        """Return the `Neighbours` of some points, B×D as read, with `count` training points for each."""
         raise NotImplementedError
 
     def check(self, feature_count):
@@ -230,13 +259,11 @@ class Predictor(ABC):
                 f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.shape[0]} points, "
                 f"and the model has {self.label_count} labels"
             )
-        found = Contributions.unset(features, scores, self.dtype)
+        found = Contributions.unset(features, scores, self.dtype, self.pooled)
 
         def part(rows):
             pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
-            elements = slice(found.indptr[pairs.start], found.indptr[pairs.stop])
-            listed = scores.rows(rows.start, rows.stop)
-            self.contributions(features[rows], listed, found.values[elements], found.rest[pairs])
+            self.contributions(features[rows], scores.rows(rows.start, rows.stop), found.part(pairs))
 
         _for_parts(part, features.shape[0])
         _check_finite(found, scores)
@@ -327,7 +354,10 @@ def _descending(scores):
 
 
 def _check_finite(contributions, scores):
-    pairs = np.flatnonzero(~np.isfinite(contributions.rest))[:1]
+    finite = np.isfinite(contributions.rest)
+    if contributions.dense is not None:
+        finite &= np.isfinite(contributions.dense).all(axis=1)
+    pairs = np.flatnonzero(~finite)[:1]
     elements = np.flatnonzero(~np.isfinite(contributions.values))[:1]
     if len(pairs) or len(elements):
         pair = min([*pairs, *np.searchsorted(contributions.indptr, elements, side="right") - 1])

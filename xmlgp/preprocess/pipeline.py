@@ -135,8 +135,11 @@ class Preprocessed(NamedTuple):
         features = with_sparse(features, weighted)
         if dense_of(features) is None:
             return features
-        dense = replace(features.dense, center=self.dense_center, scale=self.dense_scale)
-        return replace(features, dense=dense)
+        return replace(features, dense=self.standardised(features.dense))
+
+    def standardised(self, dense):
+        """Return `Dense` features with their centre and scale."""
+        return replace(dense, center=self.dense_center, scale=self.dense_scale)
 
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data.blocks import stacked
 from xmlgp.data.dataset import as_csr, widened
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
@@ -103,6 +104,7 @@ def make_content(
     names=None,
     feature_names=None,
     explain=None,
+    neighbours=None,
     rule=None,
     unknown=None,
 ):
@@ -110,7 +112,8 @@ def make_content(
 
     `facts` are pairs of a term and its value. `counts`, K, are the numbers of training points of the labels; without
     them, labels are grouped by their test points. `explain` returns the `Contributions` to the utilities of labels,
-    given the features and the `Scores` of points. `rule` ends the sentence "A label counts as given if it is among".
+    given the features and the `Scores` of points, and `neighbours` the `Neighbours` of points, given their features.
+    `rule` ends the sentence "A label counts as given if it is among".
     `unknown` has the labels that the model does not know with their test points (mapping); they follow its own in
     names, counts and propensities, with counts of 0.
     """
@@ -133,6 +136,11 @@ def make_content(
     assignment = evaluate_assignment(assigned, labels)
     best, worst, fewest, eligible = _best_and_worst(by_label, counts, evidence.label_count, label_name)
     known = counts is not None
+    documents = [_document(point, label_name, feature_name, explain) for point in evidence.sample]
+    if neighbours:
+        found = neighbours(stacked([point.features for point in evidence.sample]))
+        for document, near in zip(documents, _neighbours(found, label_name), strict=True):
+            document.neighbours = near
     return SimpleNamespace(
         title=_plain(title),
         summary=_summary(ranked, error, labels),
@@ -158,8 +166,9 @@ def make_content(
             (label_name(missed), label_name(given), count, misses)
             for missed, given, count, misses in most_frequent_confusions(assigned, labels).T.tolist()
         ],
-        documents=[_document(point, label_name, feature_name, explain) for point in evidence.sample],
+        documents=documents,
         explained=explain is not None,
+        kept=found.labels.shape[0] if neighbours else None,
     )
 
 
@@ -293,6 +302,7 @@ def _document(point, label_name, feature_name, explain):
     shown = listed[: len(point.shown.labels)]
     contributions = explain(row, point.shown) if explain else None
     suggestions = []
+    blocks = explain is not None and contributions.dense is not None
     for rank, (label, probability) in enumerate(shown):
         sides = contributions.strongest(rank, WORDS) if explain else ([], [])
         words = [[(feature_name(feature), value) for feature, value in side] for side in sides]
@@ -304,6 +314,7 @@ def _document(point, label_name, feature_name, explain):
                 given=rank < point.assigned,
                 words_for=words[0],
                 words_against=words[1],
+                shares=list(contributions.shares(rank).items()) if blocks else [],
             )
         )
     # True labels further down the list, with their place and probability, and those that are not listed.
@@ -327,4 +338,18 @@ def _document(point, label_name, feature_name, explain):
         true=[label_name(label) for label in point.labels],
         suggestions=suggestions,
         missed=missed,
+        neighbours=[],
     )
+
+
+def _neighbours(found, label_name):
+    """Yield the `Neighbours` of each document: their numbers, if these say anything, similarities and true labels."""
+    for places, similarities in zip(found.points.tolist(), found.similarity.tolist(), strict=True):
+        yield [
+            SimpleNamespace(
+                number=place + 1 if found.complete else None,
+                similarity=similarity,
+                labels=[label_name(label) for label in found.labels[[place]].indices.tolist()],
+            )
+            for place, similarity in zip(places, similarities, strict=True)
+        ]

@@ -1,6 +1,7 @@
 """A report of a model on points whose labels are known: one HTML page that needs nothing else."""
 
 import base64
+import functools
 import hashlib
 from importlib.resources import files
 
@@ -22,14 +23,16 @@ def check_available():
         raise XmlgpError("reports need Jinja2: pip install 'xmlgp[report]'") from None
 
 
-def make_report(predictor, blocks, about, *, tuned=None, seed=0, progress=silent, note=ignore):
+def make_report(predictor, blocks, about, *, tuned=None, neighbours=None, seed=0, progress=silent, note=ignore):
     """Return an HTML page that evaluates a model of two labels or more.
 
     `blocks` has the test points: a `Dataset`, and its texts and identifiers or None. `about` returns the other
     arguments of `make_content`, given the true labels, a csr_array, N×K or more. Labels are given by the threshold and
     the limit of `tuned` if these are for probabilities; otherwise they are those of the highest expected F1 by the
-    probabilities of the 50 best labels.
+    probabilities of the 50 best labels. With `neighbours`, documents have so many nearest training documents.
     """
+    if neighbours:
+        predictor.check_neighbours()
     rule = None
     if tuned is not None and tuned.output != "probability":
         note(f"The model is tuned for `output={tuned.output}`, which this report does not use")
@@ -53,7 +56,9 @@ def make_report(predictor, blocks, about, *, tuned=None, seed=0, progress=silent
     except SettingsError as error:
         note(f"The report has no words for and against labels: {error}")
         explain = None
-    return render(make_content(evidence, explain=explain, rule=rule, **about(evidence.labels)))
+    near = functools.partial(predictor.neighbours, count=neighbours) if neighbours else None
+    about = {"explain": explain, "neighbours": near, "rule": rule} | about(evidence.labels)
+    return render(make_content(evidence, **about))
 
 
 def render(content):

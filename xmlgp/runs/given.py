@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
     "added_labels",
     "as_matrix",
     "check_columns",
+    "check_count",
     "check_dense",
     "columns_of",
     "features_in_memory",
@@ -134,6 +136,12 @@ def text_column(table):
 
     columns = list(table.columns)
     return f"df[{excerpt('text' if 'text' in columns else max(columns, key=length, default=0))}]"
+
+
+def check_count(name, number, other=""):
+    """Raise UsageError if the value of an option is neither a positive integer nor None."""
+    if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
+        raise UsageError(f"{name} must be a positive integer{other}, not {excerpt(number)}.")
 
 
 def label_of(data, other="the points"):

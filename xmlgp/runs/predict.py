@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterator, Sequence, Sized
-from numbers import Integral
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,10 +16,10 @@ from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.label_files import NamedScores, explain_labels, format_of, label_records, write_labels
+from xmlgp.prediction.label_files import LabelExplanations, NamedScores, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.given import DenseFeatures, FilePath, Points, is_path, label_of, open_given
+from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
@@ -84,7 +82,8 @@ def predict(
         The labels that are considered, and those that are left out: a file with a label a line, or their names or
         numbers.
     explain : int, optional
-        The number of features that speak for each label, and against it, to list.
+        The number of features that speak for each label, and against it, to list. A model with dense features also
+        says what each block of these adds to the utility.
     with_std : bool
         Whether scores have standard deviations.
     memory : int
@@ -107,11 +106,9 @@ def predict(
     """
     if k is not None and (threshold is not None or limit or assign):
         raise UsageError("k is for rankings; to assign at most so many labels, give `limit=K` in place of k.")
-    for option, number in ("limit", limit), ("explain", explain), ("k", None if k == "all" else k):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
-            raise UsageError(
-                f"{option} must be a positive integer{' or all' * (option == 'k')}, not {excerpt(number)}."
-            )
+    check_count("limit", limit)
+    check_count("explain", explain)
+    check_count("k", None if k == "all" else k, " or all")
     if assign and threshold is not None:
         raise UsageError("assign and threshold exclude each other.")
     if assign and output == "utility":
@@ -210,7 +207,9 @@ class Predictions:
     with `"assigned": True` unless the labels are a ranking. Identifiers are those of the file, or the index of a
     DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
     vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
-    explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`.
+    explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model has dense
+    features `from`: what words, each dense block (`dense 1`, ...), the regression and the bias of the label add to its
+    utility.
     """
 
     _model: TrainedModel
@@ -302,7 +301,8 @@ class Predictions:
         """Return what the functions of `label_files` need besides the scores."""
         explain, names = None, self._model.names
         if self._explain:
-            explain = functools.partial(explain_labels, self._model.predictor, names.features, self._explain)
+            shares = "dense" in self._model.data
+            explain = LabelExplanations(self._model.predictor, names.features, self._explain, shares)
         return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris, self._assigned
 
     def _scored(self, points, N=None):

@@ -20,6 +20,7 @@ from xmlgp.runs.given import (
     Labels,
     Points,
     added_labels,
+    check_count,
     is_path,
     known_points,
     label_of,
@@ -45,6 +46,7 @@ def report(
     train: Points | TrainedModel | None = None,
     label_names: FilePath | Sequence[str] | None = None,
     title: str | None = None,
+    neighbours: int | None = None,
     seed: int = 0,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
@@ -65,17 +67,21 @@ def report(
     label_names : path or list of str, optional
         K names, or a file with a name a line. Default: those of the model.
     title : str, optional
+    neighbours : int, optional
+        The number of nearest training documents, by dense features, to show of each document, with their labels.
     seed : int
         Of the sample of documents.
 
     Raises
     ------
     SettingsError
-        If the model has one label, the points do not fit it, or no point has a true label.
+        If the model has one label, the points do not fit it, no point has a true label, or the model keeps no training
+        points that could be neighbours.
     """
     from xmlgp.reporting.report import check_available, make_report
 
     check_available()
+    check_count("neighbours", neighbours)
     model = opened(model)
     if out is not None:
         check_outputs([out], [model.folder and model.folder.path, data, train, label_names, *as_list(dense)])
@@ -106,7 +112,7 @@ def report(
                 }
 
             blocks = ((block.points, block.texts, block.ids) for block in points.blocks())
-            options = {"tuned": model.tuned, "seed": seed, "progress": progress, "note": note}
+            options = {"tuned": model.tuned, "neighbours": neighbours, "seed": seed, "progress": progress, "note": note}
             page = make_report(model.predictor, blocks, about, **options)
         if stream:
             stream.write(page.encode())
