@@ -10,6 +10,8 @@ from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.preprocess.weighting import Weighting
 
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)
@@ -182,5 +184,6 @@ def raising(error):
     ids=["False", "KeyError", "ValueError", "K", "D", "shape"],
 )
 def test_from_arrays_returns_none_if_parameters_do_not_fit(settings, parameters, labels):
-    assert type(Linear.from_arrays(None, None, WEIGHTS, D, K)) is Linear
-    assert Linear.from_arrays(settings, None, parameters, D, labels) is None
+    preprocessed = Preprocessed(Weighting.named("none"), None, None)
+    assert type(Linear.from_arrays(None, preprocessed, WEIGHTS, D, K)) is Linear
+    assert Linear.from_arrays(settings, preprocessed, parameters, D, labels) is None
