@@ -90,6 +90,13 @@ def test_the_blocks_of_files_follow_that_of_the_encoder():
     trained("--encoder", "encoders/one", "--dense", "e.npy")
     assert xmlgp.load("m").data["dense"] == [6, 2]
     answers("m", "train.jsonl", "--dense", "e.npy")
+    first = json.loads(answers("m", "train.jsonl", "--dense", "e.npy", "--explain", "1").splitlines()[0])
+    assert [name for name in first["labels"][0]["from"] if name != "regression"] == [
+        "words",
+        "encoder",
+        "dense 1",
+        "bias",
+    ]
     assert "trained with some of width 6 and 2" in said(run("predict", "m", "train.jsonl"))
 
 

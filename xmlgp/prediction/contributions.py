@@ -1,5 +1,6 @@
 """Contributions of features to utilities: which words speak for a label of a point, and which against it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,11 +58,15 @@ class Contributions:
         of_pairs = (None if array is None else array[pairs] for array in (self.bias, self.regression, self.dense))
         return Contributions(indptr - indptr[0], self.features[elements], self.values[elements], *of_pairs)
 
-    def shares(self, pair: int) -> dict[str, float]:
-        """Return what words, each dense block, the regression and the bias add to the utility of pair j, by name."""
+    def shares(self, pair: int, names: Sequence[str] | None = None) -> dict[str, float]:
+        """Return what words, each dense block, the regression and the bias add to the utility of pair j, by name.
+
+        The blocks have these names, by default `dense 1`, `dense 2`, ….
+        """
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
         blocks = [] if self.dense is None else self.dense[pair].tolist()
-        found = {"words": float(words)} | {f"dense {number}": value for number, value in enumerate(blocks, 1)}
+        names = [f"dense {number}" for number in range(1, len(blocks) + 1)] if names is None else names
+        found = {"words": float(words)} | dict(zip(names, blocks, strict=True))
         if self.regression is not None:
             found["regression"] = float(self.regression[pair])
         return found | {"bias": float(self.bias[pair])}

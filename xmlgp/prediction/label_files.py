@@ -154,19 +154,19 @@ def _named_scores(rows, numbers):
 class LabelExplanations(NamedTuple):
     """Explain labels by a predictor, with at most `count` words for each and so many against it.
 
-    Words are the features by their D names or, without names, their numbers. With `shares`, a label also has what words
-    and what each dense block adds to its utility.
+    Words are the features by their D names or, without names, their numbers. If the model has dense blocks, which are
+    called `blocks`, a label also has what words and what each block add to its utility.
     """
 
     predictor: Predictor
     names: list | None
     count: int
-    shares: bool = False
+    blocks: list = []
 
     @property
     def fields(self):
         """The names of what a label has."""
-        return ["for", "against", *["from"] * self.shares]
+        return ["for", "against", *["from"] * bool(self.blocks)]
 
     def __call__(self, features, scores):
         """Yield the values of the fields for each listed label (`Scores`) of points with these features, B×D as read.
@@ -182,8 +182,9 @@ class LabelExplanations(NamedTuple):
                 ]
                 for side in contributions.strongest(pair, self.count)
             ]
-            if self.shares:
-                found.append({name: _rounded(value) for name, value in contributions.shares(pair).items()})
+            if self.blocks:
+                shares = contributions.shares(pair, self.blocks)
+                found.append({name: _rounded(value) for name, value in shares.items()})
             yield found
 
 

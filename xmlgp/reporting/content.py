@@ -103,6 +103,7 @@ def make_content(
     propensities=None,
     names=None,
     feature_names=None,
+    block_names=None,
     explain=None,
     neighbours=None,
     rule=None,
@@ -136,7 +137,7 @@ def make_content(
     assignment = evaluate_assignment(assigned, labels)
     best, worst, fewest, eligible = _best_and_worst(by_label, counts, evidence.label_count, label_name)
     known = counts is not None
-    documents = [_document(point, label_name, feature_name, explain) for point in evidence.sample]
+    documents = [_document(point, label_name, feature_name, block_names, explain) for point in evidence.sample]
     if neighbours:
         found = neighbours(stacked([point.features for point in evidence.sample]))
         for document, near in zip(documents, _neighbours(found, label_name), strict=True):
@@ -168,6 +169,7 @@ def make_content(
         ],
         documents=documents,
         explained=explain is not None,
+        with_words=any(point.features is not None and point.features.shape[1] for point in evidence.sample),
         kept=found.labels.shape[0] if neighbours else None,
     )
 
@@ -296,7 +298,7 @@ def _others(entries, excluded):
     return csr_array((np.ones(np.count_nonzero(kept), np.int64), (points[kept], entries.indices[kept])), entries.shape)
 
 
-def _document(point, label_name, feature_name, explain):
+def _document(point, label_name, feature_name, block_names, explain):
     """Return a document of the sample: its text or features, its true labels, those suggested and those missed."""
     listed, row = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True)), point.features
     shown = listed[: len(point.shown.labels)]
@@ -314,7 +316,7 @@ def _document(point, label_name, feature_name, explain):
                 given=rank < point.assigned,
                 words_for=words[0],
                 words_against=words[1],
-                shares=list(contributions.shares(rank).items()) if blocks else [],
+                shares=list(contributions.shares(rank, block_names).items()) if blocks else [],
             )
         )
     # True labels further down the list, with their place and probability, and those that are not listed.

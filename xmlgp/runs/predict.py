@@ -208,8 +208,8 @@ class Predictions:
     DataFrame or Series, otherwise numbers from 1. A label is its name, or its number if the model has no names; with a
     vocabulary, its preferred label after its `uri`. With standard deviations, a label also has `std`; with an
     explanation, also `for` and `against`, lists of `{"word": ..., "contribution": ...}`, and if the model has dense
-    features `from`: what words, each dense block (`dense 1`, ...), the regression and the bias of the label add to its
-    utility.
+    features `from`: what words, each dense block (`encoder`, `dense 1`, ...), the regression and the bias of the label
+    add to its utility.
     """
 
     _model: TrainedModel
@@ -301,8 +301,8 @@ class Predictions:
         """Return what the functions of `label_files` need besides the scores."""
         explain, names = None, self._model.names
         if self._explain:
-            shares = "dense" in self._model.data
-            explain = LabelExplanations(self._model.predictor, names.features, self._explain, shares)
+            blocks = self._model.block_names
+            explain = LabelExplanations(self._model.predictor, names.features, self._explain, blocks)
         return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris, self._assigned
 
     def _scored(self, points, N=None):

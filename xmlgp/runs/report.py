@@ -106,6 +106,7 @@ def report(
                     "facts": _facts(model, name, counts),
                     "names": own and [*own, *(points.labels or [])[K:]],
                     "feature_names": model.names.features,
+                    "block_names": model.block_names,
                     "counts": counts,
                     "propensities": None if training is None else _propensities(training.shape, counts, note),
                     "unknown": unknown,

@@ -92,6 +92,13 @@ class TrainedModel:
         predictor = MODELS[self.settings.model].predictor
         return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
 
+    @property
+    def block_names(self) -> list[str]:
+        """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
+        vectorizer, count = self.names.vectorizer, len(self.data.get("dense", []))
+        own = ["encoder"] if vectorizer and vectorizer.analysis.encoder else []
+        return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
+
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
 
