@@ -62,6 +62,7 @@ def train(data, model, cluster, corpus, note, **options):
       xmlgp train data/bibtex models/bibtex
       xmlgp train data/bibtex models/bibtex --resume
       xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --stop-words english
+      xmlgp train articles.jsonl models/articles --dense embeddings.npy
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
