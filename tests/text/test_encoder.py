@@ -107,6 +107,12 @@ def test_words_may_be_left_out():
     result = run("predict", "m", "train.jsonl", "-k", 1)
     assert len(result.stdout.splitlines()) == 40
     assert "no word" not in result.stderr
+    write("more.jsonl", ["a new cat", "red and big words"], [["cat"], ["red", "other"]])
+    for command in ["report", "m", "more.jsonl"], ["learn", "m", "more.jsonl", "--force"], ["show", "m"]:
+        result = run(*command)
+        assert result.exit_code == 0, result.stderr
+    answers("m", "train.jsonl", "--explain", 2)
+    assert len(list(xmlgp.predict("m", TEXTS))) == 40
 
 
 def test_a_model_finds_its_encoder_from_every_folder(model, monkeypatch, tmp_path):
@@ -304,6 +310,7 @@ def test_an_encoder_is_for_text_alone(encoders):
 def test_text_without_words_needs_dense_features():
     text = said(run("train", "train.jsonl", "m", "-q", "--analyzer", "none"))
     assert text == "there is nothing to learn from: no training point has a feature"
+    assert "needs words" in said(run("vectorize", "train.jsonl", "data", "--analyzer", "none"))
 
 
 @pytest.mark.parametrize(

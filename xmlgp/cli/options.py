@@ -251,8 +251,8 @@ def encoder_options(command):
         "--encoder",
         metavar="NAME|PATH",
         help="The encoder of text, whose embeddings are a dense block beside the words: a folder of model2vec or "
-        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]'.  [default: that of "
-        "MODEL, where it was in training]",
+        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]'.  [default: none, "
+        "or that of MODEL]",
     )
     @click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine.")
     @functools.wraps(command)

@@ -12,6 +12,7 @@ from xmlgp.data.locate import locate
 from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import Header, write_blocks
 from xmlgp.data.streams import check_outputs
+from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.progress import ignore, silent
@@ -31,6 +32,8 @@ TEST = re.compile(r"test(-\d+)?\.txt")
 
 def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore):
     """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (Paths)."""
+    if analysis.analyzer == "none":
+        raise SettingsError("a data set of text needs words; `xmlgp train` leaves them out beside dense features")
     paths = [locate(path, "train"), *(locate(test, "test") for test in tests)]
     names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
     _check_writable(folder)
