@@ -11,6 +11,7 @@ import huggingface_hub
 import numpy as np
 import pytest
 from model2vec import StaticModel
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xmlgp
 from tests.cli.command import run, said
@@ -193,6 +194,53 @@ def test_copies_do_not_contain_the_files():
     for other in pickle.loads(pickle.dumps(encoder)), copy.deepcopy(encoder):
         assert "_function" not in vars(other)
         assert np.array_equal(other.encode(TEXTS), encoder.encode(TEXTS))
+
+
+@pytest.fixture(scope="module")
+def transformer(tmp_path_factory):
+    """A folder with a tiny BERT of sentence-transformers, which is no part of the tests' packages."""
+    library = pytest.importorskip("sentence_transformers", minversion="6")
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("transformer")
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(["[UNK]", "[PAD]", *WORDS])}, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "model_max_length": 16}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder / "bert")
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    BertModel(BertConfig(vocab_size=len(WORDS) + 2, **sizes)).save_pretrained(folder / "bert")
+    library.SentenceTransformer(str(folder / "bert")).save(str(folder / "encoder"))
+    return folder / "encoder"
+
+
+def test_other_encoders_are_those_of_sentence_transformers(transformer):
+    import sentence_transformers
+
+    expected = sentence_transformers.SentenceTransformer(str(transformer)).encode(TEXTS)
+    assert np.allclose(open_encoder(transformer).encode(TEXTS), expected, atol=1e-6)
+    trained("--encoder", transformer)
+    answers("m", "train.jsonl")
+
+
+def test_code_of_an_encoder_does_not_run(transformer):
+    shutil.copytree(transformer, "e")
+    Path("e/evil.py").write_text("open('ran', 'w')\nclass Evil: pass\n")
+    file = Path("e/modules.json")
+    file.write_text(json.dumps([module | {"type": "evil.Evil"} for module in json.loads(file.read_text())]))
+    with pytest.raises(XmlgpError, match="not part of Sentence Transformers"):
+        open_encoder("e")
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("name", ["minishlab/potion-base-2M", "minishlab/potion-base-8M"])
+def test_a_real_encoder_knows_what_is_similar(name):
+    try:
+        encoder = open_encoder(name)
+    except SettingsError:
+        pytest.skip(f"{name} is not on this machine")
+    words = encoder.encode(["a dog barks", "the puppy is barking", "tax returns of companies"])
+    words /= np.linalg.norm(words, axis=1, keepdims=True)
+    assert words[0] @ words[1] > words[0] @ words[2] + 0.1
 
 
 # The cache.
