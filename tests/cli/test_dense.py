@@ -298,6 +298,7 @@ def test_a_report_shows_shares_and_neighbours(model):
     assert "<b>Score from:</b> <bdi>words</bdi>" in page
     assert page.count("<li>Similarity ") == 2 * page.count("<h4>Nearest training documents</h4>") > 0
     assert "of 20 that the model keeps" in page
+    assert "the sum of the parts after" in page
     assert run("report", "model", "data/test.txt", "--dense", "data/test.npy").exit_code == 0
     assert "Nearest" not in Path("report.html").read_text()
 

@@ -169,6 +169,7 @@ def make_content(
         ],
         documents=documents,
         explained=explain is not None,
+        shared=explain is not None and bool(block_names),
         with_words=any(point.features is not None and point.features.shape[1] for point in evidence.sample),
         kept=found.labels.shape[0] if neighbours else None,
     )
