@@ -8,7 +8,7 @@ from xmlgp.data.blocks import dense_of, stacked
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.regression.kernel import NOISE, Kernel, noisy_covariance
-from xmlgp.regression.lengthscales import SUBSET, learned_lengthscales
+from xmlgp.regression.lengthscales import learned_lengthscales
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
@@ -60,8 +60,7 @@ def fit_regression(features, labels, scales, leading, progress=silent):
         loadings, mean = _loadings_and_mean(labels)
         right = _project(labels.astype(np.float32), mean, loadings)
         if dense_of(features):
-            rows = np.sort(np.random.default_rng(0).choice(leading, min(leading, SUBSET), replace=False))
-            lengthscales = learned_lengthscales(scaled_features(features[rows], scales), right[rows])
+            lengthscales = learned_lengthscales(scaled_features(features[:leading], scales), right[:leading])
         features = scaled_features(features, scales, lengthscales)
         covariance = noisy_covariance(features, progress)
         first = start = None

@@ -1,4 +1,7 @@
-"""Lengthscales of words and of dense blocks, which maximise the marginal likelihood of some of the points."""
+"""Lengthscales of words and of dense blocks, with the least leave-one-out error of some of the points.
+
+Source of the formulas: Rasmussen and Williams 2006, section 5.4.2.
+"""
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -7,63 +10,75 @@ from scipy.optimize import minimize
 from xmlgp.data.blocks import dense_of, sparse_of
 from xmlgp.regression.kernel import NOISE
 
-__all__ = ["SUBSET", "learned_lengthscales"]
+__all__ = ["learned_lengthscales", "leave_one_out"]
 
-#: Points that the likelihood is of, at most. With twice as many, held-out documents with 592 tags are ranked as well,
-#: and it takes four times as long.
-SUBSET = 1000
+#: Points drawn at random, and the number of points nearest to each of them: together those that are left out one at a
+#: time. Neighbours are as close as among all points; points at random are farther apart, so that lengthscales would be
+#: those of few points. On documents with 592 tags, 20,338 of them, embeddings get 1.65 in place of 2.2, and the
+#: regression ranks held-out documents by 0.3 points of P@3 better.
+CENTRES, NEAREST = 20, 50
 
 #: Logarithm of how far a lengthscale may be from where it starts: at both ends it changes nothing any more.
 FARTHEST = 4.0
 
-#: The search ends where the objective, a number for each point and function, changes by less than this share.
-CHANGE = 1e-6
+#: The search ends where the logarithm of the error changes by less than about this.
+CHANGE = 1e-5
 
 
 def learned_lengthscales(features, right):
     """Return the lengthscales of words and of each dense column, 1+E, those of the columns of a block all the same.
 
-    `features` are n weighted and scaled points (`Blocks`), `right` their projected labels (Y − 1πᵀ) V, n×P. These are P
-    functions with the covariance σ² (K + noise I), where σ² is at its best; see `objective`. The noise is not learned:
-    labels are not Gaussian, and the most likely noise, a fifth of this, ranks held-out points worse.
+    `features` are N weighted and scaled points (`Blocks`), `right` their projected labels (Y − 1πᵀ) V, N×P. The noise
+    is not learned: what fits some of the points best, a fifth of it, ranks held-out points worse.
     """
-    dense = dense_of(features)
-    values = dense.values(float)
-    blocks = [sparse_of(features).astype(float), *(values[:, start:stop] for start, stop in dense.bounds())]
-    distances = [_squared_distances(block) for block in blocks]
+    dense, N = dense_of(features), len(right)
+    values = dense.values()
+    blocks = [sparse_of(features), *(values[:, start:stop] for start, stop in dense.bounds())]
+    centres = np.random.default_rng(0).choice(N, min(N, CENTRES), replace=False)
+    distances = [_squared_distances(block[centres], block) for block in blocks]
     means = np.array([block.mean() for block in distances])
-    # At the start, the mean exponent of the kernel is −1.
-    start = 0.5 * np.log(np.where(means > 0, means * len(means) / 2, 1))
-    if np.isfinite(means).all() and right.any():
-        bounds = [(value - FARTHEST, value + FARTHEST) for value in start]
-        options = {"ftol": CHANGE, "maxiter": 50}
-        arguments = (distances, right.astype(float))
-        start = minimize(objective, start, arguments, "L-BFGS-B", jac=True, bounds=bounds, options=options).x
+    # Blocks whose points are all equal tell nothing. At the start, the mean exponent of the kernel is −1.
+    squares = np.where(means > 0, means * len(blocks) / 2, 1)
+    start = 0.5 * np.log(squares)
+    if np.isfinite(means).all():
+        relative = sum(block / square for block, square in zip(distances, squares, strict=True))
+        nearest = np.argpartition(relative, min(N, NEAREST) - 1, axis=1)[:, :NEAREST]
+        rows = np.unique(nearest)
+        arguments = [_squared_distances(block[rows], block[rows]) for block in blocks], right[rows].astype(float)
+        if arguments[1].any():
+            bounds = [(value - FARTHEST, value + FARTHEST) for value in start]
+            options = {"ftol": CHANGE, "maxiter": 50}
+            start = minimize(leave_one_out, start, arguments, "L-BFGS-B", jac=True, bounds=bounds, options=options).x
     return np.repeat(np.exp(start), [1, *dense.widths]).astype(np.float32)
 
 
-def objective(log_lengthscales, distances, right):
-    """Return ½ log tr(RᵀA⁻¹R) + log|A| / 2n, A = K + noise I, and its gradient; `distances` are squared, n×n a block.
+def leave_one_out(log_lengthscales, distances, right):
+    """Return ½ log Σ e², and its gradient; e are the errors of R, n×P, by the regression on all other points.
 
-    Up to a constant, it is the negative log marginal likelihood of R, n×P, for each of its elements.
+    These are A⁻¹R divided by the diagonal of A⁻¹, A = K + noise I; `distances` are squared, n×n for each block.
     """
     n = len(right)
     precisions = np.exp(-2 * log_lengthscales)
     covariance = np.exp(-0.5 * sum(map(np.multiply, precisions, distances)))
-    noisy = covariance + NOISE * np.eye(n)
-    factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
+    factor = cho_factor(covariance + NOISE * np.eye(n), lower=True, overwrite_a=True, check_finite=False)
     inverse = cho_solve(factor, np.eye(n), overwrite_b=True, check_finite=False)
-    solved = inverse @ right
-    quadratic = np.vdot(right, solved)
-    value = 0.5 * np.log(quadratic) + np.log(factor[0].diagonal()).sum() / n
-    by_covariance = (inverse / n - solved @ solved.T / quadratic) / 2
-    by_covariance *= covariance
-    return value, precisions * [np.vdot(by_covariance, block) for block in distances]
+    solved, diagonal = inverse @ right, inverse.diagonal()
+    errors = solved / diagonal[:, None]
+    squares = np.square(errors).sum(axis=1)
+    total = squares.sum()
+    by_covariance = (inverse * (squares / diagonal)) @ inverse
+    by_covariance -= (inverse @ (errors / diagonal[:, None])) @ solved.T
+    by_covariance *= covariance / total
+    return 0.5 * np.log(total), precisions * [np.vdot(by_covariance, block) for block in distances]
 
 
-def _squared_distances(block):
-    """Return ‖x − x′‖² of all points, n×n, in double precision."""
-    products = block @ block.T
-    products = products if isinstance(products, np.ndarray) else products.toarray()
-    norms = products.diagonal()
-    return np.maximum(norms[:, None] + norms - 2 * products, 0)
+def _squared_distances(points, others):
+    """Return ‖x − x′‖² of all pairs of two sets of points, in double precision."""
+    points, others = points.astype(float), others.astype(float)
+    products = points @ others.T
+    if isinstance(products, np.ndarray):
+        norms = [np.square(block).sum(axis=1) for block in (points, others)]
+    else:
+        products = products.toarray()
+        norms = [block.power(2).sum(axis=1) for block in (points, others)]
+    return np.maximum(norms[0][:, None] + norms[1] - 2 * products, 0)
