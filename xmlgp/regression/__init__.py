@@ -7,7 +7,8 @@ those of `xmlgp.linear_algebra`.
 Labels are real numbers with Gaussian noise: least-squares classification. All labels share the kernel and the noise, so
 there is one linear system. The centred label matrix is replaced by its best approximation of rank P, so there are P
 right-hand sides. There are no inducing inputs. Features may be scaled by relevances that the latent functions of MLGPF
-have learned: learning them here would take a solution for every step.
+have learned: learning them here would take a solution for every step. Where points have dense features, the
+lengthscales of words and of each dense block are learned from some of the points.
 
 Source: C. E. Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press 2006, section 6.5.
 """
