@@ -17,6 +17,7 @@ from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
+from xmlgp.mlgpf import held_out
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.replay import Replay
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -262,3 +263,16 @@ def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, mo
     assert load(tmp_path / "model").parameters["replay.dense"].dtype == np.float16
     found, expected = (own.predictor.score(half[:50])[0] for own in (load(tmp_path / "model"), written))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_the_weight_of_the_pool_is_the_one_that_ranks_held_out_points_best(monkeypatch):
+    points, labels = planted(900, 1)
+    settings = MLGPFSettings(inducing="features", factors=6, epochs=3)
+    errors = {}
+    for weights in (0.35, 0.5, 0.1), (0.35,), (0.1,):
+        monkeypatch.setattr(held_out, "DENSE_POOL_WEIGHTS", weights)
+        found = trained(points, labels, settings)[1]
+        errors[weights] = found.held_out.precision_3, float(found.parameters["regression.pool_weight"])
+    assert errors[0.35, 0.5, 0.1][0] >= max(errors[0.35,][0], errors[0.1,][0]) - 0.5
+    assert errors[0.1,][1] == 0.1
+    assert errors[0.35, 0.5, 0.1][1] in (0.35, 0.5, 0.1)

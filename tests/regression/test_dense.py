@@ -12,7 +12,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.regression import fitting
 from xmlgp.regression.fitting import add_points, bytes_of_adding, fit_regression
-from xmlgp.regression.kernel import NOISE
+from xmlgp.regression.kernel import DENSE_NOISE
 from xmlgp.regression.lengthscales import leave_one_out
 from xmlgp.regression.regression import Regression, RegressionPredictions, are_valid
 from xmlgp.runtime import threads
@@ -66,7 +66,7 @@ def test_prediction_is_that_of_scikit_learn_with_a_product_of_kernels(words):
     (features, labels), (points, _) = problem(words=words), problem(20, 7, words)
     mean = labels.toarray().mean(axis=0)
     kernel = RBF(np.concatenate([np.full(words, LENGTHSCALES[0]), LENGTHSCALES[1:]]))
-    regressor = GaussianProcessRegressor(kernel, alpha=NOISE, optimizer=None)
+    regressor = GaussianProcessRegressor(kernel, alpha=DENSE_NOISE, optimizer=None)
     regressor.fit(columns_of(features), labels.toarray() - mean)
     expected = regressor.predict(columns_of(points)) + mean
     np.testing.assert_allclose(prediction(fitted(features, labels), points), expected, atol=2e-4)
@@ -87,7 +87,7 @@ def test_errors_are_those_of_regressions_on_all_other_points():
     points, errors = np.hstack(blocks), []
     for i in range(len(right)):
         others = np.arange(len(right)) != i
-        regressor = GaussianProcessRegressor(RBF([1.3] * 3 + [0.7] * 2), alpha=NOISE, optimizer=None)
+        regressor = GaussianProcessRegressor(RBF([1.3] * 3 + [0.7] * 2), alpha=DENSE_NOISE, optimizer=None)
         regressor.fit(points[others], right[others])
         errors.append(right[i] - regressor.predict(points[i : i + 1])[0])
     found = leave_one_out(np.log([1.3, 0.7]), distances, right)[0]
@@ -190,6 +190,10 @@ def test_arrays_of_a_model_give_the_same_regression():
         ("lengthscales", None),
         ("lengthscales", np.ones(E, np.float32)),
         ("lengthscales", np.zeros(1 + E, np.float32)),
+        ("pool_weight", None),
+        ("pool_weight", np.zeros(())),
+        ("pool_weight", np.array(1.5)),
+        ("pool_weight", np.array([0.5])),
         ("other", np.ones(1)),
     ],
 )

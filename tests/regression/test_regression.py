@@ -112,7 +112,7 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
 def test_loadings_are_singular_vectors(monkeypatch):
     monkeypatch.setattr(fitting, "RANK", 5)
     features, labels = problem(N, 90)
-    *_, weights, loadings, mean = fitted(features, labels)
+    _, _, _, _, weights, loadings, mean, _ = fitted(features, labels)
     _, singular, vectors = np.linalg.svd(centred(labels))
     assert singular[5] < 0.99 * singular[4]  # so that the fifth vector is unique
     np.testing.assert_allclose(np.abs(np.sum(loadings * vectors[:5].T, axis=0)), 1, atol=1e-4)

@@ -14,6 +14,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
+from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
@@ -26,6 +27,9 @@ HELD_OUT_LEAST = 10
 #: Share of the points that is held out, their least and greatest number, and the largest share that these may be. The
 #: coefficients of 1000 points have an error of about 0.005 in probabilities near one half.
 CALIBRATION_SHARE, CALIBRATION_LEAST, CALIBRATION_MOST, LARGEST_SHARE = 0.05, 100, 2000, 0.1
+
+#: The name of the parameter that has the weight of utilities in the pool.
+POOL_WEIGHT = "regression.pool_weight"
 
 #: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
 #: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
@@ -100,6 +104,8 @@ class HeldOutChoices(Inference):
         self._features, self._labels = features[kept], labels[kept]
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
+        #: The weight of utilities in the pool, where points have dense features.
+        self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
         #: The fields of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(HeldOut._fields))
         #: What the calibration is fitted to, of all these points.
@@ -123,7 +129,7 @@ class HeldOutChoices(Inference):
         if self._judges:
             with hidden_label_weights(parameters, self._problem.features, self._seen):
                 best = self._rank(parameters)
-                with_regression = self._rank(parameters | part) if part else best
+                with_regression = self._rank_pooled(parameters, part) if part else best
                 pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
                 chosen = with_regression if pooled else best
                 self._coefficients[:] = self._calibrate(chosen)
@@ -144,6 +150,16 @@ class HeldOutChoices(Inference):
         except NumericalError:
             return {}, {}
         return tuple(regression.parameters() for regression in fitted)
+
+    def _rank_pooled(self, parameters, part):
+        """Return the ranking with the regression, and choose the weight in the pool where there are dense features."""
+        weights = DENSE_POOL_WEIGHTS if POOL_WEIGHT in part else [None]
+        choices = [part if weight is None else part | {POOL_WEIGHT: np.array(weight)} for weight in weights]
+        ranked = [self._rank(parameters | choice) for choice in choices]
+        best = int(np.argmax([self._ndcg(own) for own in ranked]))
+        if weights[best]:
+            self._pool_weight[...] = weights[best]
+        return ranked[best]
 
     def _rank(self, parameters):
         return rank(parameters, self._problem.settings, self._problem.preprocessed, self._features)
@@ -177,6 +193,7 @@ class HeldOutChoices(Inference):
     def arrays(self):
         """Return the arrays that the step changes, by name."""
         found = {"chosen": self._chosen, "calibration": self._coefficients, "measures": self._measures}
+        found["pool_weight"] = self._pool_weight
         found |= self._ranked._asdict()
         return {f"held_out.{name}": array for name, array in found.items()}
 
@@ -189,7 +206,8 @@ class HeldOutChoices(Inference):
             return found
         if self._regression is None:
             self._regression, _ = self._fit(self._before())
-        return found | self._regression
+        weight = {POOL_WEIGHT: self._pool_weight} if POOL_WEIGHT in self._regression else {}
+        return found | self._regression | weight
 
 
 class Recalibration(Inference):

@@ -22,7 +22,7 @@ from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Neighbours, Predictor
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.regression import regression
-from xmlgp.regression.regression import POOL_WEIGHT, Regression, RegressionPredictions
+from xmlgp.regression.regression import Regression, RegressionPredictions
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import statistics_are_valid
 
@@ -48,7 +48,7 @@ class MLGPFPredictor(Predictor):
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
     means of the label weights; Σ_p φ_kp r_pᵀe of each dense block; and the bias b_k. This is exact for the linear part.
     The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
-    terms of the linear part are halved, as it is, and half of the log odds that the regression predicts is a term.
+    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term.
     """
 
     approximated = ("probability",)
@@ -143,7 +143,7 @@ class MLGPFPredictor(Predictor):
         if self._regression:
             for linear in found.values, found.bias, found.dense:
                 if linear is not None:
-                    linear *= POOL_WEIGHT
+                    linear *= self._regression.weight
             # Pooled with zero, this is what the regression adds.
             self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, found.regression)
 

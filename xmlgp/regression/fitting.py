@@ -7,9 +7,9 @@ from scipy.linalg import cho_factor, cho_solve
 from xmlgp.data.blocks import dense_of, stacked
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
-from xmlgp.regression.kernel import NOISE, Kernel, noisy_covariance
+from xmlgp.regression.kernel import Kernel, noise_of, noisy_covariance
 from xmlgp.regression.lengthscales import learned_lengthscales
-from xmlgp.regression.regression import Regression, scaled_features
+from xmlgp.regression.regression import DENSE_POOL_WEIGHTS, Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 
@@ -69,7 +69,8 @@ def fit_regression(features, labels, scales, leading, progress=silent):
             start = np.zeros_like(right)
             start[:leading] = first
         weights = _solve(covariance, right, progress, start)
-    whole = Regression(features, labels, scales, lengthscales, weights, loadings, mean)
+    weight = None if lengthscales is None else np.array(DENSE_POOL_WEIGHTS[0])
+    whole = Regression(features, labels, scales, lengthscales, weights, loadings, mean, weight)
     if first is None:
         return whole, whole
     return whole, whole._replace(features=features[:leading], labels=labels[:leading], weights=first)
@@ -110,10 +111,10 @@ def add_points(regression, features, labels, seed):
         residual = change[: len(known)]
         residual += _project(every[known].astype(np.float32), mean, loadings)
         residual -= kernel.product(features[known], weights, FEW if len(known) < LEAST else None)
-        residual -= np.float32(NOISE) * weights[known]
+        residual -= noise_of(features) * weights[known]
         covariance = noisy_covariance(features[rows], silent)
         weights[rows] += _solve_few(covariance, change) if len(rows) <= DIRECT else _solve(covariance, change, silent)
-    return Regression(features, every, *scaling, weights, loadings, mean)
+    return regression._replace(features=features, labels=every, weights=weights, loadings=loadings, mean=mean)
 
 
 def _active(kernel, new, labels, loadings, seed):

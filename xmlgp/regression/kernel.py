@@ -15,13 +15,17 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["LENGTHSCALE", "NOISE", "Kernel", "noisy_covariance", "squared_norms"]
+__all__ = ["DENSE_NOISE", "LENGTHSCALE", "NOISE", "Kernel", "noise_of", "noisy_covariance", "squared_norms"]
 
 #: ℓ, for points of unit length.
 LENGTHSCALE = 0.7
 
 #: Variance of the noise; that of the kernel is one.
 NOISE = 0.5
+
+#: The same where points have dense features, whose products tell more of them apart. From 0.05 to 0.2, held-out
+#: documents are ranked about equally well, and better than with 0.5.
+DENSE_NOISE = 0.1
 
 #: Points per block of covariances with the training points.
 ROWS = 128
@@ -97,8 +101,13 @@ def noisy_covariance(features, progress):
     with progress("covariances", total=len(starts), unit="block") as bar:
         # Larger tasks first, for balance.
         run_parallel(functools.partial(chunk, start) for start in reversed(starts))
-    covariance.flat[:: count + 1] += np.float32(NOISE)
+    covariance.flat[:: count + 1] += noise_of(features)
     return covariance
+
+
+def noise_of(features):
+    """Return the variance of the noise for these points."""
+    return np.float32(DENSE_NOISE if dense_of(features) else NOISE)
 
 
 def _dense_array(features):
