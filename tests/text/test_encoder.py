@@ -88,7 +88,10 @@ def test_an_encoder_trains_the_model_of_its_embeddings_as_a_file(model):
 
 def test_the_blocks_of_files_follow_that_of_the_encoder():
     np.save("e.npy", RANDOM.normal(size=(40, 2)))
-    trained("--encoder", "encoders/one", "--dense", "e.npy")
+    options = "--encoder", "encoders/one", "--dense", "e.npy"
+    said_last = run("train", "train.jsonl", "m", "--set=epochs=1", *options).stderr.splitlines()[-1]
+    assert said_last == "m: next, `xmlgp predict m DATA --dense FILE`; `xmlgp show m` has the details"
+    trained(*options)
     assert xmlgp.load("m").data["dense"] == [6, 2]
     answers("m", "train.jsonl", "--dense", "e.npy")
     first = json.loads(answers("m", "train.jsonl", "--dense", "e.npy", "--explain", "1").splitlines()[0])
@@ -98,7 +101,7 @@ def test_the_blocks_of_files_follow_that_of_the_encoder():
         "dense 1",
         "bias",
     ]
-    assert "trained with some of width 6 and 2" in said(run("predict", "m", "train.jsonl"))
+    assert "trained with dense features of widths 6 and 2" in said(run("predict", "m", "train.jsonl"))
 
 
 def test_words_may_be_left_out():

@@ -250,9 +250,9 @@ def encoder_options(command):
     @click.option(
         "--encoder",
         metavar="NAME|PATH",
-        help="The encoder of text, whose embeddings are a dense block beside the words: a folder of model2vec or "
-        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]'.  [default: none, "
-        "or that of MODEL]",
+        help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
+        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
+        "'xmlgp[encode-transformers]'.  [default: none, or that of MODEL]",
     )
     @click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine.")
     @functools.wraps(command)
@@ -273,7 +273,7 @@ def analysis_options(command):
         default="word",
         show_default=True,
         help="Features of text are words of at least two letters or digits, characters, characters within words "
-        "(char-wb), or none beside the dense ones.",
+        "(char-wb), or none, with dense features alone.",
     )
     @click.option(
         "--ngrams",

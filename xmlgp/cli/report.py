@@ -43,8 +43,8 @@ __all__ = ["report"]
     "--neighbours",
     type=click.IntRange(1),
     metavar="N",
-    help="Show of each document the N nearest training documents by dense features, such as embeddings, with their "
-    "labels.",
+    help="Show for each document the N training documents with the most similar dense features, such as embeddings, "
+    "and their labels.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
 @dense_option

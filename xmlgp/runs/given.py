@@ -216,14 +216,17 @@ def check_dense(widths, known, data):
     """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
     if list(widths) == list(known):
         return
-    data = label_of(data, "`data`")
-    own, trained = ("of width " + " and ".join(map(str, part)) for part in (widths, known))
+    data = "standard input" if is_path(data) and os.fspath(data) == "-" else label_of(data, "`data`")
+    own, trained = (
+        f"dense features of {'width' if len(part) == 1 else 'widths'} {' and '.join(map(str, part))}"
+        for part in (widths, known)
+    )
     if not known:
-        raise SettingsError(f"{data} has dense features {own}, but the model was trained without any")
+        raise SettingsError(f"{data} has {own}, but the model was trained without any")
     if not widths:
         advice = "give them by `dense=FILE`"
-        raise SettingsError(f"{data} has no dense features, but the model was trained with some {trained}; {advice}")
-    raise SettingsError(f"{data} has dense features {own}, but the model was trained with some {trained}")
+        raise SettingsError(f"{data} has no dense features, but the model was trained with {trained}; {advice}")
+    raise SettingsError(f"{data} has {own}, but the model was trained with {trained}")
 
 
 def in_memory(data, labels, names, extend, same=None, dense=None):

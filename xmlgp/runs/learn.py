@@ -235,4 +235,4 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
         note_here(
             "the threshold is still that of the last `xmlgp tune`; tune again on points that the model has not seen"
         )
-    note_here(next_commands(path))
+    note_here(next_commands(path, grown.data, grown.names))

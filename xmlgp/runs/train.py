@@ -254,7 +254,7 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
     note_here(f"{took}; {held_out.precision(dataset.K)}" if held_out and dataset.K > 1 else took)
     if held_out:
         note_here(held_out.reliability())
-    for text in [*model.review(folder.settings, folder.description), next_commands(path)]:
+    for text in [*model.review(folder.settings, folder.description), next_commands(path, dataset.facts, names)]:
         note_here(text)
 
 

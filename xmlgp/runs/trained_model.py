@@ -95,9 +95,7 @@ class TrainedModel:
     @property
     def block_names(self) -> list[str]:
         """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
-        vectorizer, count = self.names.vectorizer, len(self.data.get("dense", []))
-        own = ["encoder"] if vectorizer and vectorizer.analysis.encoder else []
-        return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
+        return _block_names(self.data, self.names)
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
@@ -161,10 +159,17 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
-def next_commands(path):
-    """Return which commands come after training or learning, in words."""
+def _block_names(data, names):
+    vectorizer, count = names.vectorizer, len(data.get("dense", []))
+    own = ["encoder"] if vectorizer and vectorizer.analysis.encoder else []
+    return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
+
+
+def next_commands(path, data, names):
+    """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    return f"next, `{predict} DATA`; `{show}` has the details"
+    files = " --dense FILE" * sum(name != "encoder" for name in _block_names(data, names))
+    return f"next, `{predict} DATA{files}`; `{show}` has the details"
 
 
 def opened(model: FilePath | TrainedModel) -> TrainedModel:
