@@ -73,7 +73,7 @@ def _csr_beyond_its_columns():
     np.savez("e.npz", format=b"csr", **parts)
 
 
-TABLE = r"e.np[yz]: dense features are a table N×E, a row for each point, not "
+TABLE = r"e.np[yz]: dense features are an array N×E, with a row for each point, not "
 NPY = "e.npy: this is not a complete .npy file of numbers"
 NPZ = "e.npz: this is not a complete .npz file with one array of numbers or a CSR matrix"
 

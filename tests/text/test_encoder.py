@@ -350,7 +350,9 @@ def test_a_name_of_nothing_is_one_sentence(place):
 def test_an_encoder_is_for_text_alone(encoders):
     np.savetxt("x", [[1.0]])
     Path("rows.txt").write_text("2 2 1\n0 0:1\n0 1:1\n")
-    assert "rows of numbers, not text" in said(run("train", "rows.txt", "m", "--encoder", "encoders/one"))
+    assert "rows of numbers, not text; an encoder needs the text" in said(
+        run("train", "rows.txt", "m", "--encoder", "encoders/one")
+    )
     with pytest.raises(SettingsError, match="give the text"):
         xmlgp.train(np.ones((2, 3)), labels=[[1], [1]], encoder="encoders/one")
     assert run("train", "train.jsonl", "m", "--download").exit_code == 2

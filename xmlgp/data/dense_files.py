@@ -41,7 +41,9 @@ class DenseRows:
         """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
-            raise SettingsError(f"{self.name} has {rows} rows, but {self.data} has {N} points{' or more' * more}")
+            raise SettingsError(
+                f"{self.name} has {rows} row{'s' * (rows != 1)}, but {self.data} has {N} points{' or more' * more}"
+            )
 
     def beside(self, dataset, start=0):
         """Return points (`Dataset`) with their dense features, which start at a row."""
@@ -97,7 +99,7 @@ def _read_block(given, name):
         except ValueError:
             raise SettingsError(f"{name}: each row must have an array with as many numbers as the others") from None
     if array.ndim != 2 or not array.shape[1]:
-        raise SettingsError(f"{name}: dense features are a table N×E, a row for each point, not {array.shape}")
+        raise SettingsError(f"{name}: dense features are an array N×E, with a row for each point, not {array.shape}")
     if array.dtype.kind not in "biuf":
         raise SettingsError(f"{name}: dense features must be numbers, not {excerpt(str(array.dtype))}")
     with np.errstate(over="ignore"):

@@ -130,7 +130,9 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             "column for the text"
         )
         rows = HEADER.fullmatch(first) or is_libsvm(first)
-        raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
+        if rows:
+            reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
+        raise DataFormatError(reader.path, 1, reason)
     path, columns = reader.path, options.columns(usual)
     documents = FORMATS[name](decoded_lines(reader, advise=_advise), path, columns, labelled)
     documents = _or_errors(documents, reader.errors)
