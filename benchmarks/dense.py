@@ -189,8 +189,10 @@ def measure_kernels(corpus, options, seed):
             xmlgp.predict(one, corpus.empty / "test.txt", dense=corpus.dense[1], k="all", output="utility").matrix()
             for one in (dataclasses.replace(trained, parameters=own, folder=None), trained)
         )
-        # Utilities are pooled as ½ f + ½ logit(g).
-        for name, utilities in ("linear part", linear.toarray()), ("regression", (2 * pooled - linear).toarray()):
+        # Utilities are pooled as w f + (1 − w) logit(g).
+        weight = float(trained.parameters["regression.pool_weight"])
+        regression = (pooled - weight * linear) / (1 - weight)
+        for name, utilities in ("linear part", linear.toarray()), ("regression", regression.toarray()):
             write_best(corpus.folder / "scores", utilities)
             found[name] = corpus.evaluate(corpus.folder / "scores", "xmlgp")
     found["regression_points=0"] = corpus.measure_xmlgp("dense", [*options, "--set", "regression_points=0"], seed)
