@@ -268,11 +268,13 @@ def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, mo
 def test_the_weight_of_the_pool_is_the_one_that_ranks_held_out_points_best(monkeypatch):
     points, labels = planted(900, 1)
     settings = MLGPFSettings(inducing="features", factors=6, epochs=3)
-    errors = {}
-    for weights in (0.35, 0.5, 0.1), (0.35,), (0.1,):
+
+    def found(*weights):
         monkeypatch.setattr(held_out, "DENSE_POOL_WEIGHTS", weights)
-        found = trained(points, labels, settings)[1]
-        errors[weights] = found.held_out.precision_3, float(found.parameters["regression.pool_weight"])
-    assert errors[0.35, 0.5, 0.1][0] >= max(errors[0.35,][0], errors[0.1,][0]) - 0.5
-    assert errors[0.1,][1] == 0.1
-    assert errors[0.35, 0.5, 0.1][1] in (0.35, 0.5, 0.1)
+        result = trained(points, labels, settings)[1]
+        return float(result.parameters["regression.pool_weight"]), result.held_out
+
+    # The regression is much better than three epochs.
+    assert found(0.9)[1].precision_5 < found(0.2)[1].precision_5
+    assert found(0.9, 0.2) == found(0.2)
+    assert found(0.2, 0.9) == found(0.2)
