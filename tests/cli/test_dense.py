@@ -180,8 +180,18 @@ def test_learning_dense_features_alone_and_labels_alone():
     assert "left" in xmlgp.report(named, None, labels=names[:9], dense=new)
     with pytest.raises(SettingsError, match="`dense` has 9 rows, but `data` has 8 points"):
         xmlgp.predict(named, np.empty((8, 0)), dense=new).matrix()
+    with pytest.raises(SettingsError, match="`dense` has 9 rows, but `data` has 1 point$"):
+        xmlgp.predict(named, np.empty((1, 0)), dense=new).matrix()
     with pytest.raises(SettingsError, match="`data` has no dense features, but the model was trained with dense"):
         xmlgp.predict(named, np.empty((8, 0))).matrix()
+
+
+def test_no_points_are_refused(workdir):
+    Path("none.txt").write_text("0 0 2\n")
+    np.save("none.npy", np.empty((0, 3), np.float32))
+    line = said(run("train", "none.txt", "model", "--dense", "none.npy"))
+    assert line == "there is nothing to learn from: no training point has a feature"
+    assert not Path("model").exists()
 
 
 def test_other_dense_features_are_refused(model):

@@ -105,6 +105,11 @@ def test_other_files_are_refused(save, message):
         read(next(name for name in ("e.npy", "e.npz") if os.path.lexists(name)))
 
 
+def test_rows_of_different_lengths_are_refused():
+    with pytest.raises(SettingsError, match="^block 1 of `dense`: each row must have an array with as many numbers"):
+        read_dense([[[1.0, 2.0], [3.0]], E], "`data`")
+
+
 def test_nan_is_found_in_every_chunk(monkeypatch):
     monkeypatch.setattr("xmlgp.data.blocks.CHUNK", 6)
     with pytest.raises(SettingsError, match="`dense`: row 3, column 1, counted from 0, is nan"):

@@ -41,9 +41,8 @@ class DenseRows:
         """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
-            raise SettingsError(
-                f"{self.name} has {rows} row{'s' * (rows != 1)}, but {self.data} has {N} points{' or more' * more}"
-            )
+            own, points = f"{rows} row{'s' * (rows != 1)}", f"{N} point{'s' * (N != 1)}"
+            raise SettingsError(f"{self.name} has {own}, but {self.data} has {points}{' or more' * more}")
 
     def beside(self, dataset, start=0):
         """Return points (`Dataset`) with their dense features, which start at a row."""
@@ -92,12 +91,12 @@ def _name_of(given, place):
 
 def _read_block(given, name):
     """Return an array N×E of floating-point numbers that are finite in single precision."""
-    array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
-    if array.dtype == object:  # a column of arrays, or columns of several types
-        try:
+    try:
+        array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
+        if array.dtype == object:  # a column of arrays, or columns of several types
             array = np.array(array.tolist())
-        except ValueError:
-            raise SettingsError(f"{name}: each row must have an array with as many numbers as the others") from None
+    except ValueError:
+        raise SettingsError(f"{name}: each row must have an array with as many numbers as the others") from None
     if array.ndim != 2 or not array.shape[1]:
         raise SettingsError(f"{name}: dense features are an array N×E, with a row for each point, not {array.shape}")
     if array.dtype.kind not in "biuf":

@@ -145,7 +145,7 @@ class Preprocessed(NamedTuple):
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
     features, dense = sparse_of(features), dense_of(features)
-    weighting = _fit_weighting(features, settings.weighting, work, dense is not None)
+    weighting = _fit_weighting(features, settings.weighting, work, dense is not None and dense.shape[0] > 0)
     # In parts, because features may be in a file that is larger than memory.
     check_magnitudes(weighted_sizes(features, weighting, work))
     preprocessed = Preprocessed(weighting, None, None)
