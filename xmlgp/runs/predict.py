@@ -228,7 +228,8 @@ class Predictions:
     def __repr__(self) -> str:
         data, limit = self._data, self._scoring.rule.limit
         data = data.dataset if isinstance(data, TrainingData) else data
-        shape = getattr(data, "shape", None) or ((len(data),) if isinstance(data, Sized) else None)
+        has_length = isinstance(data, Sized) and not is_path(data)
+        shape = getattr(data, "shape", None) or ((len(data),) if has_length else None)
         points = label_of(data) if shape is None else counted(shape[0], "point")
         return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
