@@ -228,9 +228,10 @@ class Predictions:
     def __repr__(self) -> str:
         data, limit = self._data, self._scoring.rule.limit
         data = data.dataset if isinstance(data, TrainingData) else data
-        has_length = isinstance(data, Sized) and not is_path(data)
-        shape = getattr(data, "shape", None) or ((len(data),) if has_length else None)
-        points = label_of(data) if shape is None else counted(shape[0], "point")
+        shape = getattr(data, "shape", None)
+        if not shape and isinstance(data, Sized) and not is_path(data):
+            shape = (len(data),)
+        points = counted(shape[0], "point") if shape else label_of(data)
         return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
     def __iter__(self) -> Iterator[dict]:
