@@ -29,7 +29,7 @@ HELD_OUT_LEAST = 10
 CALIBRATION_SHARE, CALIBRATION_LEAST, CALIBRATION_MOST, LARGEST_SHARE = 0.05, 100, 2000, 0.1
 
 #: The name of the parameter that has the weight of utilities in the pool.
-POOL_WEIGHT = "regression.pool_weight"
+POOL_WEIGHT_NAME = "regression.pool_weight"
 
 #: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
 #: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
@@ -153,8 +153,8 @@ class HeldOutChoices(Inference):
 
     def _rank_pooled(self, parameters, part):
         """Return the ranking with the regression, and choose the weight in the pool where there are dense features."""
-        weights = DENSE_POOL_WEIGHTS if POOL_WEIGHT in part else [None]
-        choices = [part if weight is None else part | {POOL_WEIGHT: np.array(weight)} for weight in weights]
+        weights = DENSE_POOL_WEIGHTS if POOL_WEIGHT_NAME in part else [None]
+        choices = [part if weight is None else part | {POOL_WEIGHT_NAME: np.array(weight)} for weight in weights]
         ranked = [self._rank(parameters | choice) for choice in choices]
         best = int(np.argmax([self._ndcg(own) for own in ranked]))
         if weights[best]:
@@ -206,7 +206,7 @@ class HeldOutChoices(Inference):
             return found
         if self._regression is None:
             self._regression, _ = self._fit(self._before())
-        weight = {POOL_WEIGHT: self._pool_weight} if POOL_WEIGHT in self._regression else {}
+        weight = {POOL_WEIGHT_NAME: self._pool_weight} if POOL_WEIGHT_NAME in self._regression else {}
         return found | self._regression | weight
 
 

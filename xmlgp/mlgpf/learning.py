@@ -408,7 +408,7 @@ class LearningOn(Stages):
         prior = _prior_without(posterior, self._weights.prior_of_training(scales), self._weights.indptr, shares)
         mean_point = None
         if (shares < 1).any():
-            rows = stacked([rows, self._mean_point()])
+            rows = stacked([rows, self._mean_of_earlier()])
 
             def mean_point(data):
                 _, latent, loadings, bias = data.factors
@@ -430,7 +430,7 @@ class LearningOn(Stages):
             found[: len(known), :shared] = known[:, :shared]
         return self._data
 
-    def _mean_point(self):
+    def _mean_of_earlier(self):
         """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch.
 
         That of dense features is their centre.

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
+from xmlgp.data.blocks import dense_of, sparse_of, with_sparse
+from xmlgp.data.dataset import no_points
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
@@ -106,10 +106,7 @@ class Preprocessed(NamedTuple):
 
     def no_points(self, D):
         """Return the features of no points."""
-        features = sp.csr_array((0, D), dtype=np.float32)
-        if self.dense_center is None:
-            return features
-        return Blocks(features, Dense((np.empty((0, len(self.dense_center)), np.float32),)))
+        return no_points(D, 0, () if self.dense_center is None else [len(self.dense_center)]).features
 
     def inputs(self, features, dtype, **options):
         """Return the `Inputs` of raw features, N×D."""
@@ -144,15 +141,11 @@ class Preprocessed(NamedTuple):
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
-    features, dense = sparse_of(features), dense_of(features)
-    weighting = _fit_weighting(features, settings.weighting, work, dense is not None and dense.shape[0] > 0)
+    weighting, dense = _fit_weighting(features, settings.weighting, work), dense_of(features)
     # In parts, because features may be in a file that is larger than memory.
-    check_magnitudes(weighted_sizes(features, weighting, work))
-    preprocessed = Preprocessed(weighting, None, None)
-    if dense is None:
-        return preprocessed
-    center, scale = _dense_scale(dense)
-    return preprocessed._replace(dense_center=center, dense_scale=scale)
+    check_magnitudes(weighted_sizes(sparse_of(features), weighting, work))
+    center, scale = (None, None) if dense is None else _dense_scale(dense)
+    return Preprocessed(weighting, None, None, dense_center=center, dense_scale=scale)
 
 
 def _dense_scale(dense):
@@ -222,11 +215,10 @@ def standardise_features(features, settings, progress=silent):
     return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
 
-def _fit_weighting(features, name, work, has_others=False):
+def _fit_weighting(features, name, work):
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
-    if not has_others:
-        _check_not_empty(features)
-    return weighting_of_counts(name, features.shape[0], count_points(features, work))
+    _check_not_empty(features)
+    return weighting_of_counts(name, features.shape[0], count_points(sparse_of(features), work))
 
 
 def weighting_of_counts(name, N, counts):
@@ -247,7 +239,8 @@ def _initial_inducing(inputs, settings, leading, progress):
 
 
 def _check_not_empty(features):
-    if not features.nnz:
+    dense = dense_of(features)
+    if not features.nnz and not (dense and dense.shape[0]):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 
