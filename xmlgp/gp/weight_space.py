@@ -27,6 +27,7 @@ from xmlgp.gp.bound import log_absent
 from xmlgp.gp.likelihood import IndexedRows, Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.dense import product_by_rows
 
 __all__ = ["BLOCKS", "DENSE", "POSTERIOR", "PRIOR", "SPARSE", "LatentMap", "WeightSpace", "are_valid", "blocks_of"]
 __all__ += ["feature_shares", "names_of", "whitened_names"]
@@ -203,7 +204,7 @@ class LatentMap(NamedTuple):
         """Return the means of the latent functions at weighted points, B×P."""
         found = sparse.product(sparse_of(features), self.sparse)
         if self.dense is not None:
-            found += dense_of(features).values(found.dtype) @ self.dense
+            found += product_by_rows(dense_of(features).values(found.dtype), self.dense)
         return found
 
 
@@ -219,7 +220,9 @@ class WeightSpacePrediction:
         features = sparse_of(points.coordinates)
         variance = np.asarray(features.multiply(features) @ self._variances[0])
         if self._map.dense is not None:
-            variance += dense_of(points.coordinates).values(variance.dtype) ** 2 @ self._variances[1]
+            # A product by BLAS would depend on the number of points.
+            squares = dense_of(points.coordinates).values(variance.dtype) ** 2
+            variance += np.einsum("be,e->b", squares, self._variances[1])
         return Moments(self.mean(points), variance[:, None])
 
     def mean(self, points):

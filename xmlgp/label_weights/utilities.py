@@ -12,6 +12,7 @@ import numpy as np
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.dense import product_by_rows
 
 __all__ = ["Batch", "UtilityMoments"]
 
@@ -108,7 +109,7 @@ class UtilityMoments:
         right = self._loadings[labels]
         if self._common:
             right = np.hstack([right, self._columns[labels]])
-        mean = batch.extended.mean @ right.T
+        mean = product_by_rows(batch.extended.mean, right.T)
         mean += self._bias[labels]
         variance = self._variance(batch, labels) if with_variance else None
         if self._by_label is not None:
@@ -127,7 +128,7 @@ class UtilityMoments:
             squares = np.square(self._loadings[labels])
             right = np.hstack([squares, right[:, 1:]])
         # A product of vectors by BLAS takes as long as one with a hundred columns.
-        return left @ right.T if left.shape[1] > 1 else left * right.T
+        return product_by_rows(left, right.T) if left.shape[1] > 1 else left * right.T
 
     def pair_moments(self, batch, labels):
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""

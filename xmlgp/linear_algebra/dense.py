@@ -6,10 +6,14 @@ import numpy as np
 
 from xmlgp.runtime.threads import core_count, run_parallel, split_range
 
-__all__ = ["all_finite", "gram", "product"]
+__all__ = ["all_finite", "gram", "product", "product_by_rows"]
 
 #: Least number of multiplications per thread: waking a thread takes a twentieth of their time.
 GRAIN = 1 << 22
+
+#: Products of so many elements, and those of more multiplications, are large to BLAS: OpenBLAS has other kernels below
+#: about 1,500 elements and a million multiplications.
+LARGE_PRODUCT, LARGE_WORK = 2048, 1 << 21
 
 #: Rows of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance the cores.
 BLOCK = 256
@@ -32,6 +36,25 @@ def product(left, right, out=None, rounds=1):
         grain = GRAIN // max(1, inner * rows)
         tasks = split_range(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, grain, rounds)
     run_parallel(tasks)
+    return out
+
+
+def product_by_rows(left, right, out=None):
+    """Return the product of two matrices, I×J and J×L, whose rows do not depend on the other rows, to the last digit.
+
+    BLAS adds up vectors and small matrices in another order than large ones. Those are avoided: rows of zeros are added
+    if there are few, and the other matrix is in the order that has no such kernel for more rows. The product may be
+    written to `out`, I×L.
+    """
+    (count, inner), columns = left.shape, right.shape[1]
+    if not 0 < count * inner * columns <= LARGE_WORK:
+        return np.matmul(left, right, out=out)
+    filled = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)
+    filled[:count] = left
+    product = np.matmul(filled, np.asfortranarray(right))[:count]
+    if out is None:
+        return product
+    out[:] = product
     return out
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data.blocks import empty_rows, stacked
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
@@ -27,6 +28,10 @@ ROWS, LABELS = 256, 1024
 #: Points are split for the cores into a multiple of this number of parts, so that few cores are all busy to the end,
 #: but not into parts of fewer points than the second number.
 PARTS, LEAST_ROWS = 16, 32
+
+#: Fewer points are filled up to so many by empty ones: BLAS multiplies a vector otherwise than a matrix, and the last
+#: digits of a score would depend on the points beside its own. See also `dense.product_by_rows`.
+FILLED = 2
 
 #: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
 #: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
@@ -186,7 +191,7 @@ class Predictor(ABC):
         NumericalError
             If a score is not finite: features that are not weighted can be too large.
         """
-        output = output or self.default_output
+        output, count = output or self.default_output, features.shape[0]
 
         def write(rows, points, scores, std):
             for labels in _blocks(self.label_count):
@@ -195,7 +200,8 @@ class Predictor(ABC):
                     columns = np.arange(labels.start, labels.stop, dtype=np.int32)
                     std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
 
-        scores, std = self._write_scores(write, features, self.label_count, output, with_std)
+        scores, std = self._write_scores(write, _filled(features), self.label_count, output, with_std)
+        scores, std = scores[:count], None if std is None else std[:count]
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
         if not finite.all():
             point, label = np.argwhere(~finite)[0]
@@ -230,7 +236,8 @@ class Predictor(ABC):
         needed = 8 * numbers + self.bytes_per_point(output, with_std)
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.shape[0], chunk):
-            yield self._top(features[start : start + chunk], k, output, with_std)
+            rows = features[start : start + chunk]
+            yield self._top(_filled(rows), k, output, with_std).rows(0, rows.shape[0])
 
     def _top(self, features, k, output, with_std):
         labels = np.empty((features.shape[0], k), np.int32)
@@ -326,14 +333,21 @@ class Predictor(ABC):
         # No other label has a higher score than the last candidate can have. Comparisons with nan are false.
         unsure = np.flatnonzero(~(scores[:, -1] >= self.highest_scores(approximate[:, -1])))
         if len(unsure):
-            features, found = features[unsure], [array[unsure] for array in (labels, scores)]
+            features = _filled(features[unsure])
+            found = [np.empty((features.shape[0], k), array.dtype) for array in (labels, scores)]
             self._select(self.prepare(features, output, False), features, output, *found, counts[1:])
-            labels[unsure], scores[unsure] = found
+            labels[unsure], scores[unsure] = (array[: len(unsure)] for array in found)
 
     def _stream(self, function, points, output, labels, best):
         """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
         for block in _blocks(self.label_count):
             update_top_k(function(points, block, output), block.start, labels, best)
+
+
+def _filled(features):
+    """Return the features of points, and of empty ones after them up to `FILLED`; no points stay none."""
+    count = features.shape[0]
+    return stacked([features, empty_rows(features, FILLED - count)]) if 0 < count < FILLED else features
 
 
 def _for_parts(function, count):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from xmlgp.data.blocks import dense_of, sparse_of
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["DENSE_NOISE", "LENGTHSCALE", "NOISE", "Kernel", "noise_of", "noisy_covariance", "squared_norms"]
@@ -57,7 +58,7 @@ class Kernel:
         _fill_exponents(*arrays[0], *arrays[1], self._half_norms, self._precision, start, stop, out)
         if self._dense.shape[1]:
             part, width = _dense_array(points)[start:stop], out.shape[1]
-            exponents = part @ self._dense[:width].T
+            exponents = product_by_rows(part, self._dense[:width].T)
             exponents -= _half_norms(part)[:, None]
             exponents -= self._dense_half_norms[:width]
             # A squared distance below zero is a rounding error.
@@ -75,7 +76,7 @@ class Kernel:
             stop = min(start + rows, count)
             covariance = np.empty((stop - start, len(weights)), np.float32)
             self.fill(points, start, stop, covariance)
-            np.matmul(covariance, weights, out=out[start:stop])
+            product_by_rows(covariance, weights, out[start:stop])
 
         with one_blas_thread():
             run_parallel(functools.partial(chunk, start) for start in range(0, count, rows))

@@ -10,6 +10,7 @@ from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.regression.kernel import LENGTHSCALE, Kernel, squared_norms
 
 __all__ = [
@@ -163,7 +164,7 @@ class RegressionPredictions:
 
     def pool(self, latent, labels, mean, variance=None):
         """Pool the moments of the utilities of a block of labels, B×L, with the predictions."""
-        predicted = latent @ self._loadings[labels].T
+        predicted = product_by_rows(latent, self._loadings[labels].T)
         predicted += self._mean[labels]
         self._pool(predicted, mean, variance)
 

@@ -11,7 +11,7 @@ import json
 import os
 from collections import deque
 
-from xmlgp.data.blocks import empty_rows, stacked
+from xmlgp.data.blocks import stacked
 from xmlgp.errors import ModelFolderError, up_to_error
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import RestrictedPredictor, assign
@@ -24,9 +24,6 @@ __all__ = ["ROWS", "Scoring", "score_blocks"]
 
 #: Points in a shard: enough for 16 cores with 256 points each (`xmlgp.prediction.predictor`).
 ROWS = 4096
-
-#: Points to which a smaller shard is filled up when more are waited for: BLAS multiplies one or two rows otherwise.
-LEAST_ROWS = 8
 
 
 class Scoring:
@@ -93,9 +90,8 @@ def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
         start = 0
         for scores in chunks:
             scores = Scores(*scores)
-            rows = slice(start, min(start + scores.N, len(identifiers)))
-            if rows.start < rows.stop:
-                yield identifiers[rows], features[rows], scores.rows(0, rows.stop - rows.start)
+            rows = slice(start, start + scores.N)
+            yield identifiers[rows], features[rows], scores
             start += scores.N
     if errors:
         raise errors[0]
@@ -109,10 +105,7 @@ def _assign_shard(opened, features):
 
 
 def _shards(blocks, waits):
-    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait.
-
-    That one has features of at least `LEAST_ROWS` points.
-    """
+    """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait."""
     identifiers, parts, count = [], [], 0
     for names, features in blocks:
         start = 0
@@ -126,8 +119,7 @@ def _shards(blocks, waits):
                 yield identifiers, _stack(parts)
                 identifiers, parts, count = [], [], 0
         if count and waits():
-            missing = max(0, LEAST_ROWS - count)
-            yield identifiers, _stack([*parts, empty_rows(features, missing)])
+            yield identifiers, _stack(parts)
             identifiers, parts, count = [], [], 0
     if count:
         yield identifiers, _stack(parts)
