@@ -22,13 +22,14 @@ if TYPE_CHECKING:
         predict,
         preview,
         report,
+        serve,
         train,
         tune,
         undo_tuning,
     )
 
 __all__ = ["Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "train", "tune"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "train", "tune"]
 __all__ += ["undo_tuning"]
 
 

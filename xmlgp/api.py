@@ -10,7 +10,8 @@ from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runs.tune import tune, undo_tuning
 from xmlgp.runtime.threads import limit_threads
+from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "train", "tune"]
-__all__ += ["undo_tuning"]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "serve"]
+__all__ += ["train", "tune", "undo_tuning"]

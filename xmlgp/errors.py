@@ -12,6 +12,7 @@ __all__ = [
     "DataFormatError",
     "FetchError",
     "ModelFolderError",
+    "ModelInUseError",
     "NamesFormatError",
     "NumericalError",
     "ScoresFormatError",
@@ -79,6 +80,10 @@ class FetchError(XmlgpError):
 
 class ModelFolderError(XmlgpError):
     """A model folder or a checkpoint is missing, damaged or of another version."""
+
+
+class ModelInUseError(ModelFolderError):
+    """Another process is writing a model folder."""
 
 
 class NumericalError(XmlgpError):

@@ -33,6 +33,7 @@ COMMANDS = {
     "topics": "List the labels of each topic.",
     "plot": "Plot training and calibration.",
     "report": "Write a page about a model.",
+    "serve": "Suggest labels over HTTP.",
     "reproduce": "Reproduce a table or figure of the papers.",
 }
 

@@ -42,6 +42,7 @@ __all__ = [
     "overwrite_option",
     "quiet_option",
     "reading_options",
+    "show_note",
     "threads_option",
     "vocabulary_options",
     "work_of",
@@ -90,12 +91,13 @@ def quiet_option(command):
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet, **options):
-        return command(progress=terminal_progress(quiet), note=ignore if quiet else _note, **options)
+        return command(progress=terminal_progress(quiet), note=ignore if quiet else show_note, **options)
 
     return wrapped
 
 
-def _note(text):
+def show_note(text):
+    """Print a note on standard error, in the words of options."""
     # A log on a full disk is no reason to fail; a bar is drawn again below the note.
     with contextlib.suppress(OSError), tqdm.external_write_mode(sys.stderr):
         click.echo(with_options(text), err=True)

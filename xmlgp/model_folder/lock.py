@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from xmlgp.errors import ModelFolderError
+from xmlgp.errors import ModelFolderError, ModelInUseError
 from xmlgp.model_folder.arrays import FOLDER, make_folders, remove
 from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
@@ -18,8 +18,8 @@ def lock_model_folder(path):
     """Keep other writers out of a model folder within the block; readers need no lock.
 
     The folder is created if it does not exist, and removed afterwards if it is still empty. OSError is raised if it
-    cannot be written, so that training fails before it starts; ModelFolderError if another process is writing it, which
-    can take hours, the lock is not a regular file, or the path is one of a file.
+    cannot be written, so that training fails before it starts; ModelInUseError if another process is writing it, which
+    can take hours; ModelFolderError if the lock is not a regular file, or the path is one of a file.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -28,7 +28,7 @@ def lock_model_folder(path):
         try:
             stack.enter_context(hold_lock(path / LOCK))
         except LockedError as error:
-            raise ModelFolderError(
+            raise ModelInUseError(
                 f"{path}: {error.holder} is writing this model; wait until it ends, or choose another folder"
             ) from None
         except NotALockError:

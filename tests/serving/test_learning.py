@@ -1,0 +1,148 @@
+"""Learning over HTTP is that of `xmlgp learn`, and whoever may not does not."""
+
+import json
+import multiprocessing
+import re
+import shutil
+import threading
+
+import pytest
+
+import xmlgp
+from tests.serving.toy import texts_and_labels
+from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.serving import learning
+
+PROJECT = "/v1/projects/own"
+LEARN = f"{PROJECT}/learn"
+TEXTS, NAMES = texts_and_labels(6, seed=9)
+DOCUMENTS = [
+    {"text": text, "subjects": [{"uri": name, "label": "any"} for name in own], "metadata": {}}
+    for text, own in zip(TEXTS, NAMES, strict=True)
+]
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    return shutil.copytree(model, tmp_path / "own")
+
+
+@pytest.fixture
+def client(client_of, path):
+    return client_of(path, learns=True)
+
+
+def suggested(client, text):
+    return client.post(f"{PROJECT}/suggest", data={"text": text}).json()["results"]
+
+
+def test_documents_are_learned_as_by_the_command(client, path, model, tmp_path):
+    other = shutil.copytree(model, tmp_path / "other")
+    xmlgp.learn(other, TEXTS, labels=NAMES)
+    before = suggested(client, TEXTS[0])
+    answer = client.post(LEARN, json=DOCUMENTS)
+    assert (answer.status_code, answer.content) == (204, b"")
+    after = suggested(client, TEXTS[0])
+    assert after != before
+    (expected,) = xmlgp.predict(other, [TEXTS[0]], k=10, output="probability")
+    assert [own["probability"] for own in after] == [own["probability"] for own in expected["labels"]]
+    assert xmlgp.load(path).data["N"] == 126
+    # A client that has lost the answer asks again.
+    assert client.post(LEARN, json=DOCUMENTS).status_code == 204
+    assert xmlgp.load(path).data["N"] == 126
+    assert client.get(f"{PROJECT}").json()["learns"] is True
+
+
+def test_new_labels_and_words_are_added_and_a_label_may_have_no_uri(client, path):
+    subjects = [{"label": "printing"}, {"uri": None, "label": "third floor"}]
+    assert client.post(LEARN, json=[{"text": "printer zebra", "subjects": subjects}]).status_code == 204
+    model = xmlgp.load(path)
+    assert model.names.labels[-1] == "third floor"
+    assert "zebra" in model.names.features
+    assert "third floor" in [own["label"] for own in suggested(client, "zebra")]
+
+
+def test_a_server_without_leave_does_not_learn(client_of, path):
+    before = (path / "model.json").read_bytes()
+    answer = client_of(path).post(LEARN, json=DOCUMENTS)
+    assert answer.status_code == 403
+    assert "--learn" in answer.json()["detail"]
+    assert (path / "model.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({}, "the body is not a list of documents"),
+        ([], "there are no documents"),
+        ([1], "document 0 is not an object"),
+        ([{"subjects": []}], "document 0 has no text"),
+        ([{"text": 7, "subjects": []}], "text of document 0 is not text"),
+        ([{"text": "x"}], "document 0 has no list of subjects"),
+        ([{"text": "x", "subjects": {"uri": "y"}}], "document 0 has no list of subjects"),
+        ([{"text": "x", "subjects": [3]}], "subject 0 of document 0 is not an object"),
+        ([{"text": "x", "subjects": [{"uri": ["y"]}]}], "uri of subject 0 of document 0 is not text"),
+        ([{"text": "x", "subjects": [{}]}], "subject 0 of document 0 has no label"),
+        ([{"text": "x", "subjects": [{"uri": "a\u001bb"}]}], "U\\+001B"),
+        ([{"text": "x", "subjects": [{"uri": f"new {place}"} for place in range(40)]}], "another model"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused_in_a_sentence(client, path, body, reason):
+    before = (path / "model.json").read_bytes()
+    answer = client.post(LEARN, json=body)
+    assert answer.status_code == 400
+    detail = answer.json()["detail"]
+    assert re.search(reason, detail), detail
+    assert "\n" not in detail
+    assert (path / "model.json").read_bytes() == before
+
+
+def test_a_page_of_another_site_cannot_send_a_form_that_is_learned(client):
+    # Browsers send these types without asking.
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = client.post(LEARN, content=json.dumps(DOCUMENTS), headers={"Content-Type": kind})
+        assert answer.status_code == 415
+
+
+def test_another_writer_is_waited_for_and_then_reported(client_of, path):
+    client = client_of(path, learns=True, seconds=2.0)
+    with lock_model_folder(path):
+        answer = client.post(LEARN, json=DOCUMENTS)
+        assert answer.status_code == 503
+        assert "writing this model" in answer.json()["detail"]
+        assert int(answer.headers["retry-after"]) > 0
+        # Meanwhile it goes on suggesting.
+        assert suggested(client, "screen")
+    assert client.post(LEARN, json=DOCUMENTS).status_code == 204
+
+
+def test_requests_are_answered_while_a_model_learns(client, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        begun.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(learning, "_run", slow)
+    found = []
+    learner = threading.Thread(target=lambda: found.append(client.post(LEARN, json=DOCUMENTS).status_code), daemon=True)
+    learner.start()
+    assert begun.wait(60)
+    assert suggested(client, "screen")
+    go_on.set()
+    learner.join(60)
+    assert found == [204]
+
+
+def test_a_learner_that_dies_is_reported(client, monkeypatch):
+    monkeypatch.setattr(learning, "_learn", _die)
+    answer = client.post(LEARN, json=DOCUMENTS)
+    assert answer.status_code == 503
+    assert "log" in answer.json()["detail"]
+    assert not multiprocessing.active_children()
+
+
+def _die(*arguments):
+    import os
+
+    os._exit(7)

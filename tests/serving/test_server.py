@@ -1,0 +1,343 @@
+"""The server as a service: processes that share a socket, models that are replaced, slow clients, signals."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import xmlgp
+from tests.serving.toy import PATIENCE, Server, make_model, texts_and_labels
+from xmlgp.cli import main
+
+TEXTS, NAMES = texts_and_labels(20, seed=5)
+
+
+def predicted(model, texts=TEXTS):
+    found = xmlgp.predict(model, texts, k=10, output="probability", with_std=True)
+    return [[own["probability"] for own in point["labels"]] for point in found]
+
+
+def probabilities(results):
+    return [own["probability"] for own in results]
+
+
+def workers(server):
+    """Return the processes of a server that answer requests."""
+    with open(f"/proc/{server.pid}/task/{server.pid}/children") as file:
+        children = [int(child) for child in file.read().split()]
+    return [child for child in children if "resource_tracker" not in _command(child)]
+
+
+def _command(process):
+    with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline") as file:
+        return file.read()
+    return "resource_tracker"
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    return shutil.copytree(model, tmp_path_factory.mktemp("server") / "tickets")
+
+
+@pytest.fixture(scope="module")
+def server(path):
+    server = Server(path, "--workers", 2, "--timeout", 5, "--max-body", 1, "--learn", "--log", "json")
+    yield server
+    server.kill()
+
+
+def raw(server, sent, patience=PATIENCE):
+    """Send bytes; return all that the server sends until it ends the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=patience) as connection:
+        # The server may have ended the connection already.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(sent)
+        found = b""
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(65536):
+                found += part
+        return found
+
+
+def test_many_clients_get_the_scores_of_predict(server, path):
+    expected = predicted(path)
+    with ThreadPoolExecutor(16) as pool:
+        for _ in range(3):
+            found = list(pool.map(lambda text: probabilities(server.suggest("tickets", text)), TEXTS))
+            assert found == expected
+    documents = {"documents": [{"text": text} for text in TEXTS]}
+    status, found = server.json("POST", "/v1/projects/tickets/suggest-batch", documents)
+    assert (status, [probabilities(own["results"]) for own in found]) == (200, expected)
+
+
+def test_metrics_are_those_of_all_workers(server):
+    before = _documents(server)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: server.suggest("tickets", text), TEXTS))
+    assert _documents(server) == before + len(TEXTS)
+
+
+def _documents(server):
+    lines = server.request("GET", "/metrics")[2].decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("xmlgp_documents_total"))
+
+
+def test_a_model_that_is_replaced_is_taken_up_and_no_request_is_lost(server, path, tmp_path):
+    other = make_model(tmp_path / "other", seed=8)
+    models = [xmlgp.load(path), other]
+    expected = [predicted(model) for model in models]
+    end, wrong, answered = threading.Event(), [], [0, 0]
+
+    def ask(place):
+        while not end.is_set():
+            found = probabilities(server.suggest("tickets", TEXTS[place]))
+            which = [place_of for place_of in range(2) if found == expected[place_of][place]]
+            if which:
+                answered[which[0]] += 1
+            else:
+                wrong.append(found)
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, place) for place in range(4)]
+        try:
+            for turn in (1, 0, 1, 0):
+                models[turn].save(path)
+                _until(lambda turn=turn: _all_answer(server, expected[turn]))
+        finally:
+            end.set()
+        for asked in asking:
+            asked.result(PATIENCE)
+    assert not wrong
+    assert min(answered) > 0
+
+
+def _all_answer(server, expected):
+    """Return whether several requests in a row, to whichever workers, get these answers."""
+    return all(probabilities(server.suggest("tickets", TEXTS[0])) == expected[0] for _ in range(20))
+
+
+def _until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_damaged_or_missing_model_leaves_the_one_before_in_use(server, path):
+    expected = predicted(path)
+    before = (path / "model.json").read_bytes()
+    try:
+        (path / "new.json").write_text("{")
+        os.replace(path / "new.json", path / "model.json")
+        for _ in range(10):
+            assert probabilities(server.suggest("tickets", TEXTS[0])) == expected[0]
+        (path / "model.json").unlink()
+        for _ in range(10):
+            assert probabilities(server.suggest("tickets", TEXTS[0])) == expected[0]
+    finally:
+        (path / "model.json").write_bytes(before)
+    assert any("the model before stays in use" in line for line in server.lines)
+
+
+def test_what_is_learned_is_known_to_all_workers(server, path):
+    document = {"text": "zebra giraffe", "subjects": [{"uri": "animals"}]}
+    assert server.json("POST", "/v1/projects/tickets/learn", [document]) == (204, None)
+    expected = predicted(path)
+    assert len(expected[0]) == 6
+    _until(lambda: _all_answer(server, expected))
+
+
+def test_slow_clients_are_told_and_others_are_answered(server):
+    beginnings = [
+        b"",
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntext=x",
+    ]
+    connections = []
+    try:
+        for place in range(900):
+            connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+            connections[-1].sendall(beginnings[place % 3])
+        for text in TEXTS:
+            assert server.suggest("tickets", text)
+        for place, connection in enumerate(connections):
+            found = b""
+            while part := connection.recv(65536):
+                found += part
+            assert found.startswith(b"HTTP/1.1 408 "), (place, found)
+            assert json.loads(found.partition(b"\r\n\r\n")[2])["status"] == 408
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"GET /heal")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
+        assert connection.recv(65536) == b""
+    # What comes with the first request ends by itself, too.
+    found = raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal")
+    assert found.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_hundred_megabytes_are_refused(server):
+    status, headers, found = server.request(
+        "POST",
+        "/v1/projects/tickets/suggest",
+        b"text=" + b"x" * 100_000_000,
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert (status, json.loads(found)["detail"]) == (413, "the body has more than 1000000 bytes")
+    # A client that asks first is told first.
+    asked = (
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\nExpect: 100-continue\r\n\r\n"
+    )
+    assert raw(server, asked).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\0\1\2\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused(server, sent):
+    found = raw(server, sent)
+    assert found.startswith(b"HTTP/1.1 4"), found
+    assert b"Traceback" not in found
+    assert server.suggest("tickets", TEXTS[0])
+
+
+def test_a_client_that_goes_disturbs_nobody(server):
+    request = (
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntext=abc"
+    )
+    for end in (20, len(request) - 3, len(request)):
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+                connection.sendall(request[:end])
+    for text in TEXTS:
+        assert server.suggest("tickets", text)
+
+
+def test_log_lines_are_json_and_no_traceback(server):
+    server.suggest("tickets", TEXTS[0])
+    _until(lambda: any('"/v1/projects/tickets/suggest"' in line for line in server.lines))
+    for line in server.lines[1:]:
+        assert "Traceback" not in line, line
+        assert {"time", "level"} <= set(json.loads(line))
+
+
+# It ends the worker of others' tests, which are answered by the next.
+def test_a_worker_that_dies_is_replaced(server):
+    before = workers(server)
+    assert len(before) == 2
+    os.kill(before[0], signal.SIGKILL)
+    _until(lambda: len(workers(server)) == 2 and set(workers(server)) != set(before))
+    _until(lambda: _documents(server) >= 0)
+    assert server.suggest("tickets", TEXTS[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_after_what_it_answers(path, number):
+    server = Server(path, "--workers", 1)
+    try:
+        server.suggest("tickets", TEXTS[0])
+        many = {"documents": [{"text": " ".join(TEXTS) * 200}] * 32}
+        body = json.dumps(many).encode()
+        request = (
+            b"POST /v1/projects/tickets/suggest-batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
+            b"Content-Type: application/json\r\n\r\n" % len(body)
+        )
+        (worker,) = workers(server)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+            connection.sendall(request + body)
+            # The request is with the worker when it has read it all.
+            _until(lambda: not _unsent(connection))
+            server.send(number)
+            found = b""
+            while part := connection.recv(1 << 20):
+                found += part
+        assert found.startswith(b"HTTP/1.1 200 ")
+        assert len(json.loads(found.partition(b"\r\n\r\n")[2])) == 32
+        assert server.wait() == 0
+        assert server.lines[-1] == "stopped"
+        assert not os.path.exists(f"/proc/{worker}")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    finally:
+        server.kill()
+
+
+def _unsent(connection):
+    """Return how many bytes the other side has not acknowledged."""
+    import array
+    import fcntl
+
+    found = array.array("i", [0])
+    fcntl.ioctl(connection.fileno(), 0x5411, found)  # SIOCOUTQ
+    return found[0]
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(path):
+    server = Server(path, "--workers", 1)
+    try:
+        server.suggest("tickets", TEXTS[0])
+        (worker,) = workers(server)
+        os.kill(server.pid, signal.SIGKILL)
+        _until(lambda: not os.path.exists(f"/proc/{worker}") or "xmlgp" not in _command(worker) == "")
+    finally:
+        server.kill()
+
+
+def run(*arguments):
+    """Return the exit status and the last line on standard error of `xmlgp serve`, which ends before it serves."""
+    done = CliRunner().invoke(main, ["serve", *map(str, arguments)], prog_name="xmlgp")
+    assert done.stdout == ""
+    return done.exit_code, done.stderr.strip().splitlines()[-1]
+
+
+def test_what_cannot_be_served_is_told_before_the_server_starts(path, tmp_path):
+    assert run(tmp_path)[0] == 1
+    points = np.random.default_rng(0).random((40, 6))
+    xmlgp.train(points, tmp_path / "plain", labels=points[:, :3] > 0.5)
+    assert run(tmp_path / "plain") == (
+        1,
+        f"Error: {tmp_path}/plain: the model was not trained on text, so it has no suggestions for texts",
+    )
+    shutil.copytree(path, tmp_path / "tickets")
+    status, text = run(path, tmp_path / "tickets")
+    assert status == 2
+    assert "name tickets" in text
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run(path, "--port", port) == (
+            1,
+            f"Error: cannot listen on 127.0.0.1, port {port}: Address already in use",
+        )
+    assert run(path, "--host", "no.such.host.invalid")[0] == 1
+    (tmp_path / "token").write_text("\n")
+    assert run(path, "--token", tmp_path / "token")[0] == 1

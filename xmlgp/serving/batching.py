@@ -1,0 +1,130 @@
+"""The queue of a worker: requests that wait together are scored together, on a thread of their own."""
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from xmlgp.errors import XmlgpError
+from xmlgp.runtime.threads import limit_threads
+from xmlgp.serving.problems import FAILED, Problem, Unavailable
+from xmlgp.serving.suggestions import suggest
+
+__all__ = ["Queue"]
+
+#: Texts that are scored together, and their characters: so many take a fraction of a second.
+TEXTS, CHARACTERS = 128, 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class _Request(NamedTuple):
+    model: Any
+    texts: list
+    parameters: Any
+    answer: asyncio.Future
+
+    @property
+    def key(self):
+        """What requests that are scored together have in common."""
+        return id(self.model), self.parameters
+
+
+class Queue:
+    """Texts that wait for their suggestions, at most `longest`; none is waited for longer than some seconds.
+
+    `observe` is called with the number of texts of each batch.
+    """
+
+    def __init__(self, longest, seconds, threads=None, observe=lambda count: None):
+        self._longest, self._seconds, self._threads, self._observe = longest, seconds, threads, observe
+        self._waiting, self._arrived, self.length = deque(), asyncio.Event(), 0
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-score")
+
+    async def suggest(self, model, texts, parameters):
+        """Return the suggestions for texts, as `suggestions.suggest` does.
+
+        Problem 503 if too many texts are waiting or it takes too long, 400 if the model refuses the parameters.
+        """
+        if self.length and self.length + len(texts) > self._longest:
+            raise Unavailable("the server is busy; try again later")
+        request = _Request(model, texts, parameters, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
+        self.length += len(texts)
+        self._arrived.set()
+        try:
+            return await asyncio.wait_for(request.answer, self._seconds)
+        except asyncio.TimeoutError:
+            raise Unavailable(f"there was no answer within {self._seconds:g} seconds; try again later") from None
+        finally:
+            self.length -= len(texts)
+
+    async def run(self):
+        """Score what waits, until the task is cancelled."""
+        while True:
+            await self._arrived.wait()
+            batch = self._next_batch()
+            if not batch:
+                self._arrived.clear()
+                continue
+            await self._answer(batch)
+
+    def close(self):
+        """End the thread that scores, after what it is doing."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _next_batch(self):
+        """Return requests that can be scored together, in the order of their arrival; the others stay."""
+        batch, texts, characters, others = [], 0, 0, deque()
+        while self._waiting and texts < TEXTS and characters < CHARACTERS:
+            request = self._waiting.popleft()
+            # Whoever asked may have gone.
+            if request.answer.done():
+                continue
+            if batch and request.key != batch[0].key:
+                others.append(request)
+                continue
+            batch.append(request)
+            texts += len(request.texts)
+            characters += sum(map(len, request.texts))
+        self._waiting.extendleft(reversed(others))
+        return batch
+
+    async def _answer(self, batch):
+        texts = list(itertools.chain.from_iterable(request.texts for request in batch))
+        model, _, parameters, _ = batch[0]
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._executor, self._suggest, model, texts, parameters
+            )
+        except Exception as error:
+            if len(batch) > 1:
+                # One of them caused it.
+                for request in batch:
+                    await self._answer([request])
+            elif not batch[0].answer.done():
+                batch[0].answer.set_exception(_problem_of(error))
+            return
+        self._observe(len(texts))
+        start = 0
+        for request in batch:
+            stop = start + len(request.texts)
+            if not request.answer.done():
+                request.answer.set_result(found[start:stop])
+            start = stop
+
+    def _suggest(self, model, texts, parameters):
+        with limit_threads(self._threads):
+            return suggest(model, texts, parameters)
+
+
+def _problem_of(error):
+    """Return what a client is told."""
+    if isinstance(error, XmlgpError):
+        return Problem(400, str(error))
+    if isinstance(error, MemoryError):
+        return Unavailable("the server has not enough memory for this request")
+    log.error("suggesting failed", exc_info=error)
+    return Problem(500, FAILED)

@@ -1,0 +1,78 @@
+"""Learning on from requests, in a process of its own: the server goes on answering, and what it uses is freed."""
+
+import asyncio
+import logging
+import multiprocessing
+import signal
+import time
+
+from xmlgp.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
+from xmlgp.runs.learn import learn
+from xmlgp.serving.problems import Problem, Unavailable
+
+__all__ = ["learn_documents"]
+
+#: Seconds after which learning is given up, and between attempts while another process is writing the model.
+LONGEST, PAUSE = 600, 0.2
+
+log = logging.getLogger(__name__)
+
+
+async def learn_documents(path, texts, labels, patience):
+    """Let the model in a folder learn texts with the names or URIs of their labels; it is replaced at the end.
+
+    Another process that is writing the model is waited for, some seconds. Problem 503 if it takes longer, or learning
+    fails; 400 if the model refuses the documents.
+    """
+    # A process that is started is not abandoned with the request: what is learned is learned.
+    await asyncio.shield(asyncio.to_thread(_run, path, texts, labels, patience))
+
+
+def _run(path, texts, labels, patience):
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    # It ends with this process.
+    process = context.Process(target=_learn, args=(path, texts, labels, patience, sender), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(LONGEST):
+            log.error("%s: learning was given up after %d seconds", path, LONGEST)
+            raise Unavailable(f"learning took more than {LONGEST} seconds and was given up")
+        kind, text = receiver.recv()
+    except EOFError:
+        log.error("%s: the process that was learning ended without an answer", path)
+        raise Unavailable("learning failed; the log of the server has the details") from None
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+    if kind == "refused":
+        raise Problem(400, text)
+    if kind == "failed":
+        log.error("%s", text)
+        raise Unavailable(text)
+
+
+def _learn(path, texts, labels, patience, sender):
+    """Send how learning ended, and what is wrong if it did not succeed."""
+    # A terminal sends it to all processes; the server decides when this one ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            # Without checkpoints: what is left of an interrupted run would have to be resumed by hand.
+            learn(path, texts, labels=labels, checkpoint_seconds=0)
+        except ModelInUseError as error:
+            if time.monotonic() < deadline:
+                time.sleep(PAUSE)
+                continue
+            answer = "failed", str(error)
+        except (SettingsError, UsageError) as error:
+            answer = "refused", str(error)
+        except (XmlgpError, OSError, MemoryError) as error:
+            answer = "failed", f"learning failed: {error}"
+        else:
+            answer = "learned", ""
+        sender.send(answer)
+        return

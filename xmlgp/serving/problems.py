@@ -1,0 +1,32 @@
+"""What a client is told if its request fails: problem details (RFC 9457), with one sentence."""
+
+from http import HTTPStatus
+
+from starlette.responses import JSONResponse
+
+__all__ = ["FAILED", "Problem", "Unavailable", "problem_response"]
+
+#: What a client is told of a mistake in the program.
+FAILED = "the server failed; its log has the details"
+
+
+class Problem(Exception):
+    """A request that fails with this HTTP status; `detail` is one sentence for whoever reads the answer."""
+
+    def __init__(self, status, detail, headers=None):
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers
+
+
+class Unavailable(Problem):
+    """A request that can be sent again later, after some seconds."""
+
+    def __init__(self, detail, seconds=1):
+        super().__init__(503, detail, {"Retry-After": str(seconds)})
+
+
+def problem_response(problem):
+    """Return the response for a `Problem`."""
+    status = HTTPStatus(problem.status)
+    content = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": problem.detail}
+    return JSONResponse(content, status, problem.headers, "application/problem+json")

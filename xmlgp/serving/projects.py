@@ -1,0 +1,123 @@
+"""Projects: the models that a server suggests labels with, each as it is in its folder now."""
+
+import asyncio
+import datetime
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.model_folder.description import DESCRIPTION
+from xmlgp.runs.trained_model import load
+from xmlgp.serving.requests import Parameters
+from xmlgp.serving.suggestions import suggest
+
+__all__ = ["Project", "project_id"]
+
+#: Seconds that requests wait for a model that has been replaced; then the one before answers until it is open.
+PATIENCE = 1.0
+
+#: A text that a new model is tried with. What a first request would wait for is done then.
+TRIAL = "a text to try the model with"
+
+log = logging.getLogger(__name__)
+
+
+def project_id(path):
+    """Return the project of a model: the name of its folder."""
+    return Path(path).resolve().name
+
+
+class Project:
+    """The model in a folder, under the name of this folder; a model that replaces it is taken up.
+
+    XmlgpError if there is no model in the folder, or it does not suggest labels of texts.
+    """
+
+    def __init__(self, path):
+        self.path, self.id = Path(path), project_id(path)
+        self._version, self._opening = self._latest(), None
+        self.model, self.explains = self._open()
+        self._modified = self._version
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-open")
+
+    async def current(self):
+        """Return the model as it is now; one that takes long to open is not waited for."""
+        latest = self._latest()
+        # Without a model in the folder, the one that was there stays.
+        if latest and latest != self._version and not self._opening:
+            self._opening = asyncio.ensure_future(self._take_up(latest))
+        if self._opening:
+            await asyncio.wait([self._opening], timeout=PATIENCE)
+        return self.model
+
+    async def _take_up(self, version):
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._executor, self._open)
+        except XmlgpError as error:
+            log.error("%s; the model before stays in use", error)
+        except Exception:
+            log.exception("%s: the model could not be opened; the model before stays in use", self.path)
+        else:
+            self.model, self.explains = found
+            self._modified = version
+            log.info("%s: took up a new model", self.path)
+        finally:
+            # One that cannot be opened is not tried again.
+            self._version, self._opening = version, None
+
+    def _latest(self):
+        """Return what tells the models in the folder apart, or None if there is none."""
+        try:
+            found = os.stat(self.path / DESCRIPTION)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _open(self):
+        """Return the model in the folder, and whether it can explain."""
+        model = load(self.path)
+        if not model.names.vectorizer:
+            raise SettingsError(f"{self.path}: the model was not trained on text, so it has no suggestions for texts")
+        if not model.names.labels:
+            raise SettingsError(f"{self.path}: the labels of the model have no names")
+        needed = [name for name in model.block_names if name != "encoder"]
+        if needed:
+            raise SettingsError(
+                f"{self.path}: the model needs dense features from a file, which texts do not have; a model that was "
+                "trained with an encoder computes them"
+            )
+        try:
+            model.predictor.check_explainable()
+            explains = True
+        except SettingsError:
+            explains = False
+        suggest(model, [TRIAL], Parameters(explain=int(explains)))
+        return model, explains
+
+    def describe(self, learns):
+        """Return the project as Annif describes one, and what a client needs to know of this server."""
+        model, tuned = self.model, self.model.tuned
+        modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+        of_probabilities = tuned is not None and tuned.output == "probability"
+        return {
+            "project_id": self.id,
+            "name": self.id,
+            # A model does not know the language of its texts.
+            "language": "und",
+            "backend": {"backend_id": "xmlgp"},
+            "vocab": {"vocab_id": self.id, "languages": [], "size": model.data["K"], "loaded": True},
+            "vocab_language": None,
+            "is_trained": True,
+            "modification_time": modified.isoformat().replace("+00:00", "Z"),
+            "learns": learns,
+            "explains": self.explains,
+            "tuned": {name: getattr(tuned, name) for name in ("metric", "threshold", "limit")}
+            if of_probabilities
+            else None,
+        }
+
+    def close(self):
+        """End the thread that opens models."""
+        self._executor.shutdown(wait=False, cancel_futures=True)

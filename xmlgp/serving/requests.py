@@ -1,0 +1,189 @@
+"""What clients send: bodies within limits, forms and JSON in UTF-8, and the parameters of suggestions."""
+
+import contextlib
+import json
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import anyio
+from starlette.requests import ClientDisconnect
+
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.serving.problems import Problem, Unavailable
+
+__all__ = ["Bodies", "Parameters", "read_form", "read_json", "read_query", "text_of"]
+
+#: Labels, and words for and against each, that an answer has at most, so that it fits into memory.
+MOST_LABELS, MOST_WORDS = 1000, 100
+
+#: Labels of an answer by default, as for Annif.
+LABELS = 10
+
+#: Fields of a form, or of a query.
+MOST_FIELDS = 10_000
+
+#: How many bodies of the largest size are in memory at a time.
+BODIES = 8
+
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+
+WHOLE, DECIMAL = re.compile("[0-9]{1,9}"), re.compile(r"[0-9]{0,9}\.?[0-9]{0,30}(e-?[0-9]{1,2})?", re.IGNORECASE)
+
+
+class Parameters(NamedTuple):
+    """Which labels a client asks for; requests with equal parameters are scored together.
+
+    `limit` is None if the client gave none.
+    """
+
+    limit: int | None = None
+    threshold: float = 0.0
+    explain: int = 0
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    assign: bool = False
+
+    @property
+    def most(self):
+        """The most labels of a text; None for no limit."""
+        return self.limit if self.limit is not None or self.assign else LABELS
+
+    @classmethod
+    def of(cls, fields):
+        """Return those in pairs of name and value; other names have no effect, as for Annif."""
+        given = {}
+        for name, value in fields:
+            if name in cls._fields:
+                given.setdefault(name, []).append(value)
+        labels = {name: tuple(given.pop(name)) for name in ("only", "without") if name in given}
+        for name, values in given.items():
+            if len(values) > 1:
+                raise Problem(400, f"{name} is given {len(values)} times")
+        single = {name: READERS[name](name, values[0]) for name, values in given.items()}
+        if single.get("assign") and single.get("threshold"):
+            raise Problem(400, "assign and threshold exclude each other")
+        return cls(**single, **labels)
+
+
+def _whole(most):
+    def read(name, value):
+        if not WHOLE.fullmatch(value) or int(value) > most:
+            raise Problem(400, f"{name} is {excerpt(value)}, not a whole number from 0 to {most}")
+        return int(value)
+
+    return read
+
+
+def _probability(name, value):
+    number = float(value) if re.search("[0-9]", value) and DECIMAL.fullmatch(value) else 2
+    if not 0 <= number <= 1:
+        raise Problem(400, f"{name} is {excerpt(value)}, not a number from 0 to 1")
+    return number
+
+
+def _truth(name, value):
+    if value.lower() not in ("true", "false"):
+        raise Problem(400, f"{name} is {excerpt(value)}, neither true nor false")
+    return value.lower() == "true"
+
+
+READERS = {"limit": _whole(MOST_LABELS), "threshold": _probability, "explain": _whole(MOST_WORDS), "assign": _truth}
+
+
+class Bodies:
+    """Reads the bodies of requests: of at most `largest` bytes, within some seconds, and only a few at a time."""
+
+    def __init__(self, largest, seconds):
+        self._largest, self._seconds, self._held = largest, seconds, 0
+
+    @contextlib.asynccontextmanager
+    async def read(self, request, content_type):
+        """Yield the body of a request as bytes, which count until the end of the block.
+
+        Problem 415 if it is not of this type, 413 if it is too large, 408 if it comes too slowly, 503 if there are too
+        many.
+        """
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given != content_type:
+            found = f"is {excerpt(given)}" if given else "has no type"
+            raise Problem(415, f"the body {found}; send {content_type}")
+        chunks, size = [], 0
+        try:
+            with anyio.fail_after(self._seconds):
+                declared = request.headers.get("content-length", "")
+                # A client that asks first waits for the answer.
+                if WHOLE.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
+                    raise self._too_large()
+                # A client that does not is still sending: before it is told, what it sends is read and forgotten.
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size <= self._largest:
+                        if self._held + len(chunk) > BODIES * self._largest:
+                            raise Unavailable("too many large requests are being read; try again later")
+                        self._held += len(chunk)
+                        chunks.append(chunk)
+            if size > self._largest:
+                raise self._too_large()
+            yield b"".join(chunks)
+        except TimeoutError:
+            if size > self._largest:
+                raise self._too_large() from None
+            detail = f"the request did not arrive within {self._seconds:g} seconds"
+            raise Problem(408, detail, {"Connection": "close"}) from None
+        except ClientDisconnect:
+            raise Problem(400, "the client ended the connection before its request was complete") from None
+        finally:
+            self._held -= sum(map(len, chunks))
+
+    def _too_large(self):
+        return Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
+
+
+def read_form(body):
+    """Return the pairs of name and value in a form (bytes); Problem 400 if it is malformed."""
+    try:
+        return parse_qsl(
+            body.decode(), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=MOST_FIELDS
+        )
+    except UnicodeDecodeError:
+        raise Problem(400, "the form is not UTF-8") from None
+    except ValueError:
+        raise Problem(400, f"the form has more than {MOST_FIELDS} fields") from None
+
+
+def read_query(request):
+    """Return the pairs of name and value in the query of a request; Problem 400 if it is malformed."""
+    try:
+        # A query that is not ASCII is malformed, but curl sends it.
+        return read_form(request.scope["query_string"])
+    except Problem as problem:
+        raise Problem(400, problem.detail.replace("the form", "the query")) from None
+
+
+def read_json(body):
+    """Return the value in JSON (bytes); Problem 400 if it is malformed."""
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except UnicodeDecodeError:
+        raise Problem(400, "the body is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise Problem(400, "the body is not JSON") from None
+
+
+def _refuse(constant):
+    raise ValueError(constant)
+
+
+def text_of(found, name, of):
+    """Return the text in a field of an object from JSON; Problem 400, which names the object, if it has none."""
+    if not isinstance(found, dict):
+        raise Problem(400, f"{of} is not an object")
+    text = found.get(name)
+    if not isinstance(text, str):
+        raise Problem(400, f"{of} has no {name}" if text is None else f"{name} of {of} is not text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Problem(400, f"{name} of {of} has half of a surrogate pair") from None
+    return text
