@@ -93,6 +93,7 @@ class Server:
     def __init__(self):
         routes = [
             Route("/v1/projects", self._projects),
+            Route("/v1/projects/{project}", self._project),
             Route("/v1/projects/{project}/suggest", self._suggest, methods=["POST"]),
             Route("/v1/projects/{project}/learn", self._learn, methods=["POST"]),
             Route("/{name:path}", self._file),
@@ -150,6 +151,10 @@ class Server:
 
     async def _projects(self, request):
         return await self._check(request) or JSONResponse({"projects": self.projects})
+
+    async def _project(self, request):
+        (found,) = [own for own in self.projects if own["project_id"] == request.path_params["project"]]
+        return await self._check(request) or JSONResponse(found)
 
     async def _suggest(self, request):
         assert request.headers["content-type"].partition(";")[0] == "application/x-www-form-urlencoded"
@@ -348,7 +353,11 @@ def test_labels_are_accepted_rejected_added_and_learned(opened, server):
         for name in ("http://example.org/other", "unknown")
     ]
     assert "new label" in page.locator("#told").inner_text()
-    assert accepted(page) == ["role::program", "scope::application", "use::editing", "other", "unknown"]
+    names = ["role::program", "scope::application", "use::editing", "other", "unknown"]
+    assert page.locator("#accepted li").all_inner_texts() == [
+        *(f"{name}\n✕" for name in names[:4]),
+        "unknown\n(new)\n✕",
+    ]
     # The decisions of this text stay when it is asked for again.
     suggest(page, "some text")
     server.hold()
@@ -356,9 +365,13 @@ def test_labels_are_accepted_rejected_added_and_learned(opened, server):
     button.click()
     expect(button).to_be_disabled()
     expect(page.locator("#told")).to_have_text("The model is learning this text. This takes some seconds.")
+    server.projects = [project(learns=True, vocab={"size": 593})]
     server.free.set()
     expect(button).to_be_enabled()
     expect(page.locator("#told")).to_contain_text("tags has learned this text with 5 labels")
+    expect(page.locator("#about")).to_contain_text("593 labels")
+    assert accepted(page) == names
+    expect(page.locator("#accepted")).not_to_contain_text("(new)")
     subjects = [{"uri": name, "label": name} for name in ("role::program", "scope::application", "use::editing")]
     subjects += [{"uri": "http://example.org/other", "label": "other"}, {"label": "unknown"}]
     assert server.asked[-1] == ("tags", [{"text": "some text", "subjects": subjects}])

@@ -114,16 +114,21 @@ async function load() {
 function choose(place) {
   project = projects[place];
   forget();
-  const { vocab, modification_time: time, tuned, learns } = project;
+  describe();
+  const { tuned, learns } = project;
+  $("learn").hidden = !learns;
+  $("copy").classList.toggle("main", !learns);
+  threshold = tuned?.threshold ?? DEFAULT_THRESHOLD;
+  $("threshold").value = Math.round(100 * threshold);
+}
+
+function describe() {
+  const { vocab, modification_time: time, tuned } = project;
   const about = projects.length > 1 ? [] : [named(project.name), ": "];
   if (vocab?.size) about.push(plural(vocab.size, "label"));
   if (time) about.push(", model of ", make("time", { dateTime: time }, clean(`${time.slice(0, 10)} ${time.slice(11, 16)} UTC`)));
   if (tuned) about.push(`, tuned for ${clean(tuned.metric)}`);
   $("about").replaceChildren(...about);
-  $("learn").hidden = !learns;
-  $("copy").classList.toggle("main", !learns);
-  threshold = tuned?.threshold ?? DEFAULT_THRESHOLD;
-  $("threshold").value = Math.round(100 * threshold);
 }
 
 // --- Suggestions ---
@@ -328,7 +333,7 @@ function collected() {
 
 async function learn() {
   if (learning) return;
-  const labels = collected(), own = given(), { name } = project;
+  const labels = collected(), own = given(), taught = project, url = path("learn");
   if (stale()) throw new Failure("The text has changed since its labels were suggested: suggest again first.");
   const subjects = labels.map(({ uri, label, isNew }) => (isNew ? { label } : { uri, label }));
   const button = $("learn"), had = document.activeElement === button;
@@ -338,8 +343,10 @@ async function learn() {
   say("told", "The model is learning this text. This takes some seconds.");
   try {
     const headers = { "Content-Type": "application/json" };
-    await ask(path("learn"), { method: "POST", headers, body: JSON.stringify([{ text: own, subjects }]) });
-    say("told", `${clean(name)} has learned this text with ${plural(labels.length, "label")}. The next suggestions use what it learned.`);
+    await ask(url, { method: "POST", headers, body: JSON.stringify([{ text: own, subjects }]) });
+    for (const label of labels) label.isNew = false;
+    showChosen();
+    say("told", `${clean(taught.name)} has learned this text with ${plural(labels.length, "label")}. The next suggestions use what it learned.`);
   } catch (error) {
     say("told", "The model has not learned this text.");
     throw error;
@@ -350,6 +357,9 @@ async function learn() {
     // A button that is disabled loses the focus.
     if (had && document.activeElement === document.body) button.focus();
   }
+  // The model is of another time now, and may have more labels. A failure here must not let it learn once more.
+  Object.assign(taught, await ask(url.slice(0, -"/learn".length)).catch(() => null));
+  describe();
 }
 
 async function copy() {
