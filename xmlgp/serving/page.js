@@ -92,7 +92,6 @@ async function attempt(action) {
       retry = action;
       $("access").hidden = false;
       $("token").focus();
-      $("token").select();
       if (!token) return;
     }
     say("alert", error instanceof Failure ? error.message : sentence(`The answer of the server cannot be shown: ${error.message}`));
