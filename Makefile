@@ -13,7 +13,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning cluster
+BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -106,7 +106,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -168,6 +168,12 @@ benchmark-learning: $(VENV)/installed
 		$(BENCHMARK)/learning.py one-label $$set || exit; \
 	done
 	$(BENCHMARK)/learning.py sizes data/tags
+
+# psutil comes with Dask. Give the address of another server as PEER='--peer URL'.
+benchmark-serving: $(VENV)/installed-serve $(VENV)/installed-dask
+	test ! -f data/tags/train.jsonl || $(XMLGP) train --quiet --overwrite data/tags/train.jsonl models/tags
+	$(BENCHMARK)/serving.py load models/tags data/tags/test.jsonl --repeats 3 $(PEER)
+	$(BENCHMARK)/serving.py soak models/tags data/tags/test.jsonl
 
 benchmark-cluster: $(VENV)/installed-dask
 	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done

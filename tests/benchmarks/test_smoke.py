@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file
 
+import xmlgp
 from tests.cli.command import run
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
@@ -25,8 +26,8 @@ from xmlgp.prediction.scores_file import read_scores
 
 QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word in ("--set", name)]
 
-#: The arguments of each benchmark, or of a command of it; DATA, FILE, TWO and CORPUS stand for small data of each kind,
-#: OUT for a folder.
+#: The arguments of each benchmark, or of a command of it; DATA, FILE, TWO, CORPUS and TEXTS stand for small data of
+#: each kind, MODEL for a model of text, OUT for a folder.
 BENCHMARKS = {
     "assignment": ["DATA", "--peers", "", *QUICK],
     "bmlpl": ["DATA", "-T", "4", "--iterations", "3"],
@@ -51,6 +52,8 @@ BENCHMARKS = {
     "read": ["FILE"],
     "recipes": ["DATA", "--recipe", "default"],
     "scaling": ["--vary", "N", "--base", "60", "30", "10", *QUICK],
+    "serving load": ["MODEL", "TEXTS", "--clients", "2", "--seconds", "1", "--client", "own"],
+    "serving soak": ["MODEL", "TEXTS", "--minutes", "0.05", "--every", "1", "--clients", "2"],
     "step": ["--case", "bibtex s-LINEAR", "--steps", "2"],
     "text": ["corpus", "CORPUS", "--options", "--epochs 1 -P 3 -M 5"],
     "time_to_precision": ["DATA", "--peers", "", *QUICK],
@@ -66,6 +69,7 @@ def places(tmp_path, monkeypatch):
     for folder in found.values():
         folder.mkdir()
     found |= {"FILE": found["DATA"] / "train.txt", "TWO": tmp_path / "two.svm"}
+    found |= {"TEXTS": found["CORPUS"] / "test.jsonl", "MODEL": tmp_path / "model"}
     points = np.random.default_rng(0).normal(size=(60, 3))
     dump_svmlight_file(points, np.sign(points[:, 0]), str(found["TWO"]), zero_based=False)
     for name, count in ("train", 60), ("test", 20):
@@ -96,7 +100,7 @@ def places(tmp_path, monkeypatch):
 
 
 #: Those that take longest.
-LONG = {"gpc", "growth", "out_of_core", "scaling", "step", "two_classes"}
+LONG = {"gpc", "growth", "out_of_core", "scaling", "serving load", "serving soak", "step", "two_classes"}
 
 
 @pytest.mark.parametrize(
@@ -104,12 +108,35 @@ LONG = {"gpc", "growth", "out_of_core", "scaling", "step", "two_classes"}
 )
 def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     module, *command = name.split()
+    if module == "serving":
+        pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
+        xmlgp.train(places["CORPUS"] / "train.jsonl", places["MODEL"], settings={"epochs": 1, "inducing_count": 5})
     arguments = [*command, *(str(places.get(argument, argument)) for argument in BENCHMARKS[name])]
     module = importlib.import_module(module)
     result = CliRunner().invoke(module.main, [*arguments, "--json", str(tmp_path / "out.json")], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) > 1
     assert "machine" in json.loads((tmp_path / "out.json").read_text())
+
+
+@pytest.mark.exhaustive
+def test_soak_finds_answers_that_differ_in_the_last_digit(places, tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
+    import serving
+
+    xmlgp.train(places["CORPUS"] / "train.jsonl", places["MODEL"], settings={"epochs": 1, "inducing_count": 5})
+    in_form = serving.in_form
+
+    def nearly(label, probability, std, uri=None):
+        return in_form(label, probability, np.nextafter(std, 1), uri)
+
+    monkeypatch.setattr(serving, "in_form", nearly)
+    arguments = ["soak", str(places["MODEL"]), str(places["TEXTS"]), "--minutes", "0.05", "--every", "1"]
+    result = CliRunner().invoke(serving.main, [*arguments, "--json", str(tmp_path / "out.json")])
+    assert result.exit_code == 1
+    found = json.loads((tmp_path / "out.json").read_text())["rows"][-1]
+    assert found["wrong"] > 0
+    assert found["lost"] == found["first"] == found["learned"] == 0
 
 
 def test_data_sets_of_packages_can_be_read(tmp_path):
