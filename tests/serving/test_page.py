@@ -37,6 +37,9 @@ TYPES = {"page.html": "text/html", "page.css": "text/css", "page.js": "text/java
 #: Seconds that anything here may take.
 LONGEST = 30
 
+# The default, 5 seconds, is short for a busy machine.
+expect.set_options(timeout=1000 * LONGEST)
+
 HOSTILE = "</bdi></script><script>alert(1)</script><img src=http://example.org/x onerror=alert(1)>\"'&amp;{{ 7*7 }}"
 
 #: Names that break pages: markup, control characters and one that reverses text, a long word, text from right to left.
