@@ -44,12 +44,13 @@ def check_problem(answer, status, reason=""):
             ({"text": "x", "threshold": value}, "threshold is")
             for value in ("-0.1", "1.1", "nan", "inf", "", ".", "1e", "_1")
         ),
-        *(({"text": "x", "explain": value}, "explain is") for value in ("-1", "101", "true")),
+        *(({"text": "x", "explain": value}, "explain is") for value in ("-1", "21", "true")),
         *(({"text": "x", "assign": value}, "assign is") for value in ("", "1", "yes")),
         ({"text": "x", "limit": ["1", "2"]}, "limit is given 2 times"),
         ({"text": "x", "only": "no such label"}, "'no such label' is not a label of the model"),
         ({"text": "x", "only": ["printing"], "without": ["printing"]}, "allow no label"),
         ({"text": "x", "without": "a\x1b[31m\nb"}, "not a label"),
+        ({"text": "x", "explain": "1", "limit": "101"}, "limit is 101, but with explain"),
         ({"text": "x", "assign": "true", "threshold": "0.5"}, "assign and threshold"),
     ],
 )

@@ -51,8 +51,11 @@ def path(model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(path):
     server = Server(path, "--workers", 2, "--timeout", 5, "--max-body", 1, "--learn", "--log", "json")
-    yield server
-    server.kill()
+    try:
+        yield server
+        assert server.end(signal.SIGINT) == 0
+    finally:
+        server.kill()
 
 
 def raw(server, sent, patience=PATIENCE):
@@ -184,10 +187,14 @@ def test_slow_clients_are_told_and_others_are_answered(server):
 def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(server):
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        answer = b""
+        while b'{"status":"ok"}' not in answer:
+            answer += connection.recv(65536)
         connection.sendall(b"GET /heal")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
-        assert connection.recv(65536) == b""
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+        assert answer.startswith(b"HTTP/1.1 408 ")
     # What comes with the first request ends by itself, too.
     found = raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal")
     assert found.startswith(b"HTTP/1.1 200 ")
@@ -246,7 +253,7 @@ def test_a_client_that_goes_disturbs_nobody(server):
 def test_log_lines_are_json_and_no_traceback(server):
     server.suggest("tickets", TEXTS[0])
     _until(lambda: any('"/v1/projects/tickets/suggest"' in line for line in server.lines))
-    for line in server.lines[1:]:
+    for line in server.lines:
         assert "Traceback" not in line, line
         assert {"time", "level"} <= set(json.loads(line))
 
@@ -261,12 +268,11 @@ def test_a_worker_that_dies_is_replaced(server):
     assert server.suggest("tickets", TEXTS[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_after_what_it_answers(path, number):
+def test_a_signal_ends_the_server_after_what_it_answers(path):
     server = Server(path, "--workers", 1)
     try:
         server.suggest("tickets", TEXTS[0])
-        many = {"documents": [{"text": " ".join(TEXTS) * 200}] * 32}
+        many = {"documents": [{"text": " ".join(TEXTS) * 100}] * 32}
         body = json.dumps(many).encode()
         request = (
             b"POST /v1/projects/tickets/suggest-batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
@@ -277,7 +283,7 @@ def test_a_signal_ends_the_server_after_what_it_answers(path, number):
             connection.sendall(request + body)
             # The request is with the worker when it has read it all.
             _until(lambda: not _unsent(connection))
-            server.send(number)
+            server.send(signal.SIGTERM)
             found = b""
             while part := connection.recv(1 << 20):
                 found += part

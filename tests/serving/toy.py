@@ -66,7 +66,7 @@ class Server:
     def _read(self):
         for line in self._process.stderr:
             self.lines.append(line.rstrip("\n"))
-            found = re.match(r"listening on http://[^ ]*:(\d+) ", line)
+            found = re.search(r"listening on http://[^ ]*:(\d+) ", line)
             if found:
                 self.port = int(found[1])
                 self._listening.set()

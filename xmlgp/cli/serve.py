@@ -39,7 +39,12 @@ __all__ = ["serve"]
     help="Answer requests for the host NAME too, such as those that a proxy passes on. A server on the loopback "
     "interface without a token answers only those for localhost. Can be given more than once.",
 )
-@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of processes.  [default: one a core]")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Number of processes.  [default: one for each core, at most 4]",
+)
 @click.option(
     "--queue",
     type=click.IntRange(1),
@@ -52,7 +57,7 @@ __all__ = ["serve"]
     "--max-body",
     type=click.FloatRange(0, 1000, min_open=True),
     callback=check_finite,
-    default=10.0,
+    default=4.0,
     show_default=True,
     metavar="MB",
     help="Largest body of a request in megabytes; larger ones are answered with 413.",

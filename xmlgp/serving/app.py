@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
+import time
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ from xmlgp.serving.logs import Metrics, RequestLog, configure_log
 from xmlgp.serving.problems import FAILED, Problem, problem_response
 from xmlgp.serving.projects import Project
 from xmlgp.serving.reference import openapi, reference_page
-from xmlgp.serving.requests import FORM, JSON, Bodies, Parameters, read_form, read_json, read_query, text_of
+from xmlgp.serving.requests import FORM, JSON, Bodies, Parameters, parsed, read_form, read_json, read_query, text_of
 from xmlgp.version import __version__
 
 __all__ = ["Options", "create_app", "make_app"]
@@ -34,8 +36,7 @@ MOST_DOCUMENTS = 32
 #: Seconds between looks at the models, and at the process that started this one.
 LOOK = 1.0
 
-#: The status with which Uvicorn learns that a worker cannot start.
-STARTUP_FAILURE = 3
+log = logging.getLogger(__name__)
 
 PAGE_TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
@@ -50,7 +51,7 @@ class Options(NamedTuple):
     allow_origin: tuple[str, ...] = ()
     allow_host: tuple[str, ...] = ()
     log: str = "text"
-    largest: int = 10_000_000
+    largest: int = 4_000_000
     seconds: float = 30.0
     queue: int = 512
     threads: int | None = None
@@ -58,13 +59,17 @@ class Options(NamedTuple):
 
 
 def create_app(options):
-    """Return the application of a worker; it ends the process if a model cannot be opened."""
+    """Return the application of a worker; the process ends, and another one tries again, if a model cannot be opened.
+
+    The models could be opened when the server started, so this is a worker that takes the place of another one.
+    """
     configure_log(options.log)
     try:
         return make_app(options)
     except XmlgpError as error:
-        print(error, file=sys.stderr)
-        sys.exit(STARTUP_FAILURE)
+        log.error("%s; trying again", error)
+        time.sleep(LOOK)
+        sys.exit(1)
 
 
 def make_app(options):
@@ -190,7 +195,7 @@ class _Service:
     async def _suggest(self, request):
         project = self._project(request)
         async with self._bodies.read(request, FORM) as body:
-            fields = read_form(body)
+            fields = await parsed(read_form, body)
             texts = [value for name, value in fields if name == "text"]
             if len(texts) != 1:
                 raise Problem(400, f"text is given {len(texts)} times" if texts else "the form has no field text")
@@ -200,7 +205,7 @@ class _Service:
     async def _suggest_batch(self, request):
         project, parameters = self._project(request), Parameters.of(read_query(request))
         async with self._bodies.read(request, JSON) as body:
-            given = read_json(body)
+            given = await parsed(read_json, body)
             documents = given.get("documents") if isinstance(given, dict) else None
             if not isinstance(documents, list):
                 raise Problem(400, "the body is not an object with a list of documents")
@@ -227,7 +232,7 @@ class _Service:
         if not options.learns:
             raise Problem(403, f"{excerpt(project.id)} does not learn; the server was started without --learn")
         async with self._bodies.read(request, JSON) as body:
-            documents = read_json(body)
+            documents = await parsed(read_json, body)
             if not isinstance(documents, list):
                 raise Problem(400, "the body is not a list of documents")
             if not documents:

@@ -1,11 +1,15 @@
 """What Uvicorn does not do by itself: requests whose first lines do not arrive end, and a failed start is told."""
 
+import logging
+
 import h11
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 __all__ = ["PatientProtocol", "Supervisor"]
+
+log = logging.getLogger(__name__)
 
 #: What a client is told whose request does not arrive.
 TOO_SLOW = (
@@ -57,6 +61,14 @@ class PatientProtocol(H11Protocol):
 
 class Supervisor(Multiprocess):
     """Starts the workers of a server, and others in the place of those that end."""
+
+    def keep_subprocess_alive(self):
+        """Start workers in the place of those that have ended, and log it."""
+        before = [process.pid for process in self.processes]
+        super().keep_subprocess_alive()
+        for process, other in zip(self.processes, before, strict=False):
+            if process.pid != other:
+                log.warning("worker %d ended; worker %d takes its place", other, process.pid)
 
     @property
     def failed(self):

@@ -1,5 +1,6 @@
 """What clients send: bodies within limits, forms and JSON in UTF-8, and the parameters of suggestions."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -12,16 +13,20 @@ from starlette.requests import ClientDisconnect
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.problems import Problem, Unavailable
 
-__all__ = ["Bodies", "Parameters", "read_form", "read_json", "read_query", "text_of"]
+__all__ = ["FORM", "JSON", "Bodies", "Parameters", "parsed", "read_form", "read_json", "read_query", "text_of"]
 
-#: Labels, and words for and against each, that an answer has at most, so that it fits into memory.
-MOST_LABELS, MOST_WORDS = 1000, 100
+#: Labels that an answer has at most, those if they are explained, and words for and against each of these: more would
+#: take gigabytes for a batch.
+MOST_LABELS, MOST_EXPLAINED, MOST_WORDS = 1000, 100, 20
 
 #: Labels of an answer by default, as for Annif.
 LABELS = 10
 
 #: Fields of a form, or of a query.
 MOST_FIELDS = 10_000
+
+#: Bytes of a body that takes some milliseconds to read.
+LARGE = 1 << 18
 
 #: How many bodies of the largest size are in memory at a time.
 BODIES = 8
@@ -46,8 +51,12 @@ class Parameters(NamedTuple):
 
     @property
     def most(self):
-        """The most labels of a text; None for no limit."""
-        return self.limit if self.limit is not None or self.assign else LABELS
+        """The most labels of a text."""
+        if self.limit is not None:
+            return self.limit
+        if not self.assign:
+            return LABELS
+        return MOST_EXPLAINED if self.explain else MOST_LABELS
 
     @classmethod
     def of(cls, fields):
@@ -63,6 +72,8 @@ class Parameters(NamedTuple):
         single = {name: READERS[name](name, values[0]) for name, values in given.items()}
         if single.get("assign") and single.get("threshold"):
             raise Problem(400, "assign and threshold exclude each other")
+        if single.get("explain") and single.get("limit", 0) > MOST_EXPLAINED:
+            raise Problem(400, f"limit is {single['limit']}, but with explain it can be at most {MOST_EXPLAINED}")
         return cls(**single, **labels)
 
 
@@ -108,14 +119,23 @@ class Bodies:
         if given != content_type:
             found = f"is {excerpt(given)}" if given else "has no type"
             raise Problem(415, f"the body {found}; send {content_type}")
-        chunks, size = [], 0
+        chunks = []
         try:
+            await self._receive(request, chunks)
+            yield b"".join(chunks)
+        finally:
+            self._held -= sum(map(len, chunks))
+
+    async def _receive(self, request, chunks):
+        """Append the parts of a body to a list, and count them."""
+        too_large = Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
+        declared, size = request.headers.get("content-length", ""), 0
+        # A client that asks first waits for the answer.
+        if WHOLE.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
+            raise too_large
+        try:
+            # A client that does not is still sending: before it is told, what it sends is read and forgotten.
             with anyio.fail_after(self._seconds):
-                declared = request.headers.get("content-length", "")
-                # A client that asks first waits for the answer.
-                if WHOLE.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
-                    raise self._too_large()
-                # A client that does not is still sending: before it is told, what it sends is read and forgotten.
                 async for chunk in request.stream():
                     size += len(chunk)
                     if size <= self._largest:
@@ -123,21 +143,19 @@ class Bodies:
                             raise Unavailable("too many large requests are being read; try again later")
                         self._held += len(chunk)
                         chunks.append(chunk)
-            if size > self._largest:
-                raise self._too_large()
-            yield b"".join(chunks)
         except TimeoutError:
-            if size > self._largest:
-                raise self._too_large() from None
-            detail = f"the request did not arrive within {self._seconds:g} seconds"
-            raise Problem(408, detail, {"Connection": "close"}) from None
+            if size <= self._largest:
+                detail = f"the request did not arrive within {self._seconds:g} seconds"
+                raise Problem(408, detail, {"Connection": "close"}) from None
         except ClientDisconnect:
             raise Problem(400, "the client ended the connection before its request was complete") from None
-        finally:
-            self._held -= sum(map(len, chunks))
+        if size > self._largest:
+            raise too_large
 
-    def _too_large(self):
-        return Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
+
+async def parsed(function, body):
+    """Return what a function makes of a body; a large one is read beside other requests, on another thread."""
+    return await asyncio.to_thread(function, body) if len(body) > LARGE else function(body)
 
 
 def read_form(body):

@@ -25,8 +25,14 @@ __all__ = ["LOGS", "serve"]
 #: What `log` can be.
 LOGS = ("text", "json")
 
+#: Processes by default: each takes some hundred megabytes for itself.
+WORKERS = 4
+
 #: Connections that wait to be accepted.
 BACKLOG = 2048
+
+#: Bytes of the first lines of a request, with its query.
+HEADERS = 1 << 16
 
 #: Seconds in which a worker must answer the process that looks after it. It is killed then, so this is long.
 HEALTHY = 60
@@ -49,7 +55,7 @@ def serve(
     allow_origin: Sequence[str] = (),
     allow_host: Sequence[str] = (),
     log: str = "text",
-    max_body: float = 10.0,
+    max_body: float = 4.0,
     timeout: float = 30.0,
     queue: int = 512,
     note: Callable[[str], object] = ignore,
@@ -69,7 +75,7 @@ def serve(
     learn : bool
         Whether requests may let models learn.
     workers : int, optional
-        Number of processes. Default: one for each core.
+        Number of processes. Default: one for each core, at most 4.
     token : path, optional
         A file with the token that requests must have.
     allow_origin : list of str
@@ -98,7 +104,7 @@ def serve(
         from uvicorn import Config
 
         from xmlgp.serving.app import Options, create_app
-        from xmlgp.serving.logs import SHARED, configure_log
+        from xmlgp.serving.logs import SHARED, configure_log, write_line
         from xmlgp.serving.processes import PatientProtocol, Supervisor
         from xmlgp.serving.projects import Project, project_id
     except ImportError:
@@ -136,7 +142,7 @@ def serve(
         config = Config(
             functools.partial(create_app, options),
             factory=True,
-            workers=workers or threads,
+            workers=workers or min(threads, WORKERS),
             http=functools.partial(PatientProtocol, timeout),
             ws="none",
             lifespan="on",
@@ -145,10 +151,16 @@ def serve(
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
+            h11_max_incomplete_event_size=HEADERS,
             timeout_graceful_shutdown=int(timeout) + 1,
             timeout_worker_healthcheck=HEALTHY,
         )
         configure_log(log)
+        if log == "json":
+
+            def note(text):
+                write_line(log, level="info", message=text)
+
         _allow_connections()
         shown = f"[{host}]" if ":" in host else host
         note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
