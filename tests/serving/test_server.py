@@ -272,7 +272,7 @@ def test_a_signal_ends_the_server_after_what_it_answers(path):
     server = Server(path, "--workers", 1)
     try:
         server.suggest("tickets", TEXTS[0])
-        many = {"documents": [{"text": " ".join(TEXTS) * 100}] * 32}
+        many = {"documents": [{"text": " ".join(TEXTS) * 50}] * 32}
         body = json.dumps(many).encode()
         request = (
             b"POST /v1/projects/tickets/suggest-batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
