@@ -693,6 +693,42 @@ MUTANTS = [
         "min(len(names), start + ROWS)",
         ("tests/cli/test_predict_on_cluster.py",),
     ),
+    Mutant(
+        "few-points",
+        "lost term",
+        "Few points are multiplied as small matrices, so that their last digits are others than among many.",
+        "xmlgp/linear_algebra/dense.py",
+        "max(2, count, -(-LARGE_PRODUCT // columns))",
+        "count",
+        ("tests/prediction/test_few_points.py",),
+    ),
+    Mutant(
+        "scored-together",
+        "wrong condition",
+        "Requests with other parameters are scored together, by those of the first.",
+        "xmlgp/serving/batching.py",
+        "return id(self.model), self.parameters",
+        "return id(self.model)",
+        ("tests/serving/test_suggest.py",),
+    ),
+    Mutant(
+        "any-token",
+        "wrong condition",
+        "Any token is right.",
+        "xmlgp/serving/access.py",
+        'if kind.lower() == "bearer" and hmac',
+        'if kind.lower() == "bearer" or hmac',
+        ("tests/serving/test_interface.py",),
+    ),
+    Mutant(
+        "stale-model",
+        "wrong condition",
+        "A server goes on with the model that it started with.",
+        "xmlgp/serving/projects.py",
+        "latest != self._version",
+        "latest == self._version",
+        ("tests/serving/test_learning.py", "tests/serving/test_server.py"),
+    ),
 ]
 
 

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from xmlgp.serving import requests
 from xmlgp.serving.reference import openapi, reference_page
 from xmlgp.version import __version__
 
@@ -103,6 +104,8 @@ def test_parameters_are_those_of_the_interface(document, operations):
     batch = operations["/v1/projects/{project_id}/suggest-batch", "post"]["parameters"]
     batch = [components["parameters"][own["$ref"].rpartition("/")[2]] for own in batch]
     assert [own["name"] for own in batch] == ["project_id", *PARAMETERS]
+    limits = {name: components["schemas"][name]["maximum"] for name in ("Limit", "Explain")}
+    assert limits == {"Limit": requests.MOST_LABELS, "Explain": requests.MOST_WORDS}
     # A text and a batch of texts have the same limits.
     for own in batch[1:]:
         in_form = form["properties"][own["name"]]
