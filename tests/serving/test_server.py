@@ -200,6 +200,38 @@ def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(server):
     assert found.startswith(b"HTTP/1.1 200 ")
 
 
+def received(connection, until=None):
+    """Return all that the server sends until it ends the connection, or until these bytes."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while (until is None or until not in found) and (part := connection.recv(65536)):
+            found += part
+    return found
+
+
+@pytest.mark.parametrize("rest", [b"", b"x", b"x" * 9])
+def test_the_rest_of_an_answered_request_is_not_waited_for_without_end(server, rest):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(
+            b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+        )
+        assert received(connection, b"}").startswith(b"HTTP/1.1 415 ")
+        connection.sendall(rest)
+        assert received(connection) == b""
+
+
+def test_a_mistake_in_the_rest_of_an_answered_request_ends_the_connection(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(
+            b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        assert received(connection, b"}").startswith(b"HTTP/1.1 415 ")
+        connection.sendall(b"no size\r\n")
+        assert received(connection) == b""
+    assert server.suggest("tickets", TEXTS[0])
+    assert not any("Traceback" in line for line in server.lines)
+
+
 def test_a_hundred_megabytes_are_refused(server):
     status, headers, found = server.request(
         "POST",
@@ -231,9 +263,10 @@ def test_a_hundred_megabytes_are_refused(server):
     ],
 )
 def test_what_is_not_http_is_refused(server, sent):
-    found = raw(server, sent)
-    assert found.startswith(b"HTTP/1.1 4"), found
-    assert b"Traceback" not in found
+    head, _, body = raw(server, sent).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 4"), head
+    assert b"content-type: application/problem+json" in head.lower()
+    assert json.loads(body)["status"] == int(head.split()[1])
     assert server.suggest("tickets", TEXTS[0])
 
 

@@ -1,62 +1,97 @@
-"""What Uvicorn does not do by itself: requests whose first lines do not arrive end, and a failed start is told."""
+"""What Uvicorn does not do by itself: it ends requests that do not arrive, and tells of workers that end."""
 
 import logging
+from http import HTTPStatus
 
 import h11
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
+from xmlgp.serving.problems import Problem, problem_response
+
 __all__ = ["PatientProtocol", "Supervisor"]
 
 log = logging.getLogger(__name__)
 
-#: What a client is told whose request does not arrive.
-TOO_SLOW = (
-    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%s"
-)
-PROBLEM = b'{"type":"about:blank","title":"Request Timeout","status":408,"detail":"the request did not arrive in time"}'
+#: What a client is told of a request that the application does not get: the status and one sentence.
+TOO_SLOW, MALFORMED = (408, "the request did not arrive in time"), (400, "the request is not HTTP")
 
 
 class PatientProtocol(H11Protocol):
-    """A connection that ends if the first lines of a request do not arrive within some seconds."""
+    """A connection that ends if what is awaited does not arrive within some seconds.
+
+    This is the first lines of a request, or the rest of one that has been answered already.
+    """
 
     def __init__(self, seconds, *arguments, **options):
         super().__init__(*arguments, **options)
-        self._seconds, self._too_slow_task = seconds, None
+        self._seconds, self._too_slow_task, self._awaited = seconds, None, None
 
     def connection_made(self, transport):
         """Wait for the first request."""
         super().connection_made(transport)
-        self._wait()
+        self._look()
 
     def data_received(self, data):
         """Go on; wait for the rest of a request of which only the beginning has arrived."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
-        elif self.conn.trailing_data[0] and not self._too_slow_task:
-            self._wait()
+        self._look()
+
+    def on_response_complete(self):
+        """Go on; wait for the rest of a request that is answered before it has arrived."""
+        super().on_response_complete()
+        self._look()
 
     def connection_lost(self, error):
         """Stop waiting."""
         self._stop_waiting()
         super().connection_lost(error)
 
-    def _wait(self):
-        self._too_slow_task = self.loop.call_later(self._seconds, self._end)
+    def send_400_response(self, text):
+        """Say that a request is malformed, unless it has been answered already, and end the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(_refusal(*MALFORMED))
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self):
+        """Log nothing: a client may offer another protocol with each request."""
+
+    def _look(self):
+        state = self.conn.their_state
+        # Uvicorn itself ends a connection that is idle after an answer, until something arrives.
+        awaited = not self.timeout_keep_alive_task if state is h11.IDLE else self._is_answered()
+        if self.transport.is_closing() or not awaited:
+            self._stop_waiting()
+        elif self._awaited is not state:
+            self._stop_waiting()
+            self._awaited = state
+            self._too_slow_task = self.loop.call_later(self._seconds, self._end)
+
+    def _is_answered(self):
+        """Return whether the rest of a request is of no use."""
+        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
 
     def _stop_waiting(self):
         if self._too_slow_task:
             self._too_slow_task.cancel()
-            self._too_slow_task = None
+        self._too_slow_task = self._awaited = None
 
     def _end(self):
-        self._too_slow_task = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.write(TOO_SLOW % (len(PROBLEM), PROBLEM))
-            self.transport.close()
+        self._too_slow_task = self._awaited = None
+        if self.transport.is_closing():
+            return
+        # Nothing is awaited of a client that has an answer and sends no other request.
+        if self.conn.their_state is h11.IDLE and (self.cycle is None or self.conn.trailing_data[0]):
+            self.transport.write(_refusal(*TOO_SLOW))
+        self.transport.close()
+
+
+def _refusal(status, detail):
+    """Return an answer (bytes), after which the connection ends."""
+    response = problem_response(Problem(status, detail, {"Connection": "close"}))
+    lines = [b"%s: %s" % header for header in response.raw_headers]
+    return b"\r\n".join([f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode(), *lines, b"", response.body])
 
 
 class Supervisor(Multiprocess):
