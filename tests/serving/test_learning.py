@@ -1,10 +1,12 @@
 """Learning over HTTP is that of `xmlgp learn`, and whoever may not does not."""
 
+import asyncio
 import json
 import multiprocessing
 import re
 import shutil
 import threading
+import time
 
 import pytest
 
@@ -12,6 +14,7 @@ import xmlgp
 from tests.serving.toy import texts_and_labels
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.serving import learning
+from xmlgp.serving.problems import Problem
 
 PROJECT = "/v1/projects/own"
 LEARN = f"{PROJECT}/learn"
@@ -123,7 +126,7 @@ def test_requests_are_answered_while_a_model_learns(client, monkeypatch):
         begun.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(learning, "_run", slow)
+    monkeypatch.setattr(learning.Learner, "_run", slow)
     found = []
     learner = threading.Thread(target=lambda: found.append(client.post(LEARN, json=DOCUMENTS).status_code), daemon=True)
     learner.start()
@@ -140,6 +143,28 @@ def test_a_learner_that_dies_is_reported(client, monkeypatch):
     assert answer.status_code == 503
     assert "log" in answer.json()["detail"]
     assert not multiprocessing.active_children()
+
+
+def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeypatch):
+    before = (path / "model.json").read_bytes()
+    monkeypatch.setattr(learning, "_learn", _sleep)
+
+    async def end():
+        learner = learning.Learner(5)
+        learns = asyncio.ensure_future(learner.learn(str(path), TEXTS, NAMES))
+        while not multiprocessing.active_children():
+            await asyncio.sleep(0.01)
+        learner.close()
+        with pytest.raises(Problem, match="learning failed"):
+            await learns
+
+    asyncio.run(asyncio.wait_for(end(), 60))
+    assert not multiprocessing.active_children()
+    assert (path / "model.json").read_bytes() == before
+
+
+def _sleep(*arguments):
+    time.sleep(600)
 
 
 def _die(*arguments):

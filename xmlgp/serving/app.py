@@ -20,7 +20,7 @@ from xmlgp.errors import XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.access import Access
 from xmlgp.serving.batching import Queue
-from xmlgp.serving.learning import learn_documents
+from xmlgp.serving.learning import Learner
 from xmlgp.serving.logs import Metrics, RequestLog, configure_log
 from xmlgp.serving.problems import FAILED, Problem, problem_response
 from xmlgp.serving.projects import Project
@@ -113,6 +113,7 @@ class _Service:
         self._projects = {project.id: project for project in map(Project, options.models)}
         self._bodies = Bodies(options.largest, options.seconds)
         self._queue = Queue(options.queue, options.seconds, options.threads, metrics.batches.observe)
+        self._learner = Learner(options.seconds)
         self._learning = {name: asyncio.Lock() for name in self._projects}
         self._openapi = openapi(__version__)
 
@@ -146,6 +147,7 @@ class _Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._queue.close()
+            self._learner.close()
             for project in self._projects.values():
                 project.close()
 
@@ -248,7 +250,7 @@ class _Service:
             except asyncio.TimeoutError:
                 raise Problem(503, "the model is learning; try again later", {"Retry-After": "10"}) from None
             try:
-                await learn_documents(os.fspath(project.path), texts, labels, options.seconds)
+                await self._learner.learn(os.fspath(project.path), texts, labels)
             finally:
                 lock.release()
         self._metrics.learned.labels(project.id).inc(len(texts))

@@ -10,7 +10,7 @@ from xmlgp.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
 from xmlgp.runs.learn import learn
 from xmlgp.serving.problems import Problem, Unavailable
 
-__all__ = ["learn_documents"]
+__all__ = ["Learner"]
 
 #: Seconds after which learning is given up, and between attempts while another process is writing the model.
 LONGEST, PAUSE = 600, 0.2
@@ -18,40 +18,52 @@ LONGEST, PAUSE = 600, 0.2
 log = logging.getLogger(__name__)
 
 
-async def learn_documents(path, texts, labels, patience):
-    """Let the model in a folder learn texts with the names or URIs of their labels; it is replaced at the end.
+class Learner:
+    """Lets the models in folders learn texts; each is replaced at the end. It waits some seconds for other writers."""
 
-    Another process that is writing the model is waited for, some seconds. Problem 503 if it takes longer, or learning
-    fails; 400 if the model refuses the documents.
-    """
-    # A process that is started is not abandoned with the request: what is learned is learned.
-    await asyncio.shield(asyncio.to_thread(_run, path, texts, labels, patience))
+    def __init__(self, patience):
+        self._patience, self._processes = patience, set()
 
+    async def learn(self, path, texts, labels):
+        """Let a model learn texts with the names or URIs of their labels.
 
-def _run(path, texts, labels, patience):
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    # It ends with this process.
-    process = context.Process(target=_learn, args=(path, texts, labels, patience, sender), daemon=True)
-    process.start()
-    sender.close()
-    try:
-        if not receiver.poll(LONGEST):
-            log.error("%s: learning was given up after %d seconds", path, LONGEST)
-            raise Unavailable(f"learning took more than {LONGEST} seconds and was given up")
-        kind, text = receiver.recv()
-    except EOFError:
-        log.error("%s: the process that was learning ended without an answer", path)
-        raise Unavailable("learning failed; the log of the server has the details") from None
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
-    if kind == "refused":
-        raise Problem(400, text)
-    if kind == "failed":
-        log.error("%s", text)
-        raise Unavailable(text)
+        Problem 503 if another process goes on writing the model, or learning fails; 400 if the model refuses the
+        documents.
+        """
+        # A process that is started is not abandoned with the request: what is learned is learned.
+        await asyncio.shield(asyncio.to_thread(self._run, path, texts, labels))
+
+    def close(self):
+        """End what is learning; the models stay as they are."""
+        for process in list(self._processes):
+            process.kill()
+
+    def _run(self, path, texts, labels):
+        context = multiprocessing.get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        # It ends with this process.
+        process = context.Process(target=_learn, args=(path, texts, labels, self._patience, sender), daemon=True)
+        process.start()
+        self._processes.add(process)
+        sender.close()
+        try:
+            if not receiver.poll(LONGEST):
+                log.error("%s: learning was given up after %d seconds", path, LONGEST)
+                raise Unavailable(f"learning took more than {LONGEST} seconds and was given up")
+            kind, text = receiver.recv()
+        except EOFError:
+            log.error("%s: the process that was learning ended without an answer", path)
+            raise Unavailable("learning failed; the log of the server has the details") from None
+        finally:
+            process.kill()
+            process.join()
+            self._processes.discard(process)
+            receiver.close()
+        if kind == "refused":
+            raise Problem(400, text)
+        if kind == "failed":
+            log.error("%s", text)
+            raise Unavailable(text)
 
 
 def _learn(path, texts, labels, patience, sender):
