@@ -1,5 +1,6 @@
 """Whatever a client sends, it gets one sentence, and others are answered as before."""
 
+import asyncio
 import json
 import re
 
@@ -192,6 +193,19 @@ def test_a_mistake_in_the_program_is_told_without_its_details(client, monkeypatc
     check_problem(client.post(SUGGEST, data={"text": "x"}), 500, "^the server failed; its log has the details$")
     monkeypatch.undo()
     assert client.post(SUGGEST, data={"text": "x"}).status_code == 200
+
+
+def test_a_request_that_the_end_of_the_server_cuts_off_is_told(client, monkeypatch, capfd):
+    def cut_off(*arguments):
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr("xmlgp.serving.app.read_form", cut_off)
+    capfd.readouterr()
+    answer = client.post(SUGGEST, data={"text": "x"})
+    check_problem(answer, 503, "^the server ended before the request was answered; try again later$")
+    assert answer.headers["Retry-After"] == "1"
+    (line,) = capfd.readouterr().err.splitlines()
+    assert " 503 " in line
 
 
 def test_a_full_queue_and_slow_answers_are_told(client_of, model, monkeypatch):

@@ -1,5 +1,6 @@
 """What a server says of its work: a line for each request on standard error, and metrics for Prometheus."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -13,6 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.responses import Response
 
 from xmlgp.runtime.untrusted_text import escape
+from xmlgp.serving.problems import Unavailable, problem_response
 
 __all__ = ["SHARED", "Metrics", "RequestLog", "configure_log", "write_line"]
 
@@ -108,6 +110,11 @@ class RequestLog:
 
         try:
             await self._app(scope, receive, send_and_note)
+        except asyncio.CancelledError:
+            # The server ends, and has waited for this request as long as it may.
+            if status is None:
+                problem = Unavailable("the server ended before the request was answered; try again later")
+                await problem_response(problem)(scope, receive, send_and_note)
         except Exception:
             # Starlette has answered it.
             log.exception("answering a request failed")
