@@ -1,6 +1,7 @@
 """Running the examples of a page in order, and comparing what they print with what the page shows."""
 
 import contextlib
+import importlib.util
 import io
 import itertools
 import math
@@ -8,8 +9,12 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -34,10 +39,24 @@ NOWHERE = "http://127.0.0.1:9"
 PIPE_CLOSED = 141
 
 #: Commands whose result several pages start from, with the folder that they make: they run once.
-SHARED = re.compile(r"xmlgp fetch (?:--quiet )?toy|xmlgp train (?:.* )?data/toy (?P<model>models/\S+)(?: .*)?")
+SHARED = re.compile(
+    r"xmlgp fetch (?:--quiet )?toy"
+    r"|xmlgp train (?:.* )?(?:data/toy|docs/examples/tickets\.csv) (?P<model>models/\S+)(?: .*)?"
+)
 
 #: A command that needs no shell.
 PLAIN = re.compile(r"xmlgp [^|&;<>$*]*")
+
+#: A server that runs beside the commands after it, until the end of the page. It gets a free port and one worker.
+SERVER = re.compile(r"(?P<command>xmlgp serve [^|&;<>$*]*?)(?: --port (?P<port>\d+))? &")
+
+#: What pages use and not every machine has.
+PROGRAMS = ("curl", "openssl")
+
+LISTENING = re.compile(r"^listening on http://127\.0\.0\.1:(?P<port>\d+) .*\n", re.MULTILINE)
+
+#: The port of a server that is given none, and seconds in which one must listen, and end.
+PORT, PATIENCE = "8080", 60
 
 
 class Shown(NamedTuple):
@@ -56,7 +75,19 @@ def make_environment(folder):
     command.chmod(0o755)
     path = os.pathsep.join([str(folder), os.path.dirname(sys.executable), os.environ["PATH"]])
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
+    proxies |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1")
     return proxies | {"PATH": path, "PYTHONPATH": str(ROOT), "XMLGP_CACHE_DIR": str(folder / "cache")}
+
+
+def missing_for(text):
+    """Return a sentence about what the examples of a page need and this machine lacks, or None."""
+    commands = [command for block in blocks_of(text) if not block.reason for command in commands_of(block)]
+    if any(command.startswith("xmlgp serve ") for command in commands) and not importlib.util.find_spec("uvicorn"):
+        return "Uvicorn is not installed: pip install '.[serve]'"
+    for program in PROGRAMS:
+        if any(re.search(rf"\b{program} ", command) for command in commands) and not shutil.which(program):
+            return f"{program} is not installed"
+    return None
 
 
 def run_page(text, folder, environment, shared):
@@ -67,14 +98,81 @@ def run_page(text, folder, environment, shared):
     # Files of examples, by the names that they have in a checkout.
     (folder / "docs").symlink_to(ROOT / "docs")
     blocks = [block for block in blocks_of(text) if not block.reason]
-    for block in blocks:
-        if block.language == "python":
-            _run_python(block, folder, environment)
-            continue
-        for command, expected in zip(commands_of(block), _outputs_of(block), strict=False):
-            printed = _run_shell(command, folder, environment, shared)
-            if expected is not None:
-                yield Shown(block.line, command, expected, printed)
+    with Servers(folder, environment) as servers:
+        for block in blocks:
+            if block.language == "python":
+                _run_python(replace(block, code=servers.with_ports(block.code)), folder, environment)
+                continue
+            for command, expected in zip(commands_of(block), _outputs_of(block), strict=False):
+                printed = servers.start(command) or servers.as_shown(
+                    _run_shell(servers.with_ports(command), folder, environment, shared)
+                )
+                if expected is not None:
+                    # A prompt begins on a line of its own.
+                    printed += "\n" if printed and not printed.endswith("\n") else ""
+                    yield Shown(block.line, command, expected, printed)
+
+
+class Servers:
+    """The servers that a page starts; they end with the block. Each has a free port in place of the one on the page."""
+
+    def __init__(self, folder, environment):
+        self._folder, self._environment, self._ports, self._processes = folder, environment, {}, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(PATIENCE)
+
+    def start(self, command):
+        """Return what a server prints until it listens, or None if the command is not one that starts a server."""
+        match = SERVER.fullmatch(command)
+        if not match:
+            return None
+        port = match["port"] or PORT
+        assert port not in self._ports, f"{command}: the page has a server on this port already"
+        with tempfile.TemporaryFile() as log:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {match['command']} --port 0 --workers 1"],
+                cwd=self._folder,
+                env=os.environ | self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            self._processes.append(process)
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                ended = process.poll() is not None
+                printed = os.pread(log.fileno(), 1 << 20, 0).decode()
+                if found := LISTENING.search(printed):
+                    break
+                if ended or time.monotonic() > deadline:
+                    raise AssertionError(f"{command}\n{printed}")
+                time.sleep(0.05)
+        self._ports[port] = found["port"]
+        return self.as_shown(printed[: found.end()])
+
+    def with_ports(self, text):
+        """Return a text of the page with the ports that its servers have."""
+        return _replaced(text, self._ports)
+
+    def as_shown(self, text):
+        """Return what something printed, with the ports of the page."""
+        return _replaced(text, {port: shown for shown, port in self._ports.items()})
+
+
+def _replaced(text, ports):
+    return re.sub(r"(?<=\b127\.0\.0\.1:)\d+", lambda match: ports.get(match[0], match[0]), text)
 
 
 def is_as_shown(shown):

@@ -1,9 +1,13 @@
 """The examples on every page run as they are printed, and print what the page shows."""
 
+import contextlib
+from urllib.request import urlopen
+
 import pytest
 
 from tests.docs.pages import PAGES, blocks_of, name_of
-from tests.docs.running import Shown, is_as_shown, make_environment, run_page
+from tests.docs.running import Shown, is_as_shown, make_environment, missing_for, run_page
+from tests.serving.toy import make_model
 
 WITH_EXAMPLES = [page for page in PAGES if blocks_of(page.read_text(encoding="utf-8"))]
 
@@ -29,6 +33,7 @@ LONG = (
     "docs/models/mlgpf.md",
     "docs/python/index.md",
     "docs/quickstart.md",
+    "docs/serve.md",
     "docs/text.md",
 )
 
@@ -41,9 +46,38 @@ LONG = (
     ],
 )
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, environment, shared):
-    for shown in run_page(page.read_text(encoding="utf-8"), tmp_path, environment, shared):
-        place = f"{name_of(page)}:{shown.line}"
-        assert is_as_shown(shown), f"{place}: {shown.command}\n{shown.printed}\nRun `python -m tests.docs`."
+    text = page.read_text(encoding="utf-8")
+    if missing := missing_for(text):
+        pytest.skip(missing)
+    with contextlib.closing(run_page(text, tmp_path, environment, shared)) as commands:
+        for shown in commands:
+            place = f"{name_of(page)}:{shown.line}"
+            assert is_as_shown(shown), f"{place}: {shown.command}\n{shown.printed}\nRun `python -m tests.docs`."
+
+
+def test_a_server_of_a_page_has_a_free_port_and_ends_with_the_page(tmp_path, environment, shared):
+    pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
+    folder = tmp_path / "page"
+    make_model(folder / "models" / "desk")
+    line = "listening on http://127.0.0.1:8081 with desk; stop with Ctrl-C\n"
+    python = "from urllib.request import urlopen\nurl = 'http://127.0.0.1:8081/healthz'\nopen('url', 'w').write(url)\n"
+    text = (
+        f"```console\n$ xmlgp serve models/desk --port 8081 &\n{line}$ cat url\nhttp://127.0.0.1:8081/healthz\n```\n"
+        f"```python\n{python}assert urlopen(url, timeout=60).status == 200\n```\n"
+    )
+    (folder / "url").write_text("http://127.0.0.1:8081/healthz")
+    with contextlib.closing(run_page(text, folder, environment, shared)) as commands:
+        assert all(is_as_shown(shown) for shown in commands)
+    url = (folder / "url").read_text()
+    assert url != "http://127.0.0.1:8081/healthz"
+    with pytest.raises(OSError, match="refused"):
+        urlopen(url, timeout=60)
+
+
+def test_a_server_of_a_page_that_does_not_start_is_a_failure(tmp_path, environment, shared):
+    pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
+    with pytest.raises(AssertionError, match="models/none"):
+        list(run_page("```sh\nxmlgp serve models/none &\n```\n", tmp_path, environment, shared))
 
 
 def test_scores_and_measures_are_compared_and_integers_and_times_are_not():
@@ -57,5 +91,5 @@ def test_scores_and_measures_are_compared_and_integers_and_times_are_not():
 def test_few_examples_are_not_run():
     blocks = [block for page in WITH_EXAMPLES for block in blocks_of(page.read_text(encoding="utf-8"))]
     assert len(blocks) > 30
-    # Those of docs/distributed.md need several machines.
-    assert sum(block.reason is not None for block in blocks) <= 9
+    # Those of docs/distributed.md need several machines, and those of docs/serve.md change one.
+    assert sum(block.reason is not None for block in blocks) <= 13
