@@ -49,12 +49,13 @@ def test_statuses_are_those_of_the_interface():
 def test_limits_are_those_of_the_server():
     app = pytest.importorskip("xmlgp.serving.app", reason="the server is not installed: pip install '.[serve]'")
     from xmlgp.serving.learning import LONGEST
-    from xmlgp.serving.requests import MOST_LABELS, MOST_WORDS
+    from xmlgp.serving.requests import MOST_EXPLAINED, MOST_LABELS, MOST_WORDS
 
     defaults = {parameter.name: parameter.default for parameter in serve.params}
     rows = {
         "documents of a batch": app.MOST_DOCUMENTS,
         "`limit`": MOST_LABELS,
+        "`limit` with `explain`": MOST_EXPLAINED,
         "`explain`": MOST_WORDS,
         "body of a request": f"{defaults['max_body']:g} MB",
         "time for a request to arrive, and for its answer": f"{defaults['timeout']:g} s",
@@ -63,6 +64,7 @@ def test_limits_are_those_of_the_server():
     }
     for name, value in rows.items():
         assert f"\n| {name} | {value} |" in TEXT
+    assert f"client_max_body_size {defaults['max_body']:g}m;" in block_that_starts("server {")
     assert f"proxy_read_timeout {LONGEST + 60}s;" in block_that_starts("server {")
 
 
