@@ -41,7 +41,12 @@ LONG = (
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=pytest.mark.exhaustive if name_of(page) in LONG else [])
+        pytest.param(
+            page,
+            id=name_of(page),
+            # A page may start a dozen processes, which take longer on a busy machine.
+            marks=[pytest.mark.exhaustive, pytest.mark.timeout(170)] if name_of(page) in LONG else [],
+        )
         for page in WITH_EXAMPLES
     ],
 )
