@@ -232,6 +232,18 @@ def test_a_mistake_in_the_rest_of_an_answered_request_ends_the_connection(server
     assert not any("Traceback" in line for line in server.lines)
 
 
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_nothing_is_read_after_a_request_of_two_lengths(server, before):
+    sent = (
+        b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"8\r\ntext=abc\r\n0\r\n\r\nGET /v1/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    found = raw(server, before + sent)
+    assert found.count(b"HTTP/1.1 ") == found.count(b"HTTP/1.1 200 ") == 1 + bool(before)
+    assert b"version" not in found
+
+
 def test_a_hundred_megabytes_are_refused(server):
     status, headers, found = server.request(
         "POST",

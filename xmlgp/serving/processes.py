@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 #: What a client is told of a request that the application does not get: the status and one sentence.
 TOO_SLOW, MALFORMED = (408, "the request did not arrive in time"), (400, "the request is not HTTP")
 
+#: Headers of a request of which only one counts, after which the connection ends (RFC 9112).
+TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
+
 
 class PatientProtocol(H11Protocol):
     """A connection that ends if what is awaited does not arrive within some seconds.
@@ -58,6 +61,9 @@ class PatientProtocol(H11Protocol):
         """Log nothing: a client may offer another protocol with each request."""
 
     def _look(self):
+        if self.cycle and {name for name, _ in self.headers} >= TWO_LENGTHS:
+            # A proxy may take the other one, and what follows the body for a request of someone else.
+            self.cycle.keep_alive = False
         state = self.conn.their_state
         # Uvicorn itself ends a connection that is idle after an answer, until something arrives.
         awaited = not self.timeout_keep_alive_task if state is h11.IDLE else self._is_answered()
