@@ -126,7 +126,8 @@ class RequestLog:
             self._write(scope, status, took, about)
 
     def _write(self, scope, status, took, about):
-        client = scope["client"][0] if scope.get("client") else None
+        # A proxy on this machine says who the client is, and so can any client on it.
+        client = escape(scope["client"][0]) if scope.get("client") else None
         method, path = (escape(text) for text in (scope["method"], scope["raw_path"].decode("ascii", "replace")))
         documents = about.get("documents")
         if self._form == "json":
