@@ -48,6 +48,20 @@ def test_several_models_are_several_projects(client_of, model, tmp_path):
     assert client.post(f"{PROJECTS}/named käse/suggest", data={"text": "screen"}).status_code == 200
 
 
+def test_a_link_to_a_model_is_a_project_of_its_own_name(client_of, model, tmp_path):
+    for place in range(2):
+        make_model(tmp_path / f"release {place}", seed=place)
+    (tmp_path / "current").symlink_to("release 0")
+    client = client_of(tmp_path / "current")
+    assert [own["project_id"] for own in client.get(PROJECTS).json()["projects"]] == ["current"]
+    (tmp_path / "next").symlink_to("release 1")
+    (tmp_path / "next").rename(tmp_path / "current")
+    for _ in range(2):
+        found = client.post(f"{PROJECTS}/current/suggest", data={"text": "screen"}).json()["results"]
+    (expected,) = xmlgp.predict(tmp_path / "release 1", ["screen"], k=10, output="probability")
+    assert [own["probability"] for own in found] == [own["probability"] for own in expected["labels"]]
+
+
 def test_a_token_is_needed_for_all_but_pages(client_of, model):
     client, right = client_of(model, token="s3cret"), {"Authorization": "bearer s3cret"}
     for path in (PROJECTS, f"{PROJECTS}/tickets", f"{PROJECTS}/none", "/metrics", "/v1/", "/none"):
@@ -126,7 +140,9 @@ def test_a_line_is_logged_for_a_request_without_its_text(client_of, model, capfd
     capfd.readouterr()
     client.post(f"{PROJECTS}/tickets/suggest", data={"text": "secret words"})
     client.get("/a%0ab%1b[31m")
-    first, second = capfd.readouterr().err.splitlines()
+    found = capfd.readouterr().err
+    assert "\x1b" not in found
+    first, second = found.splitlines()
     assert "secret" not in first
     if form == "json":
         first, second = json.loads(first), json.loads(second)
@@ -139,3 +155,19 @@ def test_a_line_is_logged_for_a_request_without_its_text(client_of, model, capfd
             r"[0-9T:.-]+Z testclient POST /v1/projects/tickets/suggest 200 [0-9.]+ ms 1 document", first
         )
         assert " 404 " in second
+
+
+def test_the_name_of_a_client_is_escaped_in_the_log(capfd):
+    import asyncio
+
+    from xmlgp.serving.logs import Metrics, RequestLog
+
+    async def answer(scope, receive, send):
+        pass
+
+    # Uvicorn takes it from a header if a proxy on this machine passes the request on.
+    scope = {"type": "http", "method": "GET", "raw_path": b"/", "client": ("10.0.0.1\x1b[2K", 0)}
+    asyncio.run(RequestLog(answer, Metrics(), "text")(scope, None, None))
+    found = capfd.readouterr().err
+    assert "\x1b" not in found
+    assert "10.0.0.1" in found

@@ -25,8 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def project_id(path):
-    """Return the project of a model: the name of its folder."""
-    return Path(path).resolve().name
+    """Return the project of a model: the name of its folder, or of the link that leads to it."""
+    # A link is switched to another model, which goes on under the name of the link.
+    return Path(os.path.abspath(path)).name
 
 
 class Project:
