@@ -11,9 +11,9 @@ import time
 import pytest
 
 import xmlgp
-from tests.serving.toy import texts_and_labels
+from tests.serving.toy import make_model, texts_and_labels
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.serving import learning
+from xmlgp.serving import learning, projects
 from xmlgp.serving.problems import Problem
 
 PROJECT = "/v1/projects/own"
@@ -63,6 +63,22 @@ def test_new_labels_and_words_are_added_and_a_label_may_have_no_uri(client, path
     assert model.names.labels[-1] == "third floor"
     assert "zebra" in model.names.features
     assert "third floor" in [own["label"] for own in suggested(client, "zebra")]
+
+
+def test_a_model_that_comes_file_by_file_is_taken_up(client, path, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(projects, "SOONEST", 0.0)
+    other = make_model(tmp_path / "other", seed=8)
+    before = suggested(client, TEXTS[0])
+    shutil.rmtree(path / "arrays")
+    shutil.copy(tmp_path / "other" / "model.json", path)
+    for _ in range(5):
+        assert suggested(client, TEXTS[0]) == before
+    # It is said once.
+    assert caplog.text.count("stays in use") == 1
+    shutil.copytree(tmp_path / "other" / "arrays", path / "arrays")
+    found = suggested(client, TEXTS[0])
+    (expected,) = xmlgp.predict(other, [TEXTS[0]], k=10, output="probability")
+    assert [own["probability"] for own in found] == [own["probability"] for own in expected["labels"]]
 
 
 def test_a_server_without_leave_does_not_learn(client_of, path):

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import logging
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +18,10 @@ __all__ = ["Project", "project_id"]
 
 #: Seconds that requests wait for a model that has been replaced; then the one before answers until it is open.
 PATIENCE = 1.0
+
+#: Seconds after which a model that cannot be opened is tried again, at first and at most: it may be on its way into the
+#: folder, file by file.
+SOONEST, LATEST = 2.0, 60.0
 
 #: A text that a new model is tried with. What a first request would wait for is done then.
 TRIAL = "a text to try the model with"
@@ -41,13 +46,15 @@ class Project:
         self._version, self._opening = self._latest(), None
         self.model, self.explains = self._open()
         self._modified = self._version
+        self._failure, self._pause, self._again = None, SOONEST, float("inf")
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-open")
 
     async def current(self):
         """Return the model as it is now; one that takes long to open is not waited for."""
         latest = self._latest()
         # Without a model in the folder, the one that was there stays.
-        if latest and latest != self._version and not self._opening:
+        new = latest != self._version or time.monotonic() >= self._again
+        if latest and new and not self._opening:
             self._opening = asyncio.ensure_future(self._take_up(latest))
         if self._opening:
             await asyncio.wait([self._opening], timeout=PATIENCE)
@@ -56,17 +63,28 @@ class Project:
     async def _take_up(self, version):
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._executor, self._open)
-        except XmlgpError as error:
-            log.error("%s; the model before stays in use", error)
-        except Exception:
-            log.exception("%s: the model could not be opened; the model before stays in use", self.path)
+        except Exception as error:
+            self._put_off(version, error)
         else:
             self.model, self.explains = found
             self._modified = version
+            self._failure, self._again = None, float("inf")
             log.info("%s: took up a new model", self.path)
         finally:
-            # One that cannot be opened is not tried again.
             self._version, self._opening = version, None
+
+    def _put_off(self, version, error):
+        """Try a model that cannot be opened again later; log what is wrong with it once."""
+        self._pause = min(2 * self._pause, LATEST) if version == self._version else SOONEST
+        self._again = time.monotonic() + self._pause
+        failure = version, repr(error)
+        if failure == self._failure:
+            return
+        self._failure = failure
+        if isinstance(error, XmlgpError):
+            log.error("%s; the model before stays in use", error)
+        else:
+            log.error("%s: the model could not be opened; the model before stays in use", self.path, exc_info=error)
 
     def _latest(self):
         """Return what tells the models in the folder apart, or None if there is none."""
