@@ -3,8 +3,10 @@
 import asyncio
 import json
 import multiprocessing
+import os
 import re
 import shutil
+import signal
 import threading
 import time
 
@@ -151,6 +153,21 @@ def test_requests_are_answered_while_a_model_learns(client, monkeypatch):
     go_on.set()
     learner.join(60)
     assert found == [204]
+
+
+def test_a_signal_to_all_processes_does_not_end_a_learner(client, monkeypatch):
+    monkeypatch.setattr(learning, "_learn", _learn_through_signals)
+    assert client.post(LEARN, json=DOCUMENTS).status_code == 204
+
+
+def _learn_through_signals(*arguments):
+    def learn(*own, **options):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+
+    # This is another process, where nothing is patched yet.
+    learning.learn = learn
+    learning._learn(*arguments)
 
 
 def test_a_learner_that_dies_is_reported(client, monkeypatch):

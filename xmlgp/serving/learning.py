@@ -1,6 +1,7 @@
 """Learning on from requests, in a process of its own: the server goes on answering, and what it uses is freed."""
 
 import asyncio
+import contextlib
 import logging
 import multiprocessing
 import signal
@@ -8,6 +9,7 @@ import time
 
 from xmlgp.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
 from xmlgp.runs.learn import learn
+from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.serving.problems import Problem, Unavailable
 
 __all__ = ["Learner"]
@@ -43,7 +45,9 @@ class Learner:
         receiver, sender = context.Pipe(duplex=False)
         # It ends with this process.
         process = context.Process(target=_learn, args=(path, texts, labels, self._patience, sender), daemon=True)
-        process.start()
+        # While it starts, Ctrl-C would print a traceback.
+        with interrupts_kept_from_processes():
+            process.start()
         self._processes.add(process)
         sender.close()
         try:
@@ -68,8 +72,9 @@ class Learner:
 
 def _learn(path, texts, labels, patience, sender):
     """Send how learning ended, and what is wrong if it did not succeed."""
-    # A terminal sends it to all processes; the server decides when this one ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A terminal or a service manager sends them to all processes; the server decides when this one ends.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -86,5 +91,7 @@ def _learn(path, texts, labels, patience, sender):
             answer = "failed", f"learning failed: {error}"
         else:
             answer = "learned", ""
-        sender.send(answer)
+        # The server may have ended meanwhile.
+        with contextlib.suppress(OSError):
+            sender.send(answer)
         return
