@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -307,10 +308,19 @@ def test_log_lines_are_json_and_no_traceback(server):
 def test_a_worker_that_dies_is_replaced(server):
     before = workers(server)
     assert len(before) == 2
+    waiting = list(_metrics_folder(before[0]).glob(f"gauge_*_{before[0]}.db"))
+    assert waiting
     os.kill(before[0], signal.SIGKILL)
     _until(lambda: len(workers(server)) == 2 and set(workers(server)) != set(before))
+    # Otherwise its requests would go on waiting in the metrics.
+    _until(lambda: not any(file.exists() for file in waiting))
     _until(lambda: _documents(server) >= 0)
     assert server.suggest("tickets", TEXTS[0])
+
+
+def _metrics_folder(process):
+    with open(f"/proc/{process}/environ") as file:
+        return Path(dict(entry.partition("=")[::2] for entry in file.read().split("\0"))["PROMETHEUS_MULTIPROC_DIR"])
 
 
 def test_a_signal_ends_the_server_after_what_it_answers(path):

@@ -4,6 +4,7 @@ import logging
 from http import HTTPStatus
 
 import h11
+from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
@@ -103,6 +104,8 @@ def _refusal(status, detail):
 class Supervisor(Multiprocess):
     """Starts the workers of a server, and others in the place of those that end."""
 
+    _workers = frozenset()
+
     def keep_subprocess_alive(self):
         """Start workers in the place of those that have ended, and log it."""
         before = [process.pid for process in self.processes]
@@ -110,6 +113,10 @@ class Supervisor(Multiprocess):
         for process, other in zip(self.processes, before, strict=False):
             if process.pid != other:
                 log.warning("worker %d ended; worker %d takes its place", other, process.pid)
+        # Requests do not go on waiting in a worker that has ended.
+        for ended in self._workers - {process.pid for process in self.processes}:
+            mark_process_dead(ended)
+        self._workers = {process.pid for process in self.processes}
 
     @property
     def failed(self):
