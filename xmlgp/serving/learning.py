@@ -86,7 +86,8 @@ def _learn(path, texts, labels, patience, sender):
                 continue
             answer = "failed", str(error)
         except (SettingsError, UsageError) as error:
-            answer = "refused", str(error)
+            # A client need not know where the model is.
+            answer = "refused", str(error).removeprefix(f"{path}: ")
         except (XmlgpError, OSError, MemoryError) as error:
             answer = "failed", f"learning failed: {error}"
         else:

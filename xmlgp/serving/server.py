@@ -163,11 +163,12 @@ def serve(
 
         _allow_connections()
         shown = f"[{host}]" if ":" in host else host
-        note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
-        if not local and secret is None:
-            note("warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
         with _environment(SHARED, shared), _signal_handlers():
+            # From here on it receives signals.
             supervisor = Supervisor(config, [listening])
+            note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
+            if not local and secret is None:
+                note("warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
             supervisor.run()
     if supervisor.failed:
         raise XmlgpError("the workers of the server could not start")
