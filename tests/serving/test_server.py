@@ -323,7 +323,8 @@ def _metrics_folder(process):
         return Path(dict(entry.partition("=")[::2] for entry in file.read().split("\0"))["PROMETHEUS_MULTIPROC_DIR"])
 
 
-def test_a_signal_ends_the_server_after_what_it_answers(path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_server_after_what_it_answers(path, number):
     server = Server(path, "--workers", 1)
     try:
         server.suggest("tickets", TEXTS[0])
@@ -338,7 +339,8 @@ def test_a_signal_ends_the_server_after_what_it_answers(path):
             connection.sendall(request + body)
             # The request is with the worker when it has read it all.
             _until(lambda: not _unsent(connection))
-            server.send(signal.SIGTERM)
+            # A terminal that is closed sends it to all processes.
+            (os.killpg if number == signal.SIGHUP else os.kill)(server.pid, number)
             found = b""
             while part := connection.recv(1 << 20):
                 found += part
@@ -379,6 +381,11 @@ def run(*arguments):
     done = CliRunner().invoke(main, ["serve", *map(str, arguments)], prog_name="xmlgp")
     assert done.stdout == ""
     return done.exit_code, done.stderr.strip().splitlines()[-1]
+
+
+def test_any_page_may_not_teach_without_a_token(path):
+    status, text = run(path, "--learn", "--allow-origin", "*")
+    assert (status, "needs a token" in text) == (2, True)
 
 
 def test_what_cannot_be_served_is_told_before_the_server_starts(path, tmp_path):

@@ -57,6 +57,8 @@ class MLGPFPredictor(Predictor):
         super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
         self.default_output = settings.ranking
         self._kernel = settings.kernel
+        if "inducing" not in parameters:
+            self.least = 2
         self._preprocessed = preprocessed
         self._parameters = parameters
         # Results do not depend on the number of cores.

@@ -29,10 +29,6 @@ ROWS, LABELS = 256, 1024
 #: but not into parts of fewer points than the second number.
 PARTS, LEAST_ROWS = 16, 32
 
-#: Fewer points are filled up to so many by empty ones: BLAS multiplies a vector otherwise than a matrix, and the last
-#: digits of a score would depend on the points beside its own. See also `dense.product_by_rows`.
-FILLED = 2
-
 #: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
 #: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
 #: label is a candidate.
@@ -76,6 +72,9 @@ class Predictor(ABC):
     approximated = ()
     calibration = None
     pooled = False
+    #: Fewer points are filled up to so many by empty ones: BLAS multiplies a few rows otherwise than many, so the last
+    #: digits of a score would depend on the points beside its own. With `dense.product_by_rows`, two are enough.
+    least = 8
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
@@ -200,7 +199,7 @@ class Predictor(ABC):
                     columns = np.arange(labels.start, labels.stop, dtype=np.int32)
                     std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
 
-        scores, std = self._write_scores(write, _filled(features), self.label_count, output, with_std)
+        scores, std = self._write_scores(write, self._filled(features), self.label_count, output, with_std)
         scores, std = scores[:count], None if std is None else std[:count]
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
         if not finite.all():
@@ -237,7 +236,7 @@ class Predictor(ABC):
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.shape[0], chunk):
             rows = features[start : start + chunk]
-            yield self._top(_filled(rows), k, output, with_std).rows(0, rows.shape[0])
+            yield self._top(self._filled(rows), k, output, with_std).rows(0, rows.shape[0])
 
     def _top(self, features, k, output, with_std):
         labels = np.empty((features.shape[0], k), np.int32)
@@ -275,6 +274,11 @@ class Predictor(ABC):
         _for_parts(part, features.shape[0])
         _check_finite(found, scores)
         return found
+
+    def _filled(self, features):
+        """Return the features of points, and of empty ones after them up to `least`; no points stay none."""
+        count = features.shape[0]
+        return stacked([features, empty_rows(features, self.least - count)]) if 0 < count < self.least else features
 
     def _write_scores(self, function, features, k, output, with_std):
         """Return scores, N×k, and their standard deviations or None, which are calibrated here.
@@ -333,7 +337,7 @@ class Predictor(ABC):
         # No other label has a higher score than the last candidate can have. Comparisons with nan are false.
         unsure = np.flatnonzero(~(scores[:, -1] >= self.highest_scores(approximate[:, -1])))
         if len(unsure):
-            features = _filled(features[unsure])
+            features = self._filled(features[unsure])
             found = [np.empty((features.shape[0], k), array.dtype) for array in (labels, scores)]
             self._select(self.prepare(features, output, False), features, output, *found, counts[1:])
             labels[unsure], scores[unsure] = (array[: len(unsure)] for array in found)
@@ -342,12 +346,6 @@ class Predictor(ABC):
         """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
         for block in _blocks(self.label_count):
             update_top_k(function(points, block, output), block.start, labels, best)
-
-
-def _filled(features):
-    """Return the features of points, and of empty ones after them up to `FILLED`; no points stay none."""
-    count = features.shape[0]
-    return stacked([features, empty_rows(features, FILLED - count)]) if 0 < count < FILLED else features
 
 
 def _for_parts(function, count):

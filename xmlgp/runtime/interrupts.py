@@ -104,10 +104,11 @@ def raise_pending_signal():
 
 
 @contextlib.contextmanager
-def interrupts_kept_from_processes():
-    """Keep Ctrl-C from processes that are started in the block; here it takes effect at the end of the block.
+def interrupts_kept_from_processes(numbers=(signal.SIGINT,)):
+    """Keep Ctrl-C, or these signals, from processes that are started in the block.
 
-    A terminal sends it to them as well. Those that are starting would print tracebacks; this process ends them all.
+    A terminal sends Ctrl-C to them as well. Those that are starting would print tracebacks; this process ends them all.
+    Here it takes effect at the end of the block.
     """
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
@@ -115,7 +116,7 @@ def interrupts_kept_from_processes():
     # Its start would unblock the signal again.
     resource_tracker.ensure_running()
     # Threads and processes inherit the mask: also threads that later start processes in the place of lost ones.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:

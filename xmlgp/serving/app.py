@@ -64,6 +64,9 @@ def create_app(options):
     The models could be opened when the server started, so this is a worker that takes the place of another one.
     """
     configure_log(options.log)
+    if hasattr(signal, "SIGHUP"):
+        # A closed terminal sends it to all processes; the one that looks after this one ends it.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         return make_app(options)
     except XmlgpError as error:

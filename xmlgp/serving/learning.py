@@ -45,8 +45,8 @@ class Learner:
         receiver, sender = context.Pipe(duplex=False)
         # It ends with this process.
         process = context.Process(target=_learn, args=(path, texts, labels, self._patience, sender), daemon=True)
-        # While it starts, Ctrl-C would print a traceback.
-        with interrupts_kept_from_processes():
+        # A terminal or a service manager sends them to all processes; the server decides when this one ends.
+        with interrupts_kept_from_processes([signal.SIGINT, signal.SIGTERM]):
             process.start()
         self._processes.add(process)
         sender.close()
@@ -72,9 +72,6 @@ class Learner:
 
 def _learn(path, texts, labels, patience, sender):
     """Send how learning ended, and what is wrong if it did not succeed."""
-    # A terminal or a service manager sends them to all processes; the server decides when this one ends.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
     deadline = time.monotonic() + patience
     while True:
         try:

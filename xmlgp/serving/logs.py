@@ -59,6 +59,7 @@ class Metrics:
 
     def __init__(self):
         self._registry = CollectorRegistry()
+        _make_shared()
         own = {"registry": self._registry}
         self.requests = Counter("xmlgp_requests", "Requests that were answered.", ["endpoint", "status"], **own)
         self.seconds = Histogram(
@@ -80,9 +81,16 @@ class Metrics:
         """Return the metrics of all workers, in the text form of Prometheus."""
         registry = self._registry
         if SHARED in os.environ:
+            _make_shared()
             registry = CollectorRegistry()
             MultiProcessCollector(registry)
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _make_shared():
+    """Make the folder of metrics again if someone has tidied it up."""
+    if SHARED in os.environ:
+        os.makedirs(os.environ[SHARED], exist_ok=True)
 
 
 class RequestLog:

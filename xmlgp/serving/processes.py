@@ -1,6 +1,7 @@
 """What Uvicorn does not do by itself: it ends requests that do not arrive, and tells of workers that end."""
 
 import logging
+import signal
 from http import HTTPStatus
 
 import h11
@@ -8,6 +9,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import SIGNALS
 
 from xmlgp.serving.problems import Problem, problem_response
 
@@ -105,6 +107,16 @@ class Supervisor(Multiprocess):
     """Starts the workers of a server, and others in the place of those that end."""
 
     _workers = frozenset()
+
+    def __init__(self, config, sockets):
+        ignored = [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
+        super().__init__(config, sockets)
+        for number in ignored:  # by `nohup`
+            signal.signal(number, signal.SIG_IGN)
+
+    def handle_hup(self):
+        """End the server as its terminal is closed; models are taken up without a restart."""
+        self.handle_term()
 
     def keep_subprocess_alive(self):
         """Start workers in the place of those that have ended, and log it."""

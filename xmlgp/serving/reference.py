@@ -2,9 +2,8 @@
 
 from importlib.resources import files
 
+import jinja2
 import yaml
-
-from xmlgp.errors import XmlgpError
 
 __all__ = ["openapi", "reference_page"]
 
@@ -19,12 +18,8 @@ def openapi(version):
 def reference_page(document):
     """Return a page of HTML, without scripts, that shows what a description in OpenAPI has.
 
-    Its style sheet is `page.css`, two folders above the page. XmlgpError is raised if Jinja2 is not installed.
+    Its style sheet is `page.css`, two folders above the page.
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise XmlgpError("the page of the interface needs Jinja2: pip install 'xmlgp[serve]'") from None
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,

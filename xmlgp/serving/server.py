@@ -96,7 +96,7 @@ def serve(
     Raises
     ------
     UsageError
-        If two models have the same folder name.
+        If two models have the same folder name, or pages of all origins could let models learn.
     XmlgpError
         If a package is missing, a model cannot be used, or the address cannot be listened on.
     """
@@ -118,6 +118,8 @@ def serve(
             raise UsageError(f"Two models are in folders of the name {name}, which would be one project.")
     if log not in LOGS:
         raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
+    if learn and "*" in allow_origin and token is None:
+        raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
     threads, secret = core_count(), None if token is None else _read_token(token)
     for folder in folders:
         # What the workers would fail by is said before they start, and what is compiled is compiled once.
@@ -144,6 +146,7 @@ def serve(
             factory=True,
             workers=workers or min(threads, WORKERS),
             http=functools.partial(PatientProtocol, timeout),
+            loop="asyncio",
             ws="none",
             lifespan="on",
             log_config=None,
