@@ -1,7 +1,7 @@
 """The server: requests a second and times of answers, beside another server, and answers while the model is replaced.
 
     python benchmarks/serving.py load MODEL TEXTS [--clients 1 --clients 8 --clients 64] [--seconds 20] [--repeats 1]
-        [--peer URL] [--client ab|own] [--options OPTIONS] [--json FILE]
+        [--peer URL] [--peer-process PID] [--client ab|own] [--options OPTIONS] [--json FILE]
     python benchmarks/serving.py soak MODEL MORE [--minutes 10] [--every 5] [--clients 8] [--options OPTIONS]
         [--json FILE]
 
@@ -11,11 +11,14 @@ interface, with --options if given, and end it by SIGTERM; if its exit status is
 
 `load` sends the text of median length in TEXTS as a form, again and again, and asks for ten labels. A number of clients
 sends at a time, each its next request when it has the answer to the one before. --peer is the address of another server
-that takes the same form, such as http://127.0.0.1:5000/v1/projects/tags/suggest of Annif; the two take turns. Of the
-repeats, the one with most requests a second counts. The client is ApacheBench (`ab`) if it is installed, which speaks
-HTTP/1.0 and opens a connection for each request where the server does not keep one; `own` is one in Python that speaks
-HTTP/1.1, keeps connections and takes more time of the processor itself. Times are in milliseconds. `refused` counts
-answers that are not of status 200 and requests without an answer.
+that takes the same form, such as http://127.0.0.1:5000/v1/projects/tags/suggest of Annif; the two take turns. Rates and
+times are those of the repeat with most requests a second, and `repeats` has the least and the most: if these are far
+apart, other programs took the processor, and the best of one server may be of a quieter moment than that of the other.
+Processor milliseconds a request, the median of the repeats, depend less on that: of all processes of the server, and of
+those of --peer-process and its children. The client is ApacheBench (`ab`) if it is installed, which speaks HTTP/1.0 and
+opens a connection for each request where the server does not keep one; `own` is one in Python that speaks HTTP/1.1,
+keeps connections and takes more time of the processor itself. Times are in milliseconds. `refused` counts, in all
+repeats, answers that are not of status 200 and requests without an answer.
 
 `soak` has a copy of the model, and one that has learned 50 documents of MORE. Every few seconds, the model that is
 served is replaced by the other one of the two, as any program may do it: `xmlgp.load(other).save(folder)`. Meanwhile
@@ -105,6 +108,11 @@ class Server:
             raise
 
     @property
+    def pid(self):
+        """The process that looks after the workers."""
+        return self._process.pid
+
+    @property
     def path(self):
         """The path of the project."""
         return f"/v1/projects/{self.project}"
@@ -127,8 +135,7 @@ class Server:
     def megabytes(self):
         """Return PSS, 0 where the system does not tell it, and RSS of all processes of the server."""
         sums = Counter()
-        own = psutil.Process(self._process.pid)
-        for process in (own, *own.children(recursive=True)):
+        for process in processes_of(self.pid):
             with contextlib.suppress(psutil.Error):
                 memory = process.memory_full_info()
                 sums += Counter(pss=getattr(memory, "pss", 0), rss=memory.rss)
@@ -150,6 +157,25 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(PATIENCE)
+
+
+def processes_of(pid):
+    """Return a process and those that it started."""
+    try:
+        own = psutil.Process(pid)
+        return [own, *own.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def processor_seconds(pid):
+    """Return the processor time of a process and those that it started, so far."""
+    seconds = 0.0
+    for process in processes_of(pid):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            seconds += times.user + times.system
+    return seconds
 
 
 @contextlib.contextmanager
@@ -193,6 +219,7 @@ def read_documents(path, most=None):
 class Rate(NamedTuple):
     """What a server did under load; times in milliseconds."""
 
+    requests: int
     requests_a_second: float
     median: float
     percentile_99: float
@@ -217,7 +244,7 @@ def ab(url, body, clients, seconds, folder):
     with open(percentiles, encoding="ascii", newline="") as stream:
         times = {row[0]: float(row[1]) for row in csv.reader(stream) if row[0].isdigit()}
     refused = int(number("Failed requests") + number("Non-2xx responses"))
-    return Rate(number("Requests per second"), times["50"], times["99"], refused)
+    return Rate(int(number("Complete requests")), number("Requests per second"), times["50"], times["99"], refused)
 
 
 def own(url, body, clients, seconds, folder):
@@ -254,7 +281,7 @@ async def _own(url, body, clients, seconds):
     taken = time.perf_counter() - began
     times.sort()
     at_99 = times[min(len(times) - 1, int(0.99 * len(times)))]
-    return Rate(len(times) / taken, 1e3 * statistics.median(times), 1e3 * at_99, refused)
+    return Rate(len(times), len(times) / taken, 1e3 * statistics.median(times), 1e3 * at_99, refused)
 
 
 async def _answer(reader):
@@ -301,10 +328,11 @@ def main():
 @click.option("--seconds", type=click.IntRange(1, 600), default=20, show_default=True)
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--peer", metavar="URL", help="Where another server suggests.")
+@click.option("--peer-process", type=click.IntRange(1), metavar="PID", help="Process of the other server.")
 @click.option("--client", type=click.Choice([*CLIENTS]), help="[default: ab if it is installed]")
 @options_option
 @harness.json_option
-def load(model, texts, clients, seconds, repeats, peer, client, options, as_json):
+def load(model, texts, clients, seconds, repeats, peer, peer_process, client, options, as_json):
     """Measure requests a second and times of answers."""
     if not has_all(model, texts):
         return
@@ -319,26 +347,42 @@ def load(model, texts, clients, seconds, repeats, peer, client, options, as_json
             addresses = {"xmlgp": f"http://127.0.0.1:{server.port}{server.path}/suggest"}
             addresses |= {"peer": peer} if peer else {}
             print(f"a text of {len(text)} characters, {seconds} s, by {client}\n")
-            columns = "server", "clients", "requests/s", "median ms", "99th percentile ms", "refused"
-            table = harness.Table(*columns)
+            columns = "server", "clients", "requests/s", "repeats", "median ms", "99th percentile ms", "processor ms"
+            table = harness.Table(*columns, "refused")
+            processes = {"xmlgp": server.pid, "peer": peer_process}
             for count in clients:
-                rates = {name: [] for name in addresses}
+                found = {name: [] for name in addresses}
                 for repeat, (name, url) in itertools.product(range(repeats), addresses.items()):
                     where = f"{name}, {count} clients, repeat {repeat + 1}"
                     click.echo(f"{where}; load average {os.getloadavg()[0]:.1f}", err=True)
                     CLIENTS[client](url, body, count, min(WARM_UP, seconds), folder)
-                    rates[name].append(CLIENTS[client](url, body, count, seconds, folder))
-                for name, found in rates.items():
-                    best = max(found, key=lambda rate: rate.requests_a_second)
-                    # Requests that are refused in any repeat are told.
-                    best = best._replace(refused=sum(rate.refused for rate in found))
-                    table.row(name, count, *best)
-                    rows.append({"server": name, "clients": count} | best._asdict())
+                    found[name].append(measured(client, url, body, count, seconds, folder, processes[name]))
+                for name, runs in found.items():
+                    table.row(name, count, *cells(runs))
+                    rows.append({"server": name, "clients": count, "repeats": runs})
             pss, rss = server.megabytes()
             print(f"\nmemory of xmlgp's processes: {pss:.0f} MB (PSS), {rss:.0f} MB (RSS)")
     harness.write_json(as_json, {"client": client, "characters": len(text), "rows": rows, "pss": pss, "rss": rss})
-    if any(row["refused"] for row in rows if row["server"] == "xmlgp"):
+    if any(run["refused"] for row in rows if row["server"] == "xmlgp" for run in row["repeats"]):
         raise SystemExit(1)
+
+
+def measured(client, url, body, clients, seconds, folder, process):
+    """Return a `Rate` by name, with the processor time of a request in milliseconds if the process is known."""
+    before = processor_seconds(process) if process else 0.0
+    rate = CLIENTS[client](url, body, clients, seconds, folder)
+    taken = processor_seconds(process) - before if process else None
+    return rate._asdict() | {"processor_ms": 1e3 * taken / max(1, rate.requests) if process else None}
+
+
+def cells(runs):
+    """Return the cells of a table for the repeats of a measurement."""
+    rates = [run["requests_a_second"] for run in runs]
+    best = runs[rates.index(max(rates))]
+    taken = [run["processor_ms"] for run in runs if run["processor_ms"] is not None]
+    spread = f"{min(rates):.4g} to {max(rates):.4g}"
+    times = best["requests_a_second"], spread, best["median"], best["percentile_99"]
+    return *times, statistics.median(taken) if taken else "", sum(run["refused"] for run in runs)
 
 
 # ---- Soak
