@@ -72,6 +72,7 @@ def test_wrong_fields_are_named(client, fields, reason):
         (b"1" * 10_000, "not JSON"),
         (b'{"documents": "\xff"}', "not UTF-8"),
         (b"\xff\xfe{\0}\0", "not UTF-8"),
+        (b'{"documents": [], "limit": 3}', "limit is in the body; for a batch it must be in the query"),
         (b"[]", "list of documents"),
         (b"{}", "list of documents"),
         (b'{"documents": {}}', "list of documents"),
@@ -124,6 +125,7 @@ def test_unknown_projects_paths_and_methods_are_refused(client):
         if not str(answer.url).endswith("/v1/"):
             check_problem(answer, 404, "there is no")
         check_problem(client.post(f"/v1/projects/{name}/suggest", data={"text": "x"}), 404, "there is no")
+    check_problem(client.get("/v1/projects/"), 404, "there is no '/v1/projects/'")
     check_problem(client.get("/v2/"), 404, "there is no '/v2/'")
     check_problem(client.get(SUGGEST), 405, "does not take GET")
     check_problem(client.request("DELETE", PROJECT), 405, "does not take DELETE")

@@ -355,6 +355,17 @@ def test_a_signal_ends_the_server_after_what_it_answers(path, number):
         server.kill()
 
 
+def test_ctrl_c_while_workers_start_ends_the_server(path):
+    server = Server(path, "--workers", 2)
+    try:
+        # A terminal sends it to all processes.
+        os.killpg(server.pid, signal.SIGINT)
+        assert server.wait() == 0
+        assert server.lines[1:] == ["stopped"]
+    finally:
+        server.kill()
+
+
 def _unsent(connection):
     """Return how many bytes the other side has not acknowledged."""
     import array

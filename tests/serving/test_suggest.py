@@ -76,6 +76,11 @@ def test_what_is_asked_for_is_what_predict_has(client, model, asked, how):
         assert as_predicted(of_batch["results"]) == own
 
 
+def test_what_is_asked_for_may_be_in_the_query(client, model):
+    answer = client.post(SUGGEST, params={"limit": "2"}, data={"text": TEXTS[0]})
+    assert as_predicted(answer.json()["results"]) == predicted(model, TEXTS[:1], k=2)[0]
+
+
 def test_no_labels_are_asked_for(client):
     assert client.post(SUGGEST, data={"text": "screen", "limit": "0"}).json() == {"results": []}
 

@@ -84,6 +84,8 @@ def make_app(options):
         exception_handlers={Problem: _on_problem, HTTPException: _on_http_exception, Exception: _on_failure},
         lifespan=service.lifespan,
     )
+    # An answer without content would tell nothing.
+    app.router.redirect_slashes = False
     app = Access(app, options.token, options.local, options.allow_host)
     if options.allow_origin:
         # A browser asks whether it may send a token without sending it.
@@ -200,7 +202,7 @@ class _Service:
     async def _suggest(self, request):
         project = self._project(request)
         async with self._bodies.read(request, FORM) as body:
-            fields = await parsed(read_form, body)
+            fields = read_query(request) + await parsed(read_form, body)
             texts = [value for name, value in fields if name == "text"]
             if len(texts) != 1:
                 raise Problem(400, f"text is given {len(texts)} times" if texts else "the form has no field text")
@@ -212,6 +214,9 @@ class _Service:
         async with self._bodies.read(request, JSON) as body:
             given = await parsed(read_json, body)
             documents = given.get("documents") if isinstance(given, dict) else None
+            if documents is not None and given.keys() & set(Parameters._fields):
+                name = min(given.keys() & set(Parameters._fields))
+                raise Problem(400, f"{name} is in the body; for a batch it must be in the query")
             if not isinstance(documents, list):
                 raise Problem(400, "the body is not an object with a list of documents")
             if len(documents) > MOST_DOCUMENTS:

@@ -83,8 +83,8 @@ def _learn(path, texts, labels, patience, sender):
                 continue
             answer = "failed", str(error)
         except (SettingsError, UsageError) as error:
-            # A client need not know where the model is.
-            answer = "refused", str(error).removeprefix(f"{path}: ")
+            # Where the model is, and which command would force it, is not for clients.
+            answer = "refused", str(error).removeprefix(f"{path}: ").partition(": `xmlgp")[0]
         except (XmlgpError, OSError, MemoryError) as error:
             answer = "failed", f"learning failed: {error}"
         else:

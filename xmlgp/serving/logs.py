@@ -66,7 +66,7 @@ class Metrics:
             "xmlgp_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=SECONDS, **own
         )
         self.documents = Counter("xmlgp_documents", "Documents that labels were suggested for.", ["project"], **own)
-        self.learned = Counter("xmlgp_learned_documents", "Documents that were learned.", ["project"], **own)
+        self.learned = Counter("xmlgp_learned_documents", "Documents that were sent to be learned.", ["project"], **own)
         self.batches = Histogram(
             "xmlgp_batch_documents",
             "Documents that were scored together.",

@@ -42,7 +42,8 @@ const level = () => `${Math.round(1000 * threshold) / 10}\u00a0%`;
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function sentence(value) {
-  const shown = clean(value, 600).trim();
+  const told = clean(value, 600).trim();
+  const shown = told.charAt(0).toUpperCase() + told.slice(1);
   return /[.!?…]$/.test(shown) ? shown : `${shown}.`;
 }
 
@@ -76,9 +77,7 @@ async function ask(path, options = {}) {
     if (answer.ok) throw new Failure("The answer of the server is not JSON.");
   }
   if (answer.ok) return value;
-  const title = value?.title || answer.statusText || "Error";
-  const detail = value?.detail || `the server answered with status ${answer.status}`;
-  throw new Failure(sentence(`${title}: ${detail}`), answer.status);
+  throw new Failure(sentence(value?.detail || `the server answered with status ${answer.status}`), answer.status);
 }
 
 // What a person started: its failure is shown, and with a token it is done again.

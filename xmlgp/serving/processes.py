@@ -1,7 +1,9 @@
 """What Uvicorn does not do by itself: it ends requests that do not arrive, and tells of workers that end."""
 
+import contextlib
 import logging
 import signal
+import time
 from http import HTTPStatus
 
 import h11
@@ -9,8 +11,9 @@ from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
-from uvicorn.supervisors.multiprocess import SIGNALS
+from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
+from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.serving.problems import Problem, problem_response
 
 __all__ = ["PatientProtocol", "Supervisor"]
@@ -19,6 +22,9 @@ log = logging.getLogger(__name__)
 
 #: What a client is told of a request that the application does not get: the status and one sentence.
 TOO_SLOW, MALFORMED = (408, "the request did not arrive in time"), (400, "the request is not HTTP")
+
+#: Seconds between looks at workers that are ending.
+PAUSE = 0.1
 
 #: Headers of a request of which only one counts, after which the connection ends (RFC 9112).
 TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
@@ -104,33 +110,72 @@ def _refusal(status, detail):
 
 
 class Supervisor(Multiprocess):
-    """Starts the workers of a server, and others in the place of those that end."""
+    """Starts the workers of a server, and others in the place of those that end or do not answer.
 
-    _workers = frozenset()
+    It never waits for a worker, so that signals take effect at once also while workers start.
+    """
 
     def __init__(self, config, sockets):
         ignored = [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
         super().__init__(config, sockets)
         for number in ignored:  # by `nohup`
             signal.signal(number, signal.SIG_IGN)
+        # When each worker that has not answered yet was asked whether it is well.
+        self._asked = {}
+
+    def init_processes(self):
+        """Start all workers."""
+        self.processes += [self._start() for _ in range(self.processes_num)]
+
+    def keep_subprocess_alive(self):
+        """Start workers in the place of those that have ended, and log it."""
+        for place, process in enumerate(self.processes):
+            if process.process.is_alive() and self._answers(process):
+                continue
+            process.kill()
+            process.join()
+            # Requests do not go on waiting in a worker that has ended.
+            mark_process_dead(process.pid)
+            if process.exitcode == STARTUP_FAILURE:
+                self.should_exit.set()
+                return
+            self.processes[place] = self._start()
+            log.warning("worker %d ended; worker %d takes its place", process.pid, self.processes[place].pid)
+
+    def join_all(self):
+        """Wait for the workers, which end what they are doing; a second signal ends them at once."""
+        for process in self.processes:
+            while process.process.is_alive():
+                process.process.join(PAUSE)
+                if self.signal_queue:
+                    for other in self.processes:
+                        other.process.kill()
 
     def handle_hup(self):
         """End the server as its terminal is closed; models are taken up without a restart."""
         self.handle_term()
 
-    def keep_subprocess_alive(self):
-        """Start workers in the place of those that have ended, and log it."""
-        before = [process.pid for process in self.processes]
-        super().keep_subprocess_alive()
-        for process, other in zip(self.processes, before, strict=False):
-            if process.pid != other:
-                log.warning("worker %d ended; worker %d takes its place", other, process.pid)
-        # Requests do not go on waiting in a worker that has ended.
-        for ended in self._workers - {process.pid for process in self.processes}:
-            mark_process_dead(ended)
-        self._workers = {process.pid for process in self.processes}
-
     @property
     def failed(self):
         """Whether a worker could not start."""
         return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
+
+    def _start(self):
+        process = Process(self.config, self.sockets)
+        # A terminal sends Ctrl-C to all processes; this one ends the others.
+        with interrupts_kept_from_processes():
+            process.start()
+        return process
+
+    def _answers(self, process):
+        """Return whether a worker has answered lately; ask it again if it has."""
+        connection, now = process.parent_conn, time.monotonic()
+        # What it wrote before it ended may be there, too.
+        with contextlib.suppress(OSError, EOFError):
+            if process.pid in self._asked and connection.poll():
+                connection.recv()
+                del self._asked[process.pid]
+            if process.pid not in self._asked:
+                connection.send(b"ping")
+                self._asked[process.pid] = now
+        return now - self._asked.get(process.pid, now) < self.config.timeout_worker_healthcheck
