@@ -69,7 +69,13 @@ class Queue:
             if not batch:
                 self._arrived.clear()
                 continue
-            await self._answer(batch)
+            try:
+                await self._answer(batch)
+            except Exception as error:
+                # Others must not wait for a mistake in the program.
+                for request in batch:
+                    if not request.answer.done():
+                        request.answer.set_exception(_problem_of(error))
 
     def close(self):
         """End the thread that scores, after what it is doing."""
