@@ -4,26 +4,19 @@ They need Playwright (`pip install '.[browser]'`) and Chromium on the PATH; with
 """
 
 import itertools
-import shutil
 
 import pytest
 
+from tests.chromium import launched, needs_chromium
 from tests.report.test_page import SHOWN, make_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install '.[browser]'")
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH")
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        # Tests may run as root, as whom Chromium refuses its sandbox.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

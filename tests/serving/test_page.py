@@ -4,7 +4,6 @@ They need Playwright (`pip install '.[browser]'`) and Chromium on the PATH; with
 """
 
 import re
-import shutil
 import threading
 import time
 from collections import Counter
@@ -13,7 +12,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install '.[browser]'")
+from tests.chromium import launched, needs_chromium, playwright
+
 pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
 
@@ -23,9 +23,7 @@ from starlette.routing import Route  # noqa: E402
 
 expect = playwright.expect
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH")
+pytestmark = needs_chromium
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -187,11 +185,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        # Tests may run as root, as whom Chromium refuses its sandbox.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """Suggestions for texts: what `xmlgp predict` finds, in the form of Annif's answers."""
 
-import functools
-
 from xmlgp.runs.predict import predict
-from xmlgp.runtime.threads import core_count, run_parallel
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["suggest"]
 
@@ -16,10 +14,8 @@ def suggest(model, texts, parameters):
 
     A label has `score` and `probability`, which are the same, `std`, and what explains it. XmlgpError as for `predict`.
     """
-    count = max(1, min(core_count(), len(texts) // GRAIN))
-    bounds = [len(texts) * part // count for part in range(count + 1)]
-    parts = (texts[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
-    return sum(run_parallel(functools.partial(_suggest, model, part, parameters) for part in parts), [])
+    parts = parallel_for(lambda start, stop: _suggest(model, texts[start:stop], parameters), len(texts), GRAIN)
+    return sum(parts, [])
 
 
 def _suggest(model, texts, parameters):
