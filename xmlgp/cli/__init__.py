@@ -12,6 +12,7 @@ import click
 
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
+from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.version import __version__
 
@@ -107,7 +108,8 @@ class _Commands(click.Group):
 def _errors_shown():
     """Turn errors of users and of their machines into click's errors, which are printed as one sentence."""
     try:
-        yield
+        with _bars_ended():
+            yield
     except DataFormatError as error:
         raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
@@ -127,6 +129,7 @@ def _errors_shown():
             error = Interrupted(signal.SIGINT)
         _abandon_stdout()
         with contextlib.suppress(OSError):  # the terminal may be gone
+            end_bars(echoed=True)
             click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
         raise click.exceptions.Exit(error.status) from error
     except BrokenPipeError as error:
@@ -141,6 +144,17 @@ def _errors_shown():
         if error.errno == errno.ENOSPC:
             text = f"no space left on the disk of {error.filename or 'the output'}"
         raise click.ClickException(text) from error
+
+
+@contextlib.contextmanager
+def _bars_ended():
+    """Remove the bars that an error left, so that its message begins a line."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            end_bars()
+        raise
 
 
 def _unknown_option(error):

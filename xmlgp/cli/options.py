@@ -10,13 +10,12 @@ import shlex
 import sys
 
 import click
-from tqdm import tqdm
 
 from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.progress import ignore, terminal_progress
+from xmlgp.runtime.progress import between_bars, ignore, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
@@ -50,6 +49,9 @@ __all__ = [
 
 #: A year: more is a typing error.
 MOST_MINUTES = 525_600
+
+#: What ends the input on a terminal.
+END_OF_INPUT = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 
 #: More than any machine has cores: more is a typing error.
 MOST_THREADS = 4096
@@ -91,15 +93,24 @@ def quiet_option(command):
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet, **options):
-        return command(progress=terminal_progress(quiet), note=ignore if quiet else show_note, **options)
+        note = ignore if quiet else show_note
+        if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
+            note(f"reading from the terminal; end with {END_OF_INPUT}")
+        return command(progress=terminal_progress(quiet), note=note, **options)
 
     return wrapped
 
 
+def _reads_standard_input():
+    context = click.get_current_context()
+    files = [context.params[param.name] for param in context.command.params if param.type is INPUT]
+    return "-" in files or any("-" in file for file in files if isinstance(file, tuple))
+
+
 def show_note(text):
     """Print a note on standard error, in the words of options."""
-    # A log on a full disk is no reason to fail; a bar is drawn again below the note.
-    with contextlib.suppress(OSError), tqdm.external_write_mode(sys.stderr):
+    # A log on a full disk is no reason to fail.
+    with contextlib.suppress(OSError), between_bars():
         click.echo(with_options(text), err=True)
 
 

@@ -1,5 +1,7 @@
 """`xmlgp predict`: score points with a trained model."""
 
+import sys
+
 import click
 
 from xmlgp import api
@@ -19,6 +21,7 @@ from xmlgp.cli.options import (
 )
 from xmlgp.prediction.label_files import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
+from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
 
@@ -142,6 +145,9 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     output_format = output_format or format_of(out)
     if options["explain"] and output_format == "scores":
         raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
+    if out == "-" and sys.stdout.isatty():
+        # A bar would be drawn over the answers, which show the progress themselves.
+        options["progress"] = silent
     with work_of(cluster, note) as work:
         found = api.predict(model, data, calibrated=not no_calibration, note=note, work=work, **options)
         found.write(out, output_format)

@@ -81,7 +81,7 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     failures = []
     with (
         report_errors_as(into),
-        hold_lock(f"{hidden}.lock", lambda: progress("waiting for another fetch of this data set")),
+        hold_lock(f"{hidden}.lock", lambda: progress("waiting for another fetch of this data set", unit=None)),
     ):
         # Another process may have fetched them while this one waited.
         files = entry.files if force else _missing_files(entry, folder)

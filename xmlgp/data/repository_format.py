@@ -104,10 +104,13 @@ def write_dataset(path, dataset, progress=silent):
     write_blocks(path, Header(dataset.N, dataset.D, dataset.K), blocks, progress)
 
 
-def write_blocks(path, header, blocks, progress=silent):
-    """Write a data file as `write_dataset` does, from blocks of a few thousand points each."""
+def write_blocks(path, header, blocks, progress=silent, shown_path=None):
+    """Write a data file as `write_dataset` does, from blocks of a few thousand points each.
+
+    `shown_path` is where the file will be in the end, for progress.
+    """
     path = os.fspath(path)
-    with open_output(path) as stream, progress(f"writing {path}", total=header.N, unit=" points") as bar:
+    with open_output(path) as stream, progress(f"writing {shown_path or path}", total=header.N, unit=" points") as bar:
         stream.write(b"%d %d %d\n" % header)
         for block in blocks:
             if not np.isfinite(block.features.data).all():

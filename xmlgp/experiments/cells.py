@@ -196,7 +196,7 @@ def _run_in_processes(cells, results, progress, max_workers):
     threads = max(1, core_count() // workers)
     with (
         ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-        progress("cells", total=len(cells), unit="cell") as bar,
+        progress("cells", total=len(cells), unit=" cells") as bar,
     ):
         running = {pool.submit(run_cell, cell, results, threads): cell for cell in cells}
         try:

@@ -81,7 +81,7 @@ def _randomised(gram, D, size, seed, progress):
     block = random.standard_normal((D, width), np.float32)
     image = np.empty_like(block)
     total = (POWER_ITERATIONS + 1) * gram.panel_count(width)
-    with progress("truncated SVD", total=total, unit="panel") as bar:
+    with progress("truncated SVD", total=total, unit=" panels") as bar:
         shift = 0.0
         for iteration in range(POWER_ITERATIONS):
             gram.product(block, shift, image, bar)

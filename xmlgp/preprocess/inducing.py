@@ -49,7 +49,7 @@ def initial_inducing(coordinates, count, method, seed, leading=None, progress=si
     seen = coordinates = coordinates.astype(np.float32, copy=False)
     if leading is not None and leading < coordinates.shape[1]:
         seen = np.ascontiguousarray(coordinates[:, :leading])
-    with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit="iteration") as bar:
+    with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit=" iterations") as bar:
         nearest, centroids = None, _dense(seen[rows])
         for iteration in range(KMEANS_ITERATIONS):
             before, nearest = nearest, _nearest(seen, centroids)

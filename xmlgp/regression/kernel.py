@@ -99,7 +99,7 @@ def noisy_covariance(features, progress):
         with bar_lock:
             bar.update()
 
-    with progress("covariances", total=len(starts), unit="block") as bar:
+    with progress("covariances", total=len(starts), unit=" blocks") as bar:
         # Larger tasks first, for balance.
         run_parallel(functools.partial(chunk, start) for start in reversed(starts))
     covariance.flat[:: count + 1] += noise_of(features)

@@ -4,16 +4,45 @@ Library functions take `progress=silent` and know neither terminals nor options.
 """
 
 import contextlib
+import math
+import os
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
 from tqdm import tqdm
+from tqdm.utils import disp_len
 
-__all__ = ["ignore", "silent", "tell_if_slow", "terminal_progress"]
+from xmlgp.runtime.untrusted_text import escape
 
-#: tqdm's format without counts.
-TIMES = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+__all__ = ["between_bars", "end_bars", "ignore", "silent", "tell_if_slow", "terminal_progress"]
+
+#: Layouts of tqdm for a known and for an unknown total, the fullest first. A bar has the first one that fits, with at
+#: least ten columns for `{bar}`; the last one is cut off.
+LAYOUTS = {
+    True: (
+        "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]",
+        "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]",
+        "{l_bar}{bar}| {elapsed}<{remaining}",
+        "{l_bar}{bar}|",
+        "{percentage:3.0f}% {desc}",
+    ),
+    False: (
+        "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]",
+        "{desc}: {n_fmt}{unit} [{elapsed}]",
+        "{n_fmt}{unit} {desc}",
+    ),
+}
+
+#: The same without counts.
+TIMES = {True: ("{l_bar}{bar}| {elapsed}<{remaining}{postfix}", *LAYOUTS[True][2:]), False: ("{desc}",)}
+
+#: Columns of a terminal that does not know its width.
+COLUMNS = 79
+
+#: Erases the terminal from the cursor to the end: also the rest of a bar that was wrapped when the window got narrower.
+ERASE = "" if os.name == "nt" else "\x1b[J"
 
 #: Seconds that the rest of a slow training takes at least, and seconds in which its speed is measured.
 SLOW, MEASURED = 180, 5
@@ -29,29 +58,125 @@ def ignore(text):
     """Take no notice of a message; the default `note` of every library function."""
 
 
+class _Bar(tqdm):
+    """A bar that fits its terminal, also when the window changes, and of which nothing stays at the end."""
+
+    #: tqdm would start a thread that draws bars anew, and wait for it at exit. With one check of the clock for each
+    #: update it is not needed.
+    monitor_interval = 0
+
+    #: Only threads of this process draw; a lock of tqdm's own would also hold other processes up.
+    _lock = threading.RLock()
+
+    def __init__(self, label, total, layouts, unit):
+        self._layouts = layouts
+        super().__init__(
+            desc=escape(label),
+            total=total,
+            unit=unit,
+            unit_scale=unit == "B",
+            file=sys.stderr,
+            leave=False,
+            dynamic_ncols=True,
+            miniters=0,
+        )
+
+    @staticmethod
+    def status_printer(file):
+        """Return the function that draws; it leaves the cursor where the next text overwrites the bar.
+
+        What a terminal echoes, such as ^C, is overwritten too.
+        """
+        if not ERASE:
+            return tqdm.status_printer(file)
+
+        def draw(text):
+            file.write(f"\r{text}{ERASE}\r")
+            file.flush()
+
+        return draw
+
+    def __str__(self):
+        facts = self.format_dict
+        # Some pseudo-terminals have 0 columns, of which tqdm takes one off.
+        columns = facts["ncols"] if facts["ncols"] and facts["ncols"] > 0 else COLUMNS
+        fitting = (
+            layout
+            for layout in self._layouts
+            if disp_len(self.format_meter(**facts | {"bar_format": layout, "ncols": None})) <= columns
+        )
+        layout = next(fitting, self._layouts[-1])
+        return self.format_meter(**facts | {"bar_format": layout, "ncols": columns})
+
+
 def terminal_progress(quiet=False):
     """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
 
     `progress(label, total=None, unit="it")` is a context manager whose value has `update(count=1, **facts)`, which
     advances the bar and shows facts, such as the bound, at its end. With the unit None, counts stand for time and are
-    not shown themselves.
+    not shown themselves. Counts may be numbers of NumPy; those that are not finite count as 0.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet or not _draws(sys.stderr):
         return silent
 
     @contextlib.contextmanager
     def show(label, total=None, unit="it"):
-        options = {"bar_format": TIMES} if unit is None else {"unit": unit, "unit_scale": unit == "B"}
-        with tqdm(total=total, desc=label, file=sys.stderr, leave=False, **options) as bar:
+        total = _python_number(total) or None
+        layouts = LAYOUTS if unit else TIMES
+        with _Bar(label, total, layouts[total is not None], unit or "it") as bar:
 
             def update(count=1, **facts):
                 if facts:
                     bar.set_postfix(facts, refresh=False)
-                bar.update(count)
+                count = _python_number(count)
+                # Sums of shares may exceed 1 by a rounding error, of which tqdm would warn.
+                bar.update(count if total is None else min(count, total - bar.n))
 
             yield SimpleNamespace(update=update)
 
     return show
+
+
+@contextlib.contextmanager
+def between_bars():
+    """Let the block write lines to standard error; bars are drawn again below them."""
+    with _Bar.external_write_mode(sys.stderr):
+        if _draws(sys.stderr):
+            # What the terminal echoed meanwhile.
+            sys.stderr.write(f"\r{ERASE}")
+        yield
+
+
+def end_bars(echoed=False):
+    """Remove all bars, so that the next message begins a line; also that a terminal `echoed`, such as ^C.
+
+    When work ends early, Python may still hold what draws a bar.
+    """
+    for bar in [bar for bar in _Bar._instances if isinstance(bar, _Bar)]:
+        bar.close()
+    if echoed and _is_terminal(sys.stderr):
+        sys.stderr.write(f"\r{ERASE}" if ERASE and _draws(sys.stderr) else "\n")
+        sys.stderr.flush()
+
+
+def _is_terminal(stream):
+    return bool(stream) and not stream.closed and stream.isatty()
+
+
+def _draws(stream):
+    """Return whether a stream is a terminal on which a line can be overwritten."""
+    return _is_terminal(stream) and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")
+
+
+def _python_number(number):
+    """Return a finite number as a number of Python, 0 for another one, and None for None.
+
+    tqdm computes dates and repetitions with it, and fails for those of NumPy, for infinity and for NaN.
+    """
+    if number is None:
+        return None
+    number = number.item() if hasattr(number, "item") else number
+    return number if math.isfinite(number) else 0
 
 
 def tell_if_slow(progress, label, tell):

@@ -66,7 +66,7 @@ def write_folder(folder, files, progress=silent):
             for name, vectorized in files.items():
                 header = Header(vectorized.N, len(vectorizer.words), len(labels))
                 with report_errors_as(folder / name, Path(staged, name)):
-                    write_blocks(Path(staged, name), header, vectorized.blocks(), progress)
+                    write_blocks(Path(staged, name), header, vectorized.blocks(), progress, Path(folder, name))
             for name, content in contents.items():
                 with create_file(Path(staged, name), folder / name) as stream:
                     stream.write(content)

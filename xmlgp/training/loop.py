@@ -114,7 +114,7 @@ class Loop:
     def _run_epochs(self, progress, checkpoints):
         inference, shown = self.inference, {}
         total, made = self._cost_before(inference.epochs), self._cost_before(self._epoch, self._done)
-        with progress("train", total=total, unit="step" if inference.equal_steps else None) as bar:
+        with progress("train", total=total, unit=" steps" if inference.equal_steps else None) as bar:
             if made:
                 bar.update(total if self._ended else made)
             while not self._is_over:
