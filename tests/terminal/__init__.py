@@ -1,0 +1,1 @@
+"""Commands on a pseudo-terminal: what only a terminal shows."""
