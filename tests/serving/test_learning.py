@@ -2,18 +2,21 @@
 
 import asyncio
 import json
-import multiprocessing
 import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
 import pytest
 
 import xmlgp
-from tests.serving.toy import make_model, texts_and_labels
+from tests.serving.toy import PATIENCE, make_model, texts_and_labels
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.serving import learning, projects
 from xmlgp.serving.problems import Problem
@@ -170,12 +173,28 @@ def _learn_through_signals(*arguments):
     learning._learn(*arguments)
 
 
-def test_a_learner_that_dies_is_reported(client, monkeypatch):
-    monkeypatch.setattr(learning, "_learn", _die)
-    answer = client.post(LEARN, json=DOCUMENTS)
+#: More than a pipe takes.
+LARGE = [{"text": "printer " * 20_000, "subjects": [{"label": "printing"}]}]
+
+
+@pytest.mark.parametrize("documents", [DOCUMENTS, LARGE], ids=["small", "large"])
+def test_a_learner_that_dies_is_reported_and_another_one_learns(client, path, monkeypatch, documents):
+    with monkeypatch.context() as patch:
+        patch.setattr(learning, "_learn", _die)
+        answer = client.post(LEARN, json=documents)
     assert answer.status_code == 503
     assert "log" in answer.json()["detail"]
-    assert not multiprocessing.active_children()
+    assert not alive(process_of(path))
+    assert client.post(LEARN, json=documents).status_code == 204
+
+
+def test_a_learner_that_hangs_is_given_up(client, path, monkeypatch):
+    monkeypatch.setattr(learning, "LONGEST", 3)
+    monkeypatch.setattr(learning, "_learn", _sleep)
+    answer = client.post(LEARN, json=LARGE)
+    assert answer.status_code == 503
+    assert answer.json()["detail"] == "learning took more than 3 seconds and was given up"
+    assert not alive(process_of(path))
 
 
 def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeypatch):
@@ -183,24 +202,118 @@ def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeyp
     monkeypatch.setattr(learning, "_learn", _sleep)
 
     async def end():
-        learner = learning.Learner(5)
+        learner = learning.Learner(5, 1)
         learns = asyncio.ensure_future(learner.learn(str(path), TEXTS, NAMES))
-        while not multiprocessing.active_children():
+        while not (path / "process").exists():
             await asyncio.sleep(0.01)
         learner.close()
         with pytest.raises(Problem, match="learning failed"):
             await learns
 
-    asyncio.run(asyncio.wait_for(end(), 60))
-    assert not multiprocessing.active_children()
+    asyncio.run(asyncio.wait_for(end(), PATIENCE))
+    assert not alive(process_of(path))
     assert (path / "model.json").read_bytes() == before
 
 
-def _sleep(*arguments):
+def test_a_learner_that_is_starting_ends_with_the_server(path, monkeypatch):
+    started, before = threading.Event(), (path / "model.json").read_bytes()
+    original = SpawnProcess.start
+
+    def start(process):
+        original(process)
+        started.set()
+        # The server ends now.
+        time.sleep(0.5)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+
+    async def end():
+        learner = learning.Learner(5, 1)
+        learns = asyncio.ensure_future(learner.learn(str(path), TEXTS, NAMES))
+        assert await asyncio.to_thread(started.wait, PATIENCE)
+        await asyncio.to_thread(learner.close)
+        with pytest.raises(Problem, match="learning failed"):
+            await learns
+
+    asyncio.run(asyncio.wait_for(end(), PATIENCE))
+    assert (path / "model.json").read_bytes() == before
+
+
+def test_nothing_is_learned_after_the_end_of_the_server(path, monkeypatch):
+    monkeypatch.setattr(SpawnProcess, "start", lambda process: pytest.fail("a process started"))
+
+    async def learn():
+        learner = learning.Learner(5, 2)
+        learner.close()
+        with pytest.raises(Problem, match="the server is ending"):
+            await learner.learn(str(path), TEXTS, NAMES)
+
+    asyncio.run(learn())
+
+
+#: Lets a model learn, in a process that waits for the learner.
+LEARN_IN_A_PROCESS = """if True:
+    import asyncio, sys
+    from tests.serving import test_learning
+    from xmlgp.serving import learning
+    if __name__ == "__main__":
+        learning._learn = test_learning._end_with_parent
+        asyncio.run(learning.Learner(5, 1).learn(sys.argv[1], ["a text"], [["a label"]]))
+"""
+
+
+def test_a_learner_ends_with_a_server_that_is_killed_and_can_be_ended_by_signals(path):
+    command = [sys.executable, "-c", LEARN_IN_A_PROCESS, str(path)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, env=environment) as server:
+        try:
+            until((path / "process").exists)
+            status = Path(f"/proc/{process_of(path)}/status").read_text()
+            assert int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) == 0
+        finally:
+            server.kill()
+    until(lambda: not alive(process_of(path)))
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def process_of(path):
+    """Return the id of the process that was learning the model in a folder."""
+    return int((path / "process").read_text())
+
+
+def alive(process):
+    """Return whether a process has not ended; one that nobody has waited for has."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _say_which(path):
+    """Write the id of this process into the folder of the model, at once."""
+    Path(path, ".process").write_text(str(os.getpid()))
+    os.replace(Path(path, ".process"), Path(path, "process"))
+
+
+def _sleep(path, *arguments, **options):
+    _say_which(path)
     time.sleep(600)
 
 
-def _die(*arguments):
-    import os
-
+def _die(path, *arguments):
+    _say_which(path)
     os._exit(7)
+
+
+def _end_with_parent(*arguments):
+    """Learn as a server lets models learn, but without an end."""
+    # This is another process, where nothing is patched yet.
+    learning.learn = _sleep
+    learning._learn(*arguments)

@@ -118,7 +118,7 @@ class _Service:
         self._projects = {project.id: project for project in map(Project, options.models)}
         self._bodies = Bodies(options.largest, options.seconds)
         self._queue = Queue(options.queue, options.seconds, options.threads, metrics.batches.observe)
-        self._learner = Learner(options.seconds)
+        self._learner = Learner(options.seconds, len(self._projects))
         self._learning = {name: asyncio.Lock() for name in self._projects}
         self._openapi = openapi(__version__)
 
