@@ -127,6 +127,13 @@ class Server:
     def hold(self):
         self.free.clear()
 
+    def wait_for(self, count):
+        """Wait until so many texts have arrived: what the page shows while it asks is shown before."""
+        end = time.monotonic() + LONGEST
+        while len(self.asked) < count:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
     def _refuse(self, status, detail, title="Refused"):
         self.refused[status] += 1
         content = {"type": "about:blank", "title": title, "status": status, "detail": detail}
@@ -287,6 +294,7 @@ def test_ctrl_enter_suggests_and_an_earlier_request_is_aborted(opened, server):
         page.fill("#text", "one")
         page.click("text='Suggest'")
         expect(page.locator("#status")).to_have_text("Suggesting…")
+        server.wait_for(1)
         page.fill("#text", "two")
         page.press("#text", "Control+Enter")
     assert "ABORTED" in aborted.value.failure
@@ -614,6 +622,7 @@ def test_files_are_dropped_or_opened(opened, server):
         page.click("text='Open a file…'")
     chooser.value.set_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"other"})
     expect(page.locator("#text")).to_have_value("other")
+    expect(page.locator("#status")).to_have_text("4 labels suggested")
     page.evaluate(DROP, [HOSTILE, [0xFF, 0xFE, 0]])
     expect(page.get_by_role("alert")).to_have_text(f"{HOSTILE} is not a text in UTF-8.")
     assert page.locator("#text").input_value() == "other"
