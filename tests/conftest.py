@@ -17,6 +17,8 @@ from threadpoolctl import threadpool_limits
 # names do not hide other modules.
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
+pytest_plugins = ["tests.must_run"]
+
 #: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
 OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]
 

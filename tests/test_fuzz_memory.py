@@ -16,7 +16,7 @@ import pytest
 from tests.fuzzing.model_originals import DESCRIPTION, make_originals
 from tests.fuzzing.npy_files import packed, unpacked
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads memory in use from /proc")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
 
 MEGABYTES = 300
 

@@ -181,7 +181,7 @@ def test_models_that_cannot_learn_on_are_named(tmp_path):
     assert str(caught.value).endswith(" can; train again on all points together")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have no notes")
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no notes of exceptions")
 def test_in_python_an_interruption_has_a_note_of_what_is_left(model, monkeypatch):
     left = "stopped after 2 of 16 steps of learning, and the model is unchanged; learn the same points again to resume"
     assert interrupt(model, MORE, monkeypatch, error=KeyboardInterrupt()).__notes__ == [f"{model}: {left}"]
