@@ -17,7 +17,7 @@ BENCHMARKS = read recipes precision probabilities assignment step time-to-precis
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,13 @@ $(VENV)/installed: setup.cfg setup.py | $(VENV)/bin/python
 
 $(VENV)/installed-%: setup.cfg setup.py | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	touch $@
+
+# Annif has requirements of its own, and tests use only its command. The version is the one that docs/serve.md describes.
+ANNIF_VERSION = 1.4.3
+$(VENV)/annif/installed-$(ANNIF_VERSION):
+	$(PYTHON) -m venv $(VENV)/annif
+	$(VENV)/annif/bin/python -m pip install --quiet --disable-pip-version-check --no-compile annif==$(ANNIF_VERSION)
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
@@ -58,6 +65,14 @@ test: $(VENV)/installed-test ## install, then run the tests, in three processes 
 
 test-all: $(VENV)/installed-test ## the same with the examples of all pages and the longest tests of clusters
 	$(PYTEST) -m ""
+
+# Chromium must be on the PATH.
+test-gate test-gate-all: $(VENV)/installed-test,browser $(VENV)/annif/installed-$(ANNIF_VERSION)
+test-gate: ## `test` with pages in Chromium and with Annif; fails if it skips what could have run
+	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here
+
+test-gate-all: ## the same for `test-all`
+	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here -m ""
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 3600 -o faulthandler_timeout=3660 tests/test_fuzz.py
