@@ -54,7 +54,7 @@ def test_another_separator_is_noted(tmp_path, separator, what, option):
     )
     assert notes_of(tmp_path / "a.jsonl") == [expected]
     # In a table, a semicolon is the default.
-    assert notes_of(tmp_path / "a.csv") == [] if separator == ";" else [expected]
+    assert notes_of(tmp_path / "a.csv") == ([] if separator == ";" else [expected])
     assert notes_of(tmp_path / "a.csv", CorpusOptions(separator="/")) == [expected]
     for name in "a.csv", "a.jsonl":
         options = CorpusOptions(separator=separator.strip())
