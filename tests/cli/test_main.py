@@ -40,8 +40,8 @@ def test_help_lists_every_command_and_a_first_session():
 
 
 def test_commands_of_the_first_session_are_valid():
-    for line in re.findall(r"^ +(xmlgp .*)$", run("--help").stdout, re.MULTILINE):
-        parse_command(line)
+    lines = re.findall(r"^ +(xmlgp .*)$", run("--help").stdout, re.MULTILINE)
+    assert [parse_command(line).info_name for line in lines] == ["fetch", "train", "predict", "evaluate"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
