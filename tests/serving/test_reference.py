@@ -92,9 +92,14 @@ def test_nothing_is_cut_off_or_missing(document):
 
 
 def test_required_fields_exist(document):
-    for where, part in parts(document["components"]["schemas"]):
-        if isinstance(part, dict) and isinstance(part.get("required"), list):
-            assert set(part["required"]) <= part["properties"].keys(), where
+    schemas = {
+        where: part
+        for where, part in parts(document["components"]["schemas"])
+        if isinstance(part, dict) and isinstance(part.get("required"), list)
+    }
+    assert schemas["SuggestForm",]["required"] == ["text"]
+    for where, schema in schemas.items():
+        assert set(schema["required"]) <= schema["properties"].keys(), where
 
 
 def test_parameters_are_those_of_the_interface(document, operations):
