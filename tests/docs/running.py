@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import io
-import itertools
 import math
 import os
 import re
@@ -103,7 +102,7 @@ def run_page(text, folder, environment, shared):
             if block.language == "python":
                 _run_python(replace(block, code=servers.with_ports(block.code)), folder, environment)
                 continue
-            for command, expected in zip(commands_of(block), _outputs_of(block), strict=False):
+            for command, expected in zip(commands_of(block), _outputs_of(block), strict=True):
                 printed = servers.start(command) or servers.as_shown(
                     _run_shell(servers.with_ports(command), folder, environment, shared)
                 )
@@ -195,7 +194,7 @@ def _without_numbers(text):
 def _outputs_of(block):
     """Return what follows each command of a console block, or None for each command of another block."""
     if block.language != "console":
-        return itertools.repeat(None)
+        return [None] * len(commands_of(block))
     return [part.partition("\n")[2] for part in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]]
 
 
