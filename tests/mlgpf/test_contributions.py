@@ -18,7 +18,7 @@ KINDS = {
     "subspace, no ard": {"inducing": "subspace", "ard": False},
     "features": {"inducing": "features"},
 }
-CASES = [*zip([*POSTERIORS, "diagonal"], KINDS, strict=False), ("shared-diagonal", "features")]
+CASES = list(zip([*POSTERIORS, "diagonal", "shared-diagonal"], KINDS, strict=True))
 #: With and without label weights in turn.
 ALTERNATING = [(*case, i % 2 == 0) for i, case in enumerate(CASES)]
 
