@@ -73,12 +73,25 @@ def unknown_options(command):
     return unknown
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
-def test_options_that_a_page_names_exist(page):
-    text = page.read_text(encoding="utf-8")
+def unknown_options_of(text):
+    """Return the options that the commands and the prose of a page name, and that do not exist, by command."""
     commands = [command for block in blocks_of(text) if block.language != "python" for command in commands_of(block)]
     spans = [" ".join(span.split()) for span in CODE_SPAN.findall(prose_of(text))]
-    assert {command: unknown for command in commands + spans if (unknown := unknown_options(command))} == {}
+    return {command: unknown for command in commands + spans if (unknown := unknown_options(command))}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_options_that_a_page_names_exist(page):
+    assert unknown_options_of(page.read_text(encoding="utf-8")) == {}
+
+
+def test_options_that_do_not_exist_are_found():
+    block = "```console\n$ xmlgp fetch toy --top=1 && grep --only x\nprinted\n```\n"
+    assert unknown_options_of(f"`--seed`, `--sed` and `xmlgp train -z`\n\n{block}") == {
+        "xmlgp fetch toy --top=1 && grep --only x": ["--top"],
+        "--sed": ["--sed"],
+        "xmlgp train -z": ["-z"],
+    }
 
 
 def test_every_command_is_in_the_reference():
@@ -88,17 +101,31 @@ def test_every_command_is_in_the_reference():
     assert {tuple(command.split()) for _, command in described} == set(tree_of_commands())
 
 
-@pytest.mark.parametrize("page", LINKING, ids=name_of)
-def test_links_within_the_repository_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    for target in links_of(text):
+def dead_links_of(page):
+    """Return the targets of the links of a page within the repository that do not exist."""
+    dead = []
+    for target in links_of(page.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        assert file.is_file(), f"{name_of(page)}: {target}"
-        if anchor:
-            assert anchor in anchors_of(file.read_text(encoding="utf-8")), f"{name_of(page)}: {target}"
+        if not file.is_file() or (anchor and anchor not in anchors_of(file.read_text(encoding="utf-8"))):
+            dead.append(target)
+    return dead
+
+
+@pytest.mark.parametrize("page", LINKING, ids=name_of)
+def test_links_within_the_repository_lead_somewhere(page):
+    assert dead_links_of(page) == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A `heading`, here\n")
+    alive = ["other.md", "other.md#a-heading-here", "#own", "https://none.invalid/"]
+    dead = ["none.md", "other.md#own", "#none"]
+    page = tmp_path / "page.md"
+    page.write_text("# Own\n" + " ".join(f"[a link]({target})" for target in alive + dead) + "\n![](none.png)\n")
+    assert dead_links_of(page) == [*dead, "none.png"]
 
 
 def test_every_page_is_in_the_navigation():
