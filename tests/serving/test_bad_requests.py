@@ -121,9 +121,7 @@ def test_a_wrong_type_is_refused(client, kind):
 
 def test_unknown_projects_paths_and_methods_are_refused(client):
     for name in ("none", "Tickets", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "%00", "a%0ab%1b[31m", "x" * 5000, "%ff"):
-        answer = client.get(f"/v1/projects/{name}")
-        if not str(answer.url).endswith("/v1/"):
-            check_problem(answer, 404, "there is no")
+        check_problem(client.get(f"/v1/projects/{name}"), 404, "there is no")
         check_problem(client.post(f"/v1/projects/{name}/suggest", data={"text": "x"}), 404, "there is no")
     check_problem(client.get("/v1/projects/"), 404, "there is no '/v1/projects/'")
     check_problem(client.get("/v2/"), 404, "there is no '/v2/'")
