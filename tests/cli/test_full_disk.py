@@ -146,10 +146,9 @@ def test_training_keeps_the_model_and_the_run_wherever_the_disk_fails(disk, monk
             described = {f"model/{entry['file']}" for entry in entries(left)}
             expect = {name for name in earlier if not name.startswith("model/arrays/")}
             expect |= {"model", "model/arrays", f"model/{CHECKPOINT}"} if left else set()
-            if ModelFolder.exists("disk/model"):
-                mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
-                assert all(after[name] == earlier[name] for name in mine), trial.done
-                described |= mine
+            mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
+            assert all(after[name] == earlier[name] for name in mine), trial.done
+            described |= mine
             if not (lasting and code in UNCHANGING):
                 assert after.keys() <= expect | described, trial.done
             kept += bool(left and left.steps)
