@@ -126,18 +126,20 @@ class Travelling:
 
 
 def test_a_worker_that_is_lost_while_its_result_travels_costs_nothing(cluster, tmp_path):
-    marker = tmp_path / "marker"
+    marker, killed = tmp_path / "marker", []
 
     def kill():
         end = time.monotonic() + 60
         while not (marker.exists() and marker.read_text()) and time.monotonic() < end:
             time.sleep(0.01)
-        os.kill(int(marker.read_text()), signal.SIGKILL)
+        killed.append(int(marker.read_text()))
+        os.kill(killed[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     assert list(cluster.map(travelling, [()], marker)) == ["here"]
     thread.join(10)
+    assert killed
 
 
 def travelling(marker):
