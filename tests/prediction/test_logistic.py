@@ -21,7 +21,7 @@ def integral(function):
 
 
 def test_utilities():
-    np.testing.assert_array_equal(logistic_scores(MEAN, None, "utility", 10), MEAN)
+    np.testing.assert_array_equal(logistic_scores(MEAN.copy(), None, "utility", 10), MEAN)
     np.testing.assert_allclose(logistic_std(MEAN, VARIANCE, "utility", 10), np.sqrt(VARIANCE))
     # Rounding can leave a variance slightly below zero.
     assert logistic_std(MEAN, VARIANCE - 1e-12, "utility", 10)[0, 2] == 0

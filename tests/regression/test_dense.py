@@ -31,7 +31,7 @@ def exact_solutions(monkeypatch):
 @pytest.fixture
 def known_lengthscales(monkeypatch):
     """Fit regressions with given lengthscales."""
-    monkeypatch.setattr(fitting, "learned_lengthscales", lambda features, right: LENGTHSCALES)
+    monkeypatch.setattr(fitting, "learned_lengthscales", lambda features, right: LENGTHSCALES.copy())
 
 
 def problem(count=N, seed=0, words=D):
