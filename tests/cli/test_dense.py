@@ -105,7 +105,7 @@ def test_preprocessing_is_of_the_same_data(dense):
     said_next = run("preprocess", *files).stderr
     assert said_next == "model: preprocessed; continue with `xmlgp train data/train.txt model --dense data/train.npy`\n"
     arrays = dict(ModelFolder("model").entries("preprocess."))
-    run("train", *files, *SMALL, "-q")
+    assert run("train", *files, *SMALL, "-q").exit_code == 0
     assert ModelFolder("model").entries("preprocess.") == arrays
 
 

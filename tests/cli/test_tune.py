@@ -106,7 +106,7 @@ def test_the_rule_before_is_compared_and_put_back():
     )
     # What learning on writes keeps it too.
     write_dataset("more.txt", small_dataset(30, seed=6))
-    run("learn", "-q", "model", "more.txt")
+    assert run("learn", "-q", "model", "more.txt").exit_code == 0
     assert run("tune", "model", "--undo").stdout == first.stdout
     assert ModelFolder("model").tuned == rule
     assert run("tune", "model", "--undo").stdout == "not tuned\n"
