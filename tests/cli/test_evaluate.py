@@ -284,6 +284,7 @@ def test_json():
 @pytest.mark.parametrize("arguments", [[".", "--train", "."], ["-"]])
 def test_a_folder_and_standard_input_stand_for_files(arguments):
     expected = run("a.scores", "test.txt", *(["--train", "train.txt"] if "." in arguments else []))
+    assert expected.exit_code == 0
     assert run("a.scores", *arguments, stdin=DATA).stdout == expected.stdout
 
 

@@ -74,6 +74,7 @@ def test_words_and_labels_of_text_are_added(text_learner):
 
 def test_added_labels_leave_the_answers_of_known_ones(text_learner):
     before = run("predict", "model", "more.jsonl", "-k", "5").stdout
+    assert before
     Path("labels").write_text("the red\nthe violet\nthe indigo\n")
     result = run("learn", "model", "--add-labels", "-", stdin=Path("labels").read_bytes())
     assert (result.exit_code, result.stdout) == (0, "")
