@@ -154,7 +154,7 @@ def test_learning_on_tuning_and_a_report(model):
     assert "model: learned 12 points" in result.stderr
     assert "next, `xmlgp predict model DATA --dense FILE`;" in result.stderr
     assert xmlgp.load("model").data["dense"] == [4]
-    assert "have learned these points already" not in result.stderr
+    assert "has learned these points already" not in result.stderr
     assert run("learn", *files).stderr == "model: the model has learned these points already; nothing to do\n"
     # The same words with other dense features are other points.
     np.save("new.npy", -_dense(new))
