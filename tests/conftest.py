@@ -13,6 +13,8 @@ import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is 
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from tests.leftovers import end_what_is_left, mark_processes
+
 # Benchmarks import each other by their plain names, as scripts in one folder do. At the end of the path, so that their
 # names do not hide other modules.
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -72,7 +74,16 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _environment(tmp_path_factory):
+def _nothing_left():
+    """Fail if a process that a test started is alive after the last test and the fixtures of the session."""
+    mark_processes()
+    yield
+    left = end_what_is_left()
+    assert left == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment(_nothing_left, tmp_path_factory):
     """Keep the user's cache out of the tests, and do not wait for the disk: no test is about power failures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
