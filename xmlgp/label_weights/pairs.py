@@ -40,6 +40,9 @@ __all__ = [
 #: so its length is limited.
 MIN_SHORTLIST, MIN_SAMPLE, MIN_PAIRS, MAX_SHORTLIST = 30, 20, 1_000_000, 1000
 
+#: Draws for each point, of all that are drawn from, that reach all of them: one is missed with probability e^−50.
+CERTAIN = 50
+
 #: Points and labels whose utilities one core computes at a time: few enough for the cache.
 ROWS, TILE = 128, 1 << 12
 
@@ -132,12 +135,18 @@ def stratified_pairs(positives, shortlisted, first, last, seed, drawn_from, coun
     `seed`, a sequence of int, and on the first label.
     """
     N = population or len(drawn_from)
+    certain = count > CERTAIN * len(drawn_from)
+    if certain:
+        count = len(drawn_from)
     fixed = [np.diff(part[0][first : last + 1]) for part in (positives, shortlisted)]
     capacities = fixed[0] + fixed[1] + count
     begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)
-    drawn = np.random.default_rng([*seed, first]).integers(0, len(drawn_from), (last - first, count), np.int32)
-    drawn.sort(axis=1)
-    drawn = drawn_from[drawn]
+    if certain:
+        drawn = np.tile(drawn_from, (last - first, 1))
+    else:
+        drawn = np.random.default_rng([*seed, first]).integers(0, len(drawn_from), (last - first, count), np.int32)
+        drawn.sort(axis=1)
+        drawn = drawn_from[drawn]
     points, weight = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.float32)
     positive, lengths = np.zeros(begins[-1], bool), np.zeros(last - first, np.int64)
     arrays = *positives, *shortlisted, drawn, begins, points, positive, weight, lengths

@@ -45,9 +45,10 @@ def update_label_weights(pairs, offset, features, weights, prior, rounds, cg_ste
     """
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
-    weight = pairs.weight.astype(weights.mean.dtype, copy=False)
-    arrays = *pairs[:3], weight, offset, *weights[:4], *prior, features.shape[1]
-    design = features.indptr, features.indices, features.data
+    # The loops below take two seconds to compile for each combination of types.
+    target, weight = (part.astype(weights.mean.dtype, copy=False) for part in (pairs.target, pairs.weight))
+    arrays = pairs.starts, pairs.points, target, weight, offset, *weights[:4], *prior, features.shape[1]
+    design = features.indptr.astype(np.int64, copy=False), features.indices.astype(np.int32, copy=False), features.data
     arrays = *arrays, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
     ends = np.unique([0, *np.minimum(cuts, count), count])
@@ -123,11 +124,11 @@ def _update_labels(
                 c = weight[first + i]
                 softplus, slope = expected_softplus_and_slope(utility[i], s)
                 curvature[i] = real(2) * c * real(slope)
-                push = c * (real(target[first + i]) - half) - curvature[i] * utility[i]
+                push = c * (target[first + i] - half) - curvature[i] * utility[i]
                 for e in range(rows[i], rows[i + 1]):
                     residual[inner[e]] += push * values[e]
                     diagonal[inner[e]] += curvature[i] * values[e] * values[e]
-                likelihood += c * (real(target[first + i]) * utility[i] - softplus)
+                likelihood += c * (target[first + i] * utility[i] - softplus)
             if r == rounds - 1:
                 divergence = 0.0
                 for j in range(d):
