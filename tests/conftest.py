@@ -13,6 +13,7 @@ import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is 
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from tests.compiling import compile_once
 from tests.leftovers import end_what_is_left, mark_processes
 
 # Benchmarks import each other by their plain names, as scripts in one folder do. At the end of the path, so that their
@@ -88,6 +89,15 @@ def _environment(_nothing_left, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_once(tmp_path_factory):
+    """Let the processes of pytest-xdist not compile the same functions at the same time."""
+    folder = tmp_path_factory.getbasetemp()
+    # The folder of a process is in one of all.
+    with compile_once((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "compiling"):
         yield
 
 

@@ -99,13 +99,8 @@ def places(tmp_path, monkeypatch):
     return found
 
 
-#: Those that take longest.
-LONG = {"gpc", "growth", "out_of_core", "scaling", "serving load", "serving soak", "step", "two_classes"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LONG)) for name in BENCHMARKS]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     module, *command = name.split()
     if module == "serving":

@@ -1,6 +1,8 @@
 """Arrays of untrusted models that do not fit each other, or the settings, are refused with one sentence."""
 
+import functools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -127,6 +129,18 @@ NO_POINTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Return a function that returns a folder with the model of a kind, which tests must not change."""
+    return functools.cache(lambda kind: KINDS[kind](tmp_path_factory.mktemp("model")).path)
+
+
+@pytest.fixture
+def model_of(shelf, tmp_path):
+    """Return a function that returns the folder of a model of a kind."""
+    return lambda kind: ModelFolder(shutil.copytree(shelf(kind), tmp_path, dirs_exist_ok=True))
+
+
 def assert_rejected(folder):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
         open_predictor(folder)
@@ -137,8 +151,8 @@ def assert_rejected(folder):
     ("kind", "name", "damage"),
     [(kind, name, damage) for kind, arrays in DAMAGE.items() for name in arrays for damage in arrays[name]],
 )
-def test_damaged_arrays_are_rejected(tmp_path, kind, name, damage):
-    folder = KINDS[kind](tmp_path)
+def test_damaged_arrays_are_rejected(model_of, kind, name, damage):
+    folder = model_of(kind)
     assert_rejected(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
 
 
@@ -163,8 +177,8 @@ def test_damaged_arrays_are_rejected(tmp_path, kind, name, damage):
         ),
     ],
 )
-def test_unknown_or_inconsistent_arrays_are_rejected(tmp_path, kind, changes):
-    assert_rejected(write(KINDS[kind](tmp_path), changes))
+def test_unknown_or_inconsistent_arrays_are_rejected(model_of, kind, changes):
+    assert_rejected(write(model_of(kind), changes))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +193,8 @@ def test_unknown_or_inconsistent_arrays_are_rejected(tmp_path, kind, changes):
         ("regression", {"regression_points": 0}),
     ],
 )
-def test_settings_that_need_other_parameters_are_rejected(tmp_path, kind, changes):
-    folder = KINDS[kind](tmp_path)
+def test_settings_that_need_other_parameters_are_rejected(model_of, kind, changes):
+    folder = model_of(kind)
     assert_rejected(write(folder, {}, MLGPFSettings(**folder.settings.mapping() | changes)))
 
 

@@ -41,7 +41,7 @@ def random_weights(M):
     return np.random.default_rng(1).choice(np.float32([1, 1.5, 4, 20]), M)
 
 
-def draws(draw, count=3000):
+def draws(draw, count=1500):
     return [draw(np.random.default_rng(seed)) for seed in range(count)]
 
 

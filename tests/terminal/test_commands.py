@@ -66,8 +66,20 @@ def piped(run_piped):
     return functools.cache(lambda words: without_figures(run_piped(words)))
 
 
-@pytest.mark.parametrize("columns", [100, 40, 20])
-@pytest.mark.parametrize("name", COMMANDS)
+#: Widths of terminals, and commands that are tried at all of them: each shows bars or messages of another kind.
+WIDTHS = (100, 40, 20)
+AT_ALL_WIDTHS = ("train", "train on text", "predict on the terminal", "vectorize", "a malformed file")
+
+
+def terminals():
+    """Yield each command at each width; `make test` takes one width for most commands, each width as often."""
+    for number, name in enumerate(COMMANDS):
+        for place, columns in enumerate(WIDTHS):
+            every_time = name in AT_ALL_WIDTHS or number % len(WIDTHS) == place
+            yield pytest.param(name, columns, marks=[] if every_time else [pytest.mark.exhaustive])
+
+
+@pytest.mark.parametrize(("name", "columns"), list(terminals()))
 def test_a_terminal_shows_bars_and_in_the_end_what_a_pipe_gets(start, piped, name, columns):
     words, labels = COMMANDS[name]
     session = start(words, columns=columns)

@@ -26,7 +26,7 @@ def functions_of_python():
     ]
 
 
-@pytest.mark.parametrize("columns", [100, 40])
+@pytest.mark.parametrize("columns", [100, pytest.param(40, marks=pytest.mark.exhaustive)])
 def test_training_on_thousands_of_real_documents_shows_bars_for_seconds(start, tmp_path, columns):
     documents = functions_of_python()
     assert len(documents) > 3000
