@@ -206,9 +206,13 @@ def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeyp
         learns = asyncio.ensure_future(learner.learn(str(path), TEXTS, NAMES))
         while not (path / "process").exists():
             await asyncio.sleep(0.01)
+        waits = asyncio.ensure_future(learner.learn(str(path), TEXTS, NAMES))
+        await asyncio.sleep(0)
         learner.close()
         with pytest.raises(Problem, match="learning failed"):
             await learns
+        with pytest.raises(Problem, match="the server is ending"):
+            await waits
 
     asyncio.run(asyncio.wait_for(end(), PATIENCE))
     assert not alive(process_of(path))

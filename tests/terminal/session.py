@@ -52,6 +52,8 @@ class Starter:
         # Without a buffer, so that `select` sees what there is to read.
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
         self._process = subprocess.Popen(command, cwd=folder, env=environment, **pipes)
+        # The models are there.
+        self._number()
 
     def start(self, words, folder, environment, **streams):
         """Start a command; return its process id."""

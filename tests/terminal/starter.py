@@ -2,7 +2,8 @@
 
 It imports and compiles once what most commands need, and forks for each command, which so starts in a hundredth of the
 time. It reads a JSON object a line from standard input: the words of the command, its folder, its environment, and the
-path of its terminal, or of two files for its outputs. It writes its process id, and its exit status when it has ended.
+path of its terminal, or of two files for its outputs. It writes 0 when it is ready, and then for each command its
+process id, and its exit status when it has ended.
 """
 
 import json
@@ -72,6 +73,7 @@ def warm_up():
 
 if __name__ == "__main__":
     warm_up()
+    print(0, flush=True)
     for line in sys.stdin:
         child = start(json.loads(line))
         print(child, flush=True)

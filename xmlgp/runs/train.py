@@ -252,7 +252,7 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
     took, held_out = f"trained in {time.perf_counter() - began:.1f} s", folder.held_out
     # The best of a single label is no measure.
     note_here(f"{took}; {held_out.precision(dataset.K)}" if held_out and dataset.K > 1 else took)
-    if held_out:
+    if held_out and held_out.reliability():
         note_here(held_out.reliability())
     for text in [*model.review(folder.settings, folder.description), next_commands(path, dataset.facts, names)]:
         note_here(text)
