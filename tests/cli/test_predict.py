@@ -226,7 +226,7 @@ def test_the_default_output_is_what_the_model_ranks_by():
 def test_probabilities_are_written_without_calibration_if_so_wanted():
     with calibrated():
         trained = run("train", "data/train.txt", "calibrated", "-P", "3", "--epochs", "4")
-    assert trained.stderr.count("before calibration)") == 1
+    assert trained.stderr.count("held out of training") == 1
     found, plain = (
         run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", *more).stdout
         for more in ([], ["--no-calibration"])
