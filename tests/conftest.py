@@ -103,8 +103,9 @@ def _compile_once(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_blas_thread():
-    """Keep the idle threads of two BLAS libraries from spinning: the matrices of tests are small."""
-    with threadpool_limits(1, user_api="blas"):
+    """Keep the idle threads of two BLAS libraries from spinning, here and in new processes: matrices are small."""
+    with threadpool_limits(1, user_api="blas"), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
         yield
 
 
