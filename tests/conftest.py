@@ -56,6 +56,10 @@ for _name in USER_VARIABLES:
 os.umask(0o022)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all-cores", action="store_true", help="compute on all cores, not on one for each process")
+
+
 def pytest_make_parametrize_id(config, val, argname):
     """Name archives by their parameter: their bytes contain the time, but all workers must agree on the names."""
     return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
@@ -106,6 +110,18 @@ def _one_blas_thread():
     """Keep the idle threads of two BLAS libraries from spinning, here and in new processes: matrices are small."""
     with threadpool_limits(1, user_api="blas"), pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_core(request):
+    """Let this process compute on one core, unless with `--all-cores`: others test beside it.
+
+    Tests of parallel work pretend to have several, and new processes have all.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.option.all_cores:
+            patch.setattr("xmlgp.runtime.threads._all_cores", lambda: 1)
         yield
 
 

@@ -306,8 +306,9 @@ def test_log_lines_are_json_and_no_traceback(server):
 
 # It ends the worker of others' tests, which are answered by the next.
 def test_a_worker_that_dies_is_replaced(server):
+    # They start after the server says that it listens.
+    _until(lambda: len(workers(server)) == 2)
     before = workers(server)
-    assert len(before) == 2
     waiting = list(_metrics_folder(before[0]).glob(f"gauge_*_{before[0]}.db"))
     assert waiting
     os.kill(before[0], signal.SIGKILL)
