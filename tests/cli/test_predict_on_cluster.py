@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -122,11 +123,13 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     assert not list(cluster._folder.iterdir())
 
 
-def test_a_cluster_is_started_for_a_command(files, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("cores", "workers"), [(2, 1), (1, 1), (2, 3)])
+def test_a_cluster_of_as_many_workers_as_wanted_is_started(files, monkeypatch, tmp_path, cores, workers):
+    monkeypatch.setattr("xmlgp.runtime.threads._all_cores", lambda: cores)
     monkeypatch.chdir(files)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    result = run("predict", "topics", "points.txt", "--workers", "1", "-o", tmp_path / "scores")
+    result = run("predict", "topics", "points.txt", "--workers", workers, "-o", tmp_path / "scores")
     assert result.exit_code == 0
-    assert result.stderr.startswith("1 worker of a Dask cluster; dashboard http://")
+    assert re.match(f"{workers} workers? of a Dask cluster; dashboard http://", result.stderr)
     assert (tmp_path / "scores").read_text() == run("predict", "topics", "points.txt").stdout
     assert not list(Path(tmp_path / "cache/cluster").iterdir())

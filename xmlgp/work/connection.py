@@ -67,7 +67,9 @@ def _local_cluster(workers):
     with dask.config.set(LOCAL | environment), interrupts_kept_from_processes():
         for _ in range(STARTS):
             try:
-                return LocalCluster(workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50)
+                return LocalCluster(
+                    n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
+                )
             except RuntimeError:  # a process was lost while it started
                 continue
     raise ClusterError(f"the {workers} processes of the Dask cluster do not start")
