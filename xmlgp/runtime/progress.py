@@ -148,7 +148,7 @@ def between_bars():
 
 
 def end_bars(echoed=False):
-    """Remove all bars, so that the next message begins a line; also that a terminal `echoed`, such as ^C.
+    """Remove all bars, so that the next message begins a line; with `echoed`, also the ^C that a terminal shows.
 
     When work ends early, Python may still hold what draws a bar.
     """
