@@ -10,6 +10,14 @@ __all__ = ["run"]
 def run():
     """Run a command and end the process."""
     try:
+        _run()
+    except KeyboardInterrupt:
+        # Ctrl-C again, after the command has ended.
+        raise SystemExit(128 + signal.SIGINT) from None
+
+
+def _run():
+    try:
         main(prog_name="xmlgp")
     finally:
         # While Python waits for threads, it would print a traceback at Ctrl-C.

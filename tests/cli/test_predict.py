@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,12 @@ def test_the_default_output_is_what_the_model_ranks_by():
     assert run("predict", "model", "data").stdout == outputs["probability"]
     changed_description("model", lambda description: description["settings"].update(ranking="utility"))
     assert run("predict", "model", "data").stdout == outputs["utility"]
+
+
+def test_a_closed_standard_output_is_one_sentence(model):
+    command = f"{shlex.quote(sys.executable)} -m xmlgp predict -q model data/test.txt >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Error: stdout is closed\n")
 
 
 def test_probabilities_are_written_without_calibration_if_so_wanted():

@@ -112,6 +112,17 @@ def test_a_text_that_is_typed_is_answered_at_once(start):
     assert answer[0].strip().startswith(session.on_screen()[2])
 
 
+def test_no_bar_is_drawn_over_what_is_typed(start):
+    session = start("predict text - -o new")
+    session.read_until("\r\n")
+    session.type("red word1\ngreen word2\n")
+    session.read_until("word2\r\n")
+    session.type("\x04")
+    assert session.end() == 0, session.text
+    assert session.on_screen() == ["reading from the terminal; end with Ctrl-D", "red word1", "green word2"]
+    assert len((session.folder / "new").read_text().splitlines()) == 2
+
+
 @pytest.mark.parametrize("words", ["predict -q text -", "predict text - -q"])
 def test_a_quiet_command_reads_the_terminal_without_a_word(start, words):
     session = start(words)

@@ -15,7 +15,7 @@ from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.progress import between_bars, ignore, terminal_progress
+from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
@@ -93,10 +93,12 @@ def quiet_option(command):
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet, **options):
-        note = ignore if quiet else show_note
+        note, progress = ignore if quiet else show_note, terminal_progress(quiet)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
             note(f"reading from the terminal; end with {END_OF_INPUT}")
-        return command(progress=terminal_progress(quiet), note=note, **options)
+            # Bars would be drawn over what is typed.
+            progress = silent
+        return command(progress=progress, note=note, **options)
 
     return wrapped
 

@@ -145,7 +145,7 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     output_format = output_format or format_of(out)
     if options["explain"] and output_format == "scores":
         raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
-    if out == "-" and sys.stdout.isatty():
+    if out == "-" and sys.stdout and sys.stdout.isatty():
         # A bar would be drawn over the answers, which show the progress themselves.
         options["progress"] = silent
     with work_of(cluster, note) as work:

@@ -98,8 +98,8 @@ class _Bar(tqdm):
 
     def __str__(self):
         facts = self.format_dict
-        # Some pseudo-terminals have 0 columns, of which tqdm takes one off.
-        columns = facts["ncols"] if facts["ncols"] and facts["ncols"] > 0 else COLUMNS
+        # tqdm takes one off. Some pseudo-terminals have 0 columns.
+        columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"], 1)
         fitting = (
             layout
             for layout in self._layouts
