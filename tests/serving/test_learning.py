@@ -188,13 +188,21 @@ def test_a_learner_that_dies_is_reported_and_another_one_learns(client, path, mo
     assert client.post(LEARN, json=documents).status_code == 204
 
 
-def test_a_learner_that_hangs_is_given_up(client, path, monkeypatch):
+def test_a_learner_that_hangs_is_given_up(client, monkeypatch):
+    started, original = [], SpawnProcess.start
+
+    def start(process):
+        original(process)
+        started.append(process.pid)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
     monkeypatch.setattr(learning, "LONGEST", 3)
     monkeypatch.setattr(learning, "_learn", _sleep)
     answer = client.post(LEARN, json=LARGE)
     assert answer.status_code == 503
     assert answer.json()["detail"] == "learning took more than 3 seconds and was given up"
-    assert not alive(process_of(path))
+    (process,) = started
+    assert not alive(process)
 
 
 def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeypatch):
