@@ -93,7 +93,8 @@ def quiet_option(command):
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet, **options):
-        note, progress = ignore if quiet else show_note, terminal_progress(quiet)
+        note = ignore if quiet else show_note
+        progress = terminal_progress(quiet)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
             note(f"reading from the terminal; end with {END_OF_INPUT}")
             # Bars would be drawn over what is typed.
@@ -103,7 +104,7 @@ def quiet_option(command):
     return wrapped
 
 
-def _reads_standard_input():
+def _reads_standard_input() -> bool:
     context = click.get_current_context()
     files = [context.params[param.name] for param in context.command.params if param.type is INPUT]
     return "-" in files or any("-" in file for file in files if isinstance(file, tuple))

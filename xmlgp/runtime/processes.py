@@ -14,7 +14,7 @@ __all__ = ["end_with_parent"]
 PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent():
+def end_with_parent() -> None:
     """Let this process end as soon as the one that started it ends, however that is: also if it is killed.
 
     To be called first in a process that `multiprocessing` starts. The thread that started it must wait for it.
@@ -29,6 +29,6 @@ def end_with_parent():
         os._exit(1)
 
 
-def _end_after(sentinel):
+def _end_after(sentinel: int) -> None:
     wait([sentinel])
     os._exit(1)

@@ -9,7 +9,9 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any, TextIO
 
 from tqdm import tqdm
 from tqdm.utils import disp_len
@@ -68,7 +70,7 @@ class _Bar(tqdm):
     #: Only threads of this process draw; a lock of tqdm's own would also hold other processes up.
     _lock = threading.RLock()
 
-    def __init__(self, label, total, layouts, unit):
+    def __init__(self, label: str, total: float | None, layouts: tuple[str, ...], unit: str) -> None:
         self._layouts = layouts
         super().__init__(
             desc=escape(label),
@@ -90,13 +92,13 @@ class _Bar(tqdm):
         if not ERASE:
             return tqdm.status_printer(file)
 
-        def draw(text):
+        def draw(text: str) -> None:
             file.write(f"\r{text}{ERASE}\r")
             file.flush()
 
         return draw
 
-    def __str__(self):
+    def __str__(self) -> str:
         facts = self.format_dict
         # tqdm takes one off. Some pseudo-terminals have 0 columns.
         columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"], 1)
@@ -138,7 +140,7 @@ def terminal_progress(quiet=False):
 
 
 @contextlib.contextmanager
-def between_bars():
+def between_bars() -> Iterator[None]:
     """Let the block write lines to standard error; bars are drawn again below them."""
     with _Bar.external_write_mode(sys.stderr):
         if _draws(sys.stderr):
@@ -147,7 +149,7 @@ def between_bars():
         yield
 
 
-def end_bars(echoed=False):
+def end_bars(echoed: bool = False) -> None:
     """Remove all bars, so that the next message begins a line; with `echoed`, also the ^C that a terminal shows.
 
     When work ends early, Python may still hold what draws a bar.
@@ -159,16 +161,16 @@ def end_bars(echoed=False):
         sys.stderr.flush()
 
 
-def _is_terminal(stream):
+def _is_terminal(stream: TextIO | None) -> bool:
     return bool(stream) and not stream.closed and stream.isatty()
 
 
-def _draws(stream):
+def _draws(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal on which a line can be overwritten."""
     return _is_terminal(stream) and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")
 
 
-def _python_number(number):
+def _python_number(number: Any) -> float | None:
     """Return a finite number as a number of Python, 0 for another one, and None for None.
 
     tqdm computes dates and repetitions with it, and fails for those of NumPy, for infinity and for NaN.

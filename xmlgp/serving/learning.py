@@ -35,12 +35,14 @@ class Learner:
     A model that another process is writing is waited for, for `patience` seconds. At most `models` learn at a time.
     """
 
-    def __init__(self, patience, models):
+    def __init__(self, patience: float, models: int) -> None:
         self._patience = patience
         # Threads of their own: those of the event loop also parse large requests.
         self._threads = ThreadPoolExecutor(models, thread_name_prefix="xmlgp-learn")
         #: Held while a process is started and registered, so that `close` finds all of them.
-        self._lock, self._processes, self._closed = threading.Lock(), set(), False
+        self._lock = threading.Lock()
+        self._processes = set()
+        self._closed = False
 
     async def learn(self, path, texts, labels):
         """Let a model learn texts with the names or URIs of their labels.
@@ -54,7 +56,7 @@ class Learner:
         # A process that is started is not abandoned with the request: what is learned is learned.
         await asyncio.shield(learning)
 
-    def close(self):
+    def close(self) -> None:
         """End what is learning, and start nothing more; the models stay as they are."""
         with self._lock:
             self._closed = True
@@ -66,7 +68,7 @@ class Learner:
         connection, process = self._start(path)
         given_up = threading.Event()
 
-        def give_up():
+        def give_up() -> None:
             given_up.set()
             process.kill()
 

@@ -17,7 +17,6 @@ STATISTICS = ("statistics.labels", "statistics.features")
 #: Why a model of an earlier version cannot learn on.
 TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
 
-
 #: Fewest held-out points that can tell how far probabilities are off: calibration is judged on halves of them.
 FEWEST = 100
 
