@@ -8,10 +8,10 @@ import pytest
 
 from tests.model_folder.test_folder import DATA, HISTORY, write
 from xmlgp.errors import ModelFolderError
-from xmlgp.model_folder import description as module
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.runtime import untrusted_json
 from xmlgp.training.trained import HeldOut
 
 
@@ -44,7 +44,7 @@ def test_file_that_is_not_a_description(tmp_path, content):
 
 def test_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
     write(tmp_path)
-    monkeypatch.setattr(module, "DESCRIPTION_LIMIT", 100)
+    monkeypatch.setattr(untrusted_json, "LARGEST", 100)
     with pytest.raises(ModelFolderError, match="this is not the description"):
         ModelFolder(tmp_path)
 

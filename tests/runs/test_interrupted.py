@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -151,6 +152,85 @@ def test_the_first_difference_to_another_run_is_named(interrupted):
 def test_a_checkpoint_that_cannot_be_read_is_refused_with_the_reason(interrupted, change, message):
     path = interrupted(lambda content: change(content["about"]))
     assert refused(path).startswith(f"{path / CHECKPOINT}: {message}")
+
+
+#: What a forged checkpoint may say of a run, and of its state.
+FORGED_ABOUT = [
+    {"data": 5}, {"data": {"learns_on": 1}}, {"preprocess": 5}, {"preprocess": ["x"]}, {"preprocess": {"a": 5}},
+    {"preprocess": {"preprocess.idf": {"file": "../victim", "dtype": "<f4", "shape": [1]}}},
+    {"preprocess": {"preprocess.idf": {"file": "arrays/../../victim", "dtype": "<f4", "shape": [1]}}},
+    {"cores": "\x1b[31m"}, {"cores": None}, {"model": ["mlgpf"]}, {"model": "other"}, {"settings": []},
+    {"written_by": "\x1b]0;title\x07"}, {"written_by": [[[[[[[[[[[["deep"]]]]]]]]]]]]},
+]  # fmt: skip
+FORGED_STATE = [
+    {"seconds": "x"}, {"seconds": float("nan")}, {"seconds": -1.0}, {"step": None}, {"step": "\x1b[31mred"},
+    {"step": 7}, {"step": -1}, {"steps": True}, {"steps": "\x1b[2J"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forged", FORGED_ABOUT, ids=str)
+def test_a_forged_description_of_a_run_is_refused_and_removes_nothing_else(interrupted, tmp_path, forged):
+    victim = tmp_path / "victim"
+    victim.write_text("of the user")
+    path = interrupted(lambda content: content["about"].update(forged))
+    assert "the checkpoint is damaged" in refused(path)
+    assert victim.read_text() == "of the user"
+
+
+@pytest.mark.parametrize("forged", FORGED_STATE, ids=str)
+def test_a_forged_state_is_refused(interrupted, forged):
+    assert "the checkpoint is damaged" in refused(interrupted(lambda content: content["state"].update(forged)))
+
+
+@pytest.mark.parametrize("state", [["a"], 5, "x", {}], ids=str)
+def test_a_state_that_is_none_is_refused(interrupted, state):
+    assert "the checkpoint is damaged" in refused(interrupted(lambda content: content.update(state=state)))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        # Training would never come to the end of these epochs.
+        {"done": 5, "step": 2}, {"epoch": 0, "done": 2}, {"epoch": 3}, {"epoch": -1}, {"epoch": "0"}, {"done": 0.5},
+        {"ended": "no"}, {"history": [5]}, {"history": [{"epoch": 1}]}, {"estimates": ["x"]}, {"estimates": 5},
+        {"random": {"state": "x"}}, {"learning_rate": "x"}, {"first_failure": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_forged_place_in_training_is_refused_when_it_is_resumed(interrupted, forged):
+    path = interrupted(lambda content: content["state"].update(forged))
+    with pytest.raises(ModelFolderError, match="the checkpoint is damaged; use `resume=False`"):
+        xmlgp.train(small_dataset(), path, settings=SETTINGS)
+
+
+def test_a_file_of_the_user_among_the_arrays_is_not_removed(interrupted):
+    def forge(content):
+        content["about"]["preprocess"]["preprocess.idf"]["file"] = "arrays/notes.npy"
+
+    path = interrupted(forge)
+    (path / "arrays/notes.npy").write_text("of the user")
+    xmlgp.train(small_dataset(seed=9), path, settings=SETTINGS)
+    assert (path / "arrays/notes.npy").read_text() == "of the user"
+
+
+@pytest.mark.parametrize("kind", ["spaces", "lists", "compressed", "members"])
+def test_a_small_checkpoint_does_not_fill_the_memory(interrupted, monkeypatch, kind):
+    path = interrupted()
+    content = {"spaces": b" " * 50_000_000, "lists": b"[" + b"[]," * 5_000_000 + b"[]]"}.get(kind, b" " * 5_000_000)
+    method = zipfile.ZIP_BZIP2 if kind == "compressed" else zipfile.ZIP_STORED
+    if kind != "members":
+        with zipfile.ZipFile(path / CHECKPOINT, "w", method) as archive:
+            archive.writestr("checkpoint.json", content)
+    else:
+        # Of 46 bytes and the name each.
+        monkeypatch.setattr(checkpoints, "MOST_AT_ONCE", 200)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+            InterruptedRun.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_checkpoint_that_is_no_archive_is_damaged(interrupted):

@@ -25,6 +25,7 @@ from xmlgp.mlgpf import learning
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
+from xmlgp.runs.batch import has_learned
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
@@ -302,3 +303,15 @@ def test_a_failure_keeps_the_checkpoint(model, monkeypatch):
     assert snapshot(model).keys() == before.keys()
     assert InterruptedRun.read(model).step >= 2
     assert len(xmlgp.learn(model, MORE).learned) == 1
+
+
+def test_the_earliest_of_many_batches_are_one_entry(monkeypatch):
+    monkeypatch.setattr("xmlgp.runs.learn.MOST_BATCHES", 3)
+    grown = xmlgp.train(KNOWN, settings=SETTINGS)
+    batches = [small_dataset(N=10 + own, D=25 + own, K=7 + own, seed=own) for own in range(5)]
+    for batch in batches:
+        grown = learn_points(grown, batch)
+    assert [(own["N"], own["D"], own["K"]) for own in grown.learned] == [(33, 2, 2), (13, 1, 1), (14, 1, 1)]
+    assert (grown.learned[0]["fingerprint"], grown.learned[0]["history"]) == ("", [])
+    # It still tells the points that it was trained on, and those of the last batches.
+    assert [has_learned(grown, points) for points in (KNOWN, *batches)] == [True, False, False, False, True, True]

@@ -1,7 +1,6 @@
 """Checkpoints: reading and writing, when they are written, and errors for damaged ones."""
 
 import io
-import math
 import os
 import signal
 import zipfile
@@ -35,7 +34,7 @@ ARRAYS = {
 }
 
 FACTS = {
-    "floats": [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2.0, math.inf, -math.inf, math.nan],
+    "floats": [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2.0],
     "integers": [0, -1, 2**128 - 1],
     "nothing": None,
     "random": np.random.default_rng(3).bit_generator.state,
@@ -76,7 +75,7 @@ def test_arrays_are_read_back_bit_for_bit(file, name):
 def test_facts_are_read_back_exactly(file):
     found = written(file)
     assert (found.about, found.path) == (ABOUT, file)
-    # Compared as text, because NaN differs from itself and -0.0 equals 0.0.
+    # Compared as text, because -0.0 equals 0.0.
     assert repr(found.facts) == repr(FACTS)
     random = np.random.default_rng(0)
     random.bit_generator.state = found.facts["random"]
@@ -250,9 +249,12 @@ def test_a_changed_bit_anywhere_is_refused_or_changes_nothing(file):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", "1", "{}", '{"about": {}}', '{"state": {}}', '{"about": 1, "state": {}}', b"\x80"],
+    [
+        "", "{", "[]", "1", "{}", '{"about": {}}', '{"state": {}}', '{"about": 1, "state": {}}', b"\x80",
+        '{"about": {}, "state": NaN}', '{"about": {}, "state": -1e999}', '{"about": {"a": "\\u001b[2J"}, "state": {}}',
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_invalid_facts_are_refused(file, content):
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(module.FACTS, content)

@@ -121,7 +121,10 @@ def _train_twice(method, problem, progress, checkpoints):
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():
-            rate, failure = resume_from.facts["learning_rate"], resume_from.facts["first_failure"]
+            rate = resume_from.facts["learning_rate"]
+            failure = resume_from.facts["first_failure"]
+            if type(rate) not in (int, float) or not (failure is None or isinstance(failure, str)):
+                raise ValueError("the learning rate is not a number, or the failure no text")
     while True:
         facts = {"learning_rate": rate, "first_failure": failure}
         try:

@@ -15,6 +15,7 @@ from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
     "FOLDER",
+    "is_array_file",
     "is_entry",
     "link_array",
     "make_folders",
@@ -33,6 +34,11 @@ DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", 
 ARRAY_FILE = re.compile(r"(preprocess|parameters|names)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
+def is_array_file(file: str) -> bool:
+    """Return whether a file of an entry has a name that this package gives; others are not removed."""
+    return ARRAY_FILE.fullmatch(file.removeprefix(f"{FOLDER}/")) is not None
+
+
 def is_entry(path, entry):
     """Return whether an untrusted entry describes an array in the folder (Path) as `write_arrays` does."""
     return (
@@ -44,7 +50,7 @@ def is_entry(path, entry):
         and not (path / FOLDER).is_symlink()
         and entry.get("dtype") in DTYPES
         and isinstance(entry.get("shape"), list)
-        and all(isinstance(length, int) for length in entry["shape"])
+        and all(type(length) is int and length >= 0 for length in entry["shape"])
     )
 
 
@@ -135,6 +141,6 @@ def remove_unused_arrays(path, entries):
     # The model is written already, so an error here must not fail the write.
     with contextlib.suppress(OSError):
         unused = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
-        ours = [file for file in unused if ARRAY_FILE.fullmatch(file.name)]
+        ours = [file for file in unused if is_array_file(f"{FOLDER}/{file.name}")]
         ours += [file for file in (*unused, *path.iterdir()) if TEMPORARY_NAME.fullmatch(file.name)]
         remove(ours, ())

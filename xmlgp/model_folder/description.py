@@ -2,19 +2,20 @@
 
 import json
 import math
-import sys
+from typing import Any
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import is_entry
 from xmlgp.models import MODELS
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.untrusted_json import is_plain, read_json
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.training.trained import HeldOut
+from xmlgp.training.trained import HeldOut, is_history
 from xmlgp.version import __version__
 
-__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "NotADescription", "plain_classes", "read_description"]
-__all__ += ["write_description"]
+__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "NotADescription", "is_data", "plain_classes"]
+__all__ += ["read_description", "write_description"]
 
 #: Incremented whenever an older xmlgp could not read what is written.
 FORMAT_VERSION = 1
@@ -23,12 +24,6 @@ FORMAT_VERSION = 1
 STAGES = ("preprocessed", "trained")
 
 DESCRIPTION = "model.json"
-
-#: Largest description that is read, in bytes; usual ones have a few kilobytes.
-DESCRIPTION_LIMIT = 64 << 20
-
-#: Descriptions have four levels; Python cannot print thousands.
-LEVELS = 10
 
 #: The integers that NumPy has.
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -56,12 +51,10 @@ def read_description(path):
         raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     try:
         with open(file, "rb") as stream:
-            content = stream.read(DESCRIPTION_LIMIT + 1)
-        known = len(content) <= DESCRIPTION_LIMIT
-        description = json.loads(content) if known else None
+            description = read_json(stream)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         description = None
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         kind = ModelFolderError if description is None else NotADescription
@@ -81,18 +74,18 @@ def _check_description(file, description):
     model, data, arrays, history = (description.get(key) for key in ("model", "data", "arrays", "history"))
     learned = description.get("learned", [])
     valid = (
-        _is_plain(description)
+        is_plain(description)
         # A list, because JSON has values that cannot be hashed.
         and model in list(MODELS)
         and isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
-        and _is_data(data)
+        and is_data(data)
         and isinstance(arrays, dict)
         and all(is_entry(file.parent, entry) for entry in arrays.values())
-        and (_is_history(history, model) and bool(history) if description["stage"] == "trained" else history is None)
+        and (history is None if description["stage"] != "trained" else _is_whole_history(history, model))
         and isinstance(learned, list)
-        and all(_is_data(batch) and _is_history(batch.get("history"), model) for batch in learned)
+        and all(is_data(batch) and is_history(batch.get("history"), MODELS[model].objective) for batch in learned)
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
@@ -104,7 +97,7 @@ def _check_description(file, description):
         raise ModelFolderError(f"{file}: the description of the model is damaged")
 
 
-def _is_data(entry):
+def is_data(entry: Any) -> bool:
     """Return whether an untrusted entry has the sizes and the fingerprint of data, perhaps with dense blocks."""
     return (
         isinstance(entry, dict)
@@ -114,30 +107,12 @@ def _is_data(entry):
     )
 
 
+def _is_whole_history(entries: Any, model: str) -> bool:
+    return is_history(entries, MODELS[model].objective) and bool(entries)
+
+
 def _are_widths(entry):
     return isinstance(entry, list) and bool(entry) and all(type(width) is int and width > 0 for width in entry)
-
-
-def _is_history(entries, model):
-    """Return whether each of the untrusted entries has the numbers of an epoch."""
-    keys = ("epoch", MODELS[model].objective, "seconds")
-    return isinstance(entries, list) and all(
-        isinstance(entry, dict) and all(isinstance(entry.get(key), int | float) for key in keys) for entry in entries
-    )
-
-
-def _is_plain(value, levels=LEVELS):
-    """Return whether numbers are finite, strings printable, and lists and mappings not nested too deeply.
-
-    A string that is not printable could send commands to a terminal, or imitate a line of output.
-    """
-    if isinstance(value, str):
-        return value.isprintable()
-    if isinstance(value, list | dict):
-        children = [*value, *value.values()] if isinstance(value, dict) else value
-        return levels > 0 and all(_is_plain(child, levels - 1) for child in children)
-    # JSON integers can be larger than any float.
-    return value is None or abs(value) <= sys.float_info.max
 
 
 def _are_classes(names):
@@ -166,4 +141,4 @@ def _is_name(name):
         return INT64_MIN <= name <= INT64_MAX
     if type(name) is float:
         return math.isfinite(name)
-    return type(name) is bool or (type(name) is str and len(name) <= LONGEST and _is_plain(name))
+    return type(name) is bool or (type(name) is str and len(name) <= LONGEST and is_plain(name))

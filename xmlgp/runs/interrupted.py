@@ -4,12 +4,13 @@ import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.model import counted
-from xmlgp.model_folder.description import DESCRIPTION, NotADescription
+from xmlgp.model_folder.arrays import is_entry
+from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
@@ -59,6 +60,34 @@ def describe_run(data, settings, preprocess):
     }
 
 
+def _is_run(about: dict, folder: Path) -> bool:
+    """Return whether the untrusted description of a run in a model folder has what `describe_run` returns."""
+    data = about.get("data")
+    entries = about.get("preprocess")
+    return (
+        is_data(data)
+        and isinstance(data.get("learns_on", ""), str)
+        and isinstance(entries, dict)
+        # Their files are removed with the run.
+        and all(is_entry(folder, entry) for entry in entries.values())
+        and type(about.get("cores")) is int
+        # A list, because JSON has values that cannot be hashed.
+        and about.get("model") in list(MODELS)
+        and isinstance(about.get("settings"), dict)
+    )
+
+
+def _is_progress(state: Any) -> bool:
+    """Return whether the untrusted facts of a state say how far it is."""
+    return (
+        isinstance(state, dict)
+        and all(type(state.get(name)) is int for name in ("step", "steps"))
+        and 0 <= state["step"] <= state["steps"]
+        and type(state.get("seconds")) in (int, float)
+        and state["seconds"] >= 0
+    )
+
+
 class InterruptedRun:
     """An interrupted run, from its `Checkpoint`; ModelFolderError for one that is damaged or of another version.
 
@@ -73,16 +102,21 @@ class InterruptedRun:
                 f"{checkpoint.path}: written in format {excerpt(version)} by {excerpt(writer)}; this is xmlgp "
                 f"{__version__}, which resumes from format {FORMAT_VERSION}; use `resume=False` to start a new run"
             )
+        if state is None:
+            state = {"step": 0, "steps": 0, "seconds": 0.0}
+        if not (_is_run(about, checkpoint.path.parent) and _is_progress(state)):
+            raise checkpoint.damaged()
+        self.checkpoint = checkpoint
+        self.data = about["data"]
+        self.preprocess = about["preprocess"]
+        self.cores = about["cores"]
+        self.step = state["step"]
+        self.steps = state["steps"]
+        self.seconds = state["seconds"]
         try:
-            self.checkpoint, self.data, self.preprocess = checkpoint, about["data"], about["preprocess"]
-            self.cores, model, settings = about["cores"], about["model"], about["settings"]
-            state = state or {"step": 0, "steps": 0, "seconds": 0.0}
-            self.step, self.steps, self.seconds = state["step"], state["steps"], state["seconds"]
-            self.settings = settings_from(settings, checkpoint.path, model)
+            self.settings = settings_from(about["settings"], checkpoint.path, about["model"])
         except SettingsError as error:
             raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from None
-        except (KeyError, TypeError) as error:
-            raise checkpoint.damaged() from error
 
     @classmethod
     def read(cls, path):

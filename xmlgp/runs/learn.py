@@ -38,6 +38,10 @@ from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statisti
 
 __all__ = ["learn", "learn_points"]
 
+#: Batches that a model keeps a record of, each some hundred bytes: with all of them, `model.json` of a server that
+#: learns every few seconds would become too large to be read within days.
+MOST_BATCHES = 1000
+
 
 def learn(
     model: FilePath | TrainedModel,
@@ -162,7 +166,19 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
         fingerprint = hashlib.sha256(f"{data['fingerprint']} {dataset.fingerprint}".encode()).hexdigest()
         facts = {"first": data["fingerprint"]} | facts | {"fingerprint": fingerprint}
     changed = {"data": facts, "preprocessed": preprocessed, "parameters": result.parameters | counts}
-    return replace(model, **changed, learned=[*model.learned, batch], folder=None)
+    return replace(model, **changed, learned=_remembered([*model.learned, batch]), folder=None)
+
+
+def _remembered(learned: list[dict]) -> list[dict]:
+    """Return the batches that a model has learned, the earliest as one once there are many: a server goes on for years.
+
+    The points of a batch among these are no longer recognised if they are given again.
+    """
+    if len(learned) <= MOST_BATCHES:
+        return learned
+    earliest = learned[: 1 - MOST_BATCHES]
+    together = {key: sum(batch[key] for batch in earliest) for key in "NDK"}
+    return [together | {"fingerprint": "", "history": []}, *learned[1 - MOST_BATCHES :]]
 
 
 def _earlier(model):

@@ -10,7 +10,7 @@ from typing import Any
 
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError
 from xmlgp.model import check_memory
-from xmlgp.model_folder.arrays import remove, write_arrays
+from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
@@ -318,5 +318,5 @@ def _remove(path, entries):
         named = set()
     except OSError:  # unknown, so no array is removed
         entries = {}
-    files = [path / entry["file"] for entry in entries.values() if entry["file"] not in named]
-    remove([path / CHECKPOINT, *files], ())
+    files = {entry["file"] for entry in entries.values()} - named
+    remove([path / CHECKPOINT, *(path / file for file in files if is_array_file(file))], ())

@@ -1,10 +1,14 @@
 """NumPy's `.npy` files, format version 1.0, without pickles."""
 
 import warnings
+from typing import BinaryIO
 
 import numpy as np
 
 __all__ = ["map_array", "read_array", "write_array"]
+
+#: Bytes that are read at once.
+CHUNK = 1 << 18
 
 
 def write_array(stream, array):
@@ -18,11 +22,28 @@ def write_array(stream, array):
     stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
 
 
-def read_array(stream, shape, dtype):
-    """Return an array of the user's own file; raise ValueError if it has another shape or dtype."""
-    array = np.lib.format.read_array(stream)
-    if array.shape != shape or array.dtype != dtype:
+def read_array(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return an array from an untrusted stream; raise ValueError if it has another shape or dtype.
+
+    Nothing is allocated before the header says what is expected.
+    """
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError("the array is in another version of the format")
+    found, is_fortran, found_dtype = np.lib.format.read_array_header_1_0(stream)
+    if found != shape or found_dtype != dtype:
         raise ValueError("the array has another shape or type")
+    array = np.empty(shape, dtype, order="F" if is_fortran else "C")
+    content = memoryview(array.reshape(-1, order="A").view(np.uint8))
+    read = 0
+    while read < len(content):
+        count = stream.readinto(content[read : read + CHUNK])
+        if not count:
+            raise ValueError("the array is incomplete")
+        read += count
+    # A checksum is compared at the end.
+    if stream.read(1):
+        raise ValueError("the array is followed by something else")
     return array
 
 

@@ -1,14 +1,17 @@
 """Checkpoints: the state of a training run in one file, from which it resumes bit for bit.
 
 A checkpoint is a zip archive of uncompressed `.npy` files and of one JSON file. It is replaced atomically, so a process
-that is killed leaves the last complete one. It is the user's own file: reading it detects damage, not forgery.
+that is killed leaves the last complete one. It is in a folder that people exchange, so what it says is not trusted.
 """
 
 import contextlib
 import errno
+import io
 import json
 import time
 import zipfile
+from collections.abc import Iterator
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +20,7 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
 from xmlgp.runtime.npy import read_array, write_array
+from xmlgp.runtime.untrusted_json import is_plain, read_json
 
 __all__ = ["Checkpoint", "CheckpointWriter", "TrainingState", "read_checkpoint"]
 
@@ -25,6 +29,9 @@ FACTS = "checkpoint.json"
 
 #: Smallest ratio of the time between two checkpoints to the time that writing one takes.
 TIME_RATIO = 20
+
+#: Most bytes that are read at once, also of the list of members, which has fewer than a hundred.
+MOST_AT_ONCE = 1 << 20
 
 
 class TrainingState(NamedTuple):
@@ -49,9 +56,9 @@ class Checkpoint:
 
         Raises ModelFolderError if an array is missing or damaged, or has another shape or type.
         """
-        with self.checked(), zipfile.ZipFile(self.path) as archive:
+        with self.checked(), _opened(self.path) as archive:
             for name, array in arrays.items():
-                with archive.open(f"{name}.npy") as stream:
+                with _member(archive, f"{name}.npy") as stream:
                     np.copyto(array, read_array(stream, array.shape, array.dtype))
 
     @contextlib.contextmanager
@@ -81,9 +88,12 @@ def read_checkpoint(path):
         # Opening a named pipe would wait forever.
         raise checkpoint.damaged()
     try:
-        with checkpoint.checked(), zipfile.ZipFile(path) as archive:
-            content = json.loads(archive.read(FACTS))
-            checkpoint.about, checkpoint.facts = dict(content["about"]), content["state"]
+        with checkpoint.checked(), _opened(path) as archive, _member(archive, FACTS) as stream:
+            content = read_json(stream)
+            if not is_plain(content):
+                raise ValueError("a number is not finite, or a text not printable")
+            checkpoint.about = dict(content["about"])
+            checkpoint.facts = content["state"]
     except (FileNotFoundError, NotADirectoryError):
         return None
     return checkpoint
@@ -127,6 +137,30 @@ class CheckpointWriter:
         if state is not None:
             self.has_state, self._last = True, time.monotonic()
             self._duration = self._last - start
+
+
+class _Pieces(io.FileIO):
+    """A file that is read in pieces: a list of members that claims to be long is refused before it is read."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; ValueError if these are too many."""
+        if size > MOST_AT_ONCE:
+            raise ValueError("too much is read at once")
+        return super().read(MOST_AT_ONCE if size < 0 else size)
+
+
+@contextlib.contextmanager
+def _opened(path: str | PathLike) -> Iterator[zipfile.ZipFile]:
+    with _Pieces(path) as stream, zipfile.ZipFile(stream) as archive:
+        yield archive
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
+    member = archive.getinfo(name)
+    # Some methods of compression expand without a limit.
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError("a member is compressed")
+    return archive.open(member)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import TrainingState
+from xmlgp.training.trained import is_history
 
 __all__ = ["Loop", "TrainingDiverged"]
 
@@ -100,9 +101,13 @@ class Loop:
     def _restore(self, checkpoint):
         facts, random = checkpoint.facts, self.inference.random
         with checkpoint.checked():
-            self.history, self._estimates = facts["history"], facts["estimates"]
-            self._epoch, self._done = facts["epoch"], facts["done"]
-            self._seconds, self._ended = facts["seconds"], facts["ended"]
+            self._check_place(facts)
+            self.history = facts["history"]
+            self._estimates = facts["estimates"]
+            self._epoch = facts["epoch"]
+            self._done = facts["done"]
+            self._seconds = facts["seconds"]
+            self._ended = facts["ended"]
             if (facts["step"], facts["steps"]) != (self._step, self._steps_of(self.inference.epochs)):
                 raise ValueError("the steps are those of another training")
             if random:
@@ -110,6 +115,21 @@ class Loop:
         # No epoch begins after the last one.
         self.inference.begin(self._epoch - self._is_over)
         checkpoint.fill(self.inference.arrays())
+
+    def _check_place(self, facts: dict) -> None:
+        """Raise ValueError unless the facts of a checkpoint, which is untrusted, name a place in this training."""
+        valid = (
+            is_history(facts["history"], self.inference.objective)
+            and isinstance(facts["estimates"], list)
+            and all(type(estimate) is float for estimate in facts["estimates"])
+            and all(type(facts[name]) is int for name in ("epoch", "done"))
+            and type(facts["ended"]) is bool
+            and 0 <= facts["epoch"] <= self.inference.epochs
+            # Training would never come to the end of an epoch that it is beyond.
+            and (facts["done"] == 0 or 0 < facts["done"] < self._steps_of_one(facts["epoch"]))
+        )
+        if not valid:
+            raise ValueError("the checkpoint names no place in this training")
 
     def _run_epochs(self, progress, checkpoints):
         inference, shown = self.inference, {}
@@ -193,6 +213,10 @@ class Loop:
     def _steps_of(self, epochs):
         """Return the number of steps in the first epochs."""
         return sum(self.inference.steps_in(epoch) for epoch in range(epochs))
+
+    def _steps_of_one(self, epoch: int) -> int:
+        """Return the number of steps in an epoch, 0 after the last one."""
+        return self.inference.steps_in(epoch) if epoch < self.inference.epochs else 0
 
     def _cost_before(self, epoch, done=0):
         """Return the cost of all steps before a step."""

@@ -1,15 +1,15 @@
 """What training returns, and what learning more points starts from, the same for every model."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "statistics_are_valid"]
-__all__ += ["statistics_of"]
+__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "is_history"]
+__all__ += ["statistics_are_valid", "statistics_of"]
 
 #: The parameters that learning on needs: how many earlier points have each label, K, and each feature, D.
 STATISTICS = ("statistics.labels", "statistics.features")
@@ -61,6 +61,14 @@ class HeldOut(NamedTuple):
             return ""
         after, before = (f"{100 * error:.1f}" for error in errors)
         return f"probabilities are {after} percentage points off on average ({before} before calibration)"
+
+
+def is_history(entries: Any, objective: str) -> bool:
+    """Return whether each of the untrusted entries has the numbers of an epoch."""
+    keys = ("epoch", objective, "seconds")
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict) and all(isinstance(entry.get(key), int | float) for key in keys) for entry in entries
+    )
 
 
 class Trained(NamedTuple):
