@@ -196,6 +196,8 @@ def test_a_mistake_in_the_program_is_told_without_its_details(client, monkeypatc
 
 
 def test_a_request_that_the_end_of_the_server_cuts_off_is_told(client, monkeypatch, capfd):
+    from xmlgp.serving.lines import finish_lines
+
     def cut_off(*arguments):
         raise asyncio.CancelledError
 
@@ -204,6 +206,7 @@ def test_a_request_that_the_end_of_the_server_cuts_off_is_told(client, monkeypat
     answer = client.post(SUGGEST, data={"text": "x"})
     check_problem(answer, 503, "^the server ended before the request was answered; try again later$")
     assert answer.headers["Retry-After"] == "1"
+    finish_lines()
     (line,) = capfd.readouterr().err.splitlines()
     assert " 503 " in line
 

@@ -136,10 +136,13 @@ def test_metrics_count_requests_and_documents(client):
 def test_a_line_is_logged_for_a_request_without_its_text(client_of, model, capfd, form):
     import json
 
+    from xmlgp.serving.lines import finish_lines
+
     client = client_of(model, log=form)
     capfd.readouterr()
     client.post(f"{PROJECTS}/tickets/suggest", data={"text": "secret words"})
     client.get("/a%0ab%1b[31m")
+    finish_lines()
     found = capfd.readouterr().err
     assert "\x1b" not in found
     first, second = found.splitlines()
@@ -160,7 +163,9 @@ def test_a_line_is_logged_for_a_request_without_its_text(client_of, model, capfd
 def test_the_name_of_a_client_is_escaped_in_the_log(capfd):
     import asyncio
 
-    from xmlgp.serving.logs import Metrics, RequestLog
+    from xmlgp.serving.lines import finish_lines
+    from xmlgp.serving.logs import RequestLog
+    from xmlgp.serving.metrics import Metrics
 
     async def answer(scope, receive, send):
         pass
@@ -168,6 +173,7 @@ def test_the_name_of_a_client_is_escaped_in_the_log(capfd):
     # Uvicorn takes it from a header if a proxy on this machine passes the request on.
     scope = {"type": "http", "method": "GET", "raw_path": b"/", "client": ("10.0.0.1\x1b[2K", 0)}
     asyncio.run(RequestLog(answer, Metrics(), "text")(scope, None, None))
+    finish_lines()
     found = capfd.readouterr().err
     assert "\x1b" not in found
     assert "10.0.0.1" in found

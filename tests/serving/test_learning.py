@@ -1,6 +1,7 @@
 """Learning over HTTP is that of `xmlgp learn`, and whoever may not does not."""
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -18,7 +19,8 @@ import pytest
 import xmlgp
 from tests.serving.toy import PATIENCE, make_model, texts_and_labels
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.serving import learning, projects
+from xmlgp.runs import learn as runs
+from xmlgp.serving import learner, learning, projects
 from xmlgp.serving.problems import Problem
 
 PROJECT = "/v1/projects/own"
@@ -133,7 +135,7 @@ def test_another_writer_is_waited_for_and_then_reported(client_of, path):
     with lock_model_folder(path):
         answer = client.post(LEARN, json=DOCUMENTS)
         assert answer.status_code == 503
-        assert "writing this model" in answer.json()["detail"]
+        assert "being written by another process" in answer.json()["detail"]
         assert int(answer.headers["retry-after"]) > 0
         # Meanwhile it goes on suggesting.
         assert suggested(client, "screen")
@@ -149,17 +151,17 @@ def test_requests_are_answered_while_a_model_learns(client, monkeypatch):
 
     monkeypatch.setattr(learning.Learner, "_run", slow)
     found = []
-    learner = threading.Thread(target=lambda: found.append(client.post(LEARN, json=DOCUMENTS).status_code), daemon=True)
-    learner.start()
+    asking = threading.Thread(target=lambda: found.append(client.post(LEARN, json=DOCUMENTS).status_code), daemon=True)
+    asking.start()
     assert begun.wait(60)
     assert suggested(client, "screen")
     go_on.set()
-    learner.join(60)
+    asking.join(60)
     assert found == [204]
 
 
 def test_a_signal_to_all_processes_does_not_end_a_learner(client, monkeypatch):
-    monkeypatch.setattr(learning, "_learn", _learn_through_signals)
+    monkeypatch.setattr(learning, "learn_what_is_sent", _learn_through_signals)
     assert client.post(LEARN, json=DOCUMENTS).status_code == 204
 
 
@@ -169,8 +171,8 @@ def _learn_through_signals(*arguments):
             os.kill(os.getpid(), number)
 
     # This is another process, where nothing is patched yet.
-    learning.learn = learn
-    learning._learn(*arguments)
+    runs.learn = learn
+    learner.learn_what_is_sent(*arguments)
 
 
 #: More than a pipe takes.
@@ -180,7 +182,7 @@ LARGE = [{"text": "printer " * 20_000, "subjects": [{"label": "printing"}]}]
 @pytest.mark.parametrize("documents", [DOCUMENTS, LARGE], ids=["small", "large"])
 def test_a_learner_that_dies_is_reported_and_another_one_learns(client, path, monkeypatch, documents):
     with monkeypatch.context() as patch:
-        patch.setattr(learning, "_learn", _die)
+        patch.setattr(learning, "learn_what_is_sent", _die)
         answer = client.post(LEARN, json=documents)
     assert answer.status_code == 503
     assert "log" in answer.json()["detail"]
@@ -197,7 +199,7 @@ def test_a_learner_that_hangs_is_given_up(client, monkeypatch):
 
     monkeypatch.setattr(SpawnProcess, "start", start)
     monkeypatch.setattr(learning, "LONGEST", 3)
-    monkeypatch.setattr(learning, "_learn", _sleep)
+    monkeypatch.setattr(learning, "learn_what_is_sent", _sleep)
     answer = client.post(LEARN, json=LARGE)
     assert answer.status_code == 503
     assert answer.json()["detail"] == "learning took more than 3 seconds and was given up"
@@ -205,9 +207,21 @@ def test_a_learner_that_hangs_is_given_up(client, monkeypatch):
     assert not alive(process)
 
 
+def test_learning_that_cannot_start_is_told(client, monkeypatch):
+    def fail(process):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SpawnProcess, "start", fail)
+        answer = client.post(LEARN, json=DOCUMENTS)
+    assert answer.status_code == 503
+    assert answer.json()["detail"] == "learning failed; the log of the server has the details"
+    assert client.post(LEARN, json=DOCUMENTS).status_code == 204
+
+
 def test_what_is_learning_ends_with_the_server_and_the_model_stays(path, monkeypatch):
     before = (path / "model.json").read_bytes()
-    monkeypatch.setattr(learning, "_learn", _sleep)
+    monkeypatch.setattr(learning, "learn_what_is_sent", _sleep)
 
     async def end():
         learner = learning.Learner(5, 1)
@@ -269,7 +283,7 @@ LEARN_IN_A_PROCESS = """if True:
     from tests.serving import test_learning
     from xmlgp.serving import learning
     if __name__ == "__main__":
-        learning._learn = test_learning._end_with_parent
+        learning.learn_what_is_sent = test_learning._end_with_parent
         asyncio.run(learning.Learner(5, 1).learn(sys.argv[1], ["a text"], [["a label"]]))
 """
 
@@ -327,5 +341,5 @@ def _die(path, *arguments):
 def _end_with_parent(*arguments):
     """Learn as a server lets models learn, but without an end."""
     # This is another process, where nothing is patched yet.
-    learning.learn = _sleep
-    learning._learn(*arguments)
+    runs.learn = _sleep
+    learner.learn_what_is_sent(*arguments)

@@ -1,15 +1,18 @@
 """The server as a service: processes that share a socket, models that are replaced, slow clients, signals."""
 
 import contextlib
+import functools
+import http.client
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,19 +322,106 @@ def test_a_worker_that_dies_is_replaced(server):
     # They start after the server says that it listens.
     _until(lambda: len(workers(server)) == 2)
     before = workers(server)
-    waiting = list(_metrics_folder(before[0]).glob(f"gauge_*_{before[0]}.db"))
-    assert waiting
     os.kill(before[0], signal.SIGKILL)
     _until(lambda: len(workers(server)) == 2 and set(workers(server)) != set(before))
-    # Otherwise its requests would go on waiting in the metrics.
-    _until(lambda: not any(file.exists() for file in waiting))
     _until(lambda: _documents(server) >= 0)
     assert server.suggest("tickets", TEXTS[0])
+    (line,) = (line for line in map(json.loads, server.lines) if f"worker {before[0]} " in line.get("message", ""))
+    # The first time is at once if it has served for a minute.
+    assert re.fullmatch(
+        rf"worker {before[0]} was ended by SIGKILL; another one takes its place in [01] s", line["message"]
+    )
 
 
-def _metrics_folder(process):
-    with open(f"/proc/{process}/environ") as file:
-        return Path(dict(entry.partition("=")[::2] for entry in file.read().split("\0"))["PROMETHEUS_MULTIPROC_DIR"])
+def test_workers_that_end_again_and_again_are_not_started_at_once_and_clients_are_told(path):
+    server = Server(path, "--workers", 1)
+    try:
+        for pause in (1, 2):
+            _until(lambda: server.request("GET", "/healthz")[0] == 200)
+            (worker,) = workers(server)
+            os.kill(worker, signal.SIGKILL)
+            _until(lambda pause=pause: any(f"takes its place in {pause} s" in line for line in server.lines))
+        status, headers, answer = server.request("GET", "/healthz")
+        assert (status, headers["content-type"]) == (503, "application/problem+json")
+        assert json.loads(answer)["detail"] == "the server is starting again; try again later"
+        _until(lambda: server.request("GET", "/healthz")[0] == 200)
+        assert server.end() == 0
+    finally:
+        server.kill()
+
+
+def test_a_project_that_cannot_be_opened_leaves_the_others_alone(path, tmp_path):
+    other = shutil.copytree(path, tmp_path / "other")
+    server = Server(path, other, "--workers", 1, "--learn")
+    try:
+        server.suggest("other", TEXTS[0])
+        (worker,) = workers(server)
+        # A worker that runs goes on with the model that it has.
+        os.rename(other / "model.json", other / "away")
+        server.suggest("other", TEXTS[0])
+        os.kill(worker, signal.SIGKILL)
+        _until(lambda: server.request("GET", "/healthz")[0] == 200)
+        assert server.suggest("tickets", TEXTS[0])
+        status, answer = server.json("POST", "/v1/projects/other/suggest-batch", {"documents": [{"text": "x"}]})
+        assert (status, answer["detail"]) == (503, "the model of 'other' cannot be opened now; try again later")
+        status, answer = server.json("GET", "/v1/projects/other")
+        assert (status, answer["is_trained"], answer["vocab"]["size"]) == (200, False, None)
+        assert answer["modification_time"] is None
+        assert any("no model here (no model.json); requests are answered with 503" in line for line in server.lines)
+        # Where the model is, is not for clients.
+        documents = [{"text": "x", "subjects": [{"label": NAMES[0][0]}]}]
+        status, answer = server.json("POST", "/v1/projects/other/learn", documents)
+        assert (status, answer["detail"]) == (503, "learning failed; the log of the server has the details")
+        os.rename(other / "away", other / "model.json")
+        _until(lambda: server.json("GET", "/v1/projects/other")[1]["is_trained"])
+        assert server.suggest("other", TEXTS[0])
+    finally:
+        server.kill()
+
+
+def _few_files(count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+
+def test_idle_connections_make_room_for_others(path):
+    server = Server(path, "--workers", 1, preexec_fn=functools.partial(_few_files, 256))
+    try:
+        server.suggest("tickets", TEXTS[0])
+        with contextlib.ExitStack() as idle:
+            for _ in range(400):
+                connection = idle.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(b"GET /healthz")
+            assert server.suggest("tickets", TEXTS[0])
+        assert server.suggest("tickets", TEXTS[0])
+        assert server.end() == 0
+    finally:
+        server.kill()
+    assert sum("the idle ones make room" in line for line in server.lines) == 1
+    assert len(server.lines) < 20
+
+
+def test_a_server_that_may_open_too_few_files_does_not_start(path):
+    server = Server(path, "--workers", 1, preexec_fn=functools.partial(_few_files, 60))
+    try:
+        assert server.wait() == 1
+        assert any("raise it to" in line and "`ulimit -n" in line for line in server.lines)
+        assert server.lines[-1] == "Error: the workers of the server could not start"
+    finally:
+        server.kill()
+
+
+def test_a_log_that_nobody_reads_stops_nothing(path):
+    server = Server(path, "--workers", 1, reads=False)
+    try:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
+            # Each line has some sixty bytes, and the pipe holds 64 KiB.
+            for _ in range(2000):
+                connection.request("GET", "/healthz")
+                assert connection.getresponse().read()
+        assert server.end() == 0
+    finally:
+        server.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

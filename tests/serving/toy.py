@@ -51,12 +51,16 @@ def make_model(path, seed=0, **settings):
 
 
 class Server:
-    """`xmlgp serve` in processes of its own, on a free port of the loopback interface."""
+    """`xmlgp serve` in processes of its own, on a free port of the loopback interface.
 
-    def __init__(self, *arguments):
+    Unless one `reads`, its log is read only until it listens.
+    """
+
+    def __init__(self, *arguments, reads=True, **options):
         command = [sys.executable, "-m", "xmlgp", "serve", *map(str, arguments), "--port", "0"]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
         self.lines, self._listening, self.port = [], threading.Event(), None
+        self._reads = reads
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if not self._listening.wait(PATIENCE) or self.port is None:
@@ -70,6 +74,8 @@ class Server:
             if found:
                 self.port = int(found[1])
                 self._listening.set()
+                if not self._reads:
+                    return
         self._listening.set()
 
     @property

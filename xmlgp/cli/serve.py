@@ -4,7 +4,8 @@ import click
 
 from xmlgp import api
 from xmlgp.api import LOGS
-from xmlgp.cli.options import NonEmptyPath, check_finite, show_note, threads_option
+from xmlgp.cli import with_options
+from xmlgp.cli.options import NonEmptyPath, check_finite, threads_option
 
 __all__ = ["serve"]
 
@@ -90,4 +91,11 @@ def serve(models, **options):
       curl --data-urlencode text@letter.txt http://127.0.0.1:8080/v1/projects/tickets/suggest
       xmlgp serve models/tickets --host 0.0.0.0 --token token.txt --log json
     """
-    api.serve(models, note=show_note, **options)
+    api.serve(models, note=_show, **options)
+
+
+def _show(text: str) -> None:
+    """Show a message in its turn among the lines of the log, which nobody may read."""
+    from xmlgp.serving.lines import write_text
+
+    write_text(with_options(text))

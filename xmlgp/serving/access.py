@@ -2,6 +2,7 @@
 
 import hmac
 import ipaddress
+import re
 
 from starlette.datastructures import Headers, MutableHeaders
 
@@ -11,6 +12,9 @@ __all__ = ["Access", "is_loopback"]
 
 #: Names of this machine, as browsers on it write them.
 LOOPBACK = "localhost"
+
+#: An address of IPv6 in brackets, or another address or a name; and a port.
+HOST = re.compile(r"(?:\[([0-9a-f:.%]*)\]|([^:\[\]@]*))(?::[0-9]*)?")
 
 #: Whatever needs no token: pages without content of a model, and whether the server is well.
 OPEN = ("/", "/page.css", "/page.js", "/healthz", "/v1/ui/", "/v1/openapi.json")
@@ -77,7 +81,7 @@ class Access:
         return Problem(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
-def _name_of(host):
-    """Return the name or the address in a header `Host`, without the port."""
-    host = host.strip().lower()
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+def _name_of(host: str) -> str:
+    """Return the name or the address in a header `Host`, without the port, or nothing if it is malformed."""
+    found = HOST.fullmatch(host.strip().lower())
+    return found[1] or found[2] if found else ""

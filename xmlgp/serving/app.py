@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -15,13 +14,18 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
 
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.access import Access
 from xmlgp.serving.batching import Queue
+from xmlgp.serving.connections import check_open_files
 from xmlgp.serving.learning import Learner
-from xmlgp.serving.logs import Metrics, RequestLog, configure_log
+from xmlgp.serving.lines import finish_lines
+from xmlgp.serving.logs import RequestLog, configure_log
+from xmlgp.serving.metrics import Metrics
 from xmlgp.serving.problems import FAILED, Problem, problem_response
 from xmlgp.serving.projects import Project
 from xmlgp.serving.reference import openapi, reference_page
@@ -56,28 +60,37 @@ class Options(NamedTuple):
     queue: int = 512
     threads: int | None = None
     parent: int | None = None
+    backlog: int = 0
 
 
-def create_app(options):
-    """Return the application of a worker; the process ends, and another one tries again, if a model cannot be opened.
+def create_app(options: Options) -> ASGIApp:
+    """Return the application of a worker, which ends if it cannot work at all.
 
-    The models could be opened when the server started, so this is a worker that takes the place of another one.
+    The models could be opened when the server started. One that can no longer be opened does not stop the others.
     """
     configure_log(options.log)
     if hasattr(signal, "SIGHUP"):
         # A closed terminal sends it to all processes; the one that looks after this one ends it.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        return make_app(options)
+        metrics = Metrics(len(options.models))
+    except OSError as error:
+        log.error("%s: the metrics of a worker have no space: %s", error.filename, error.strerror)
+        finish_lines()
+        sys.exit(STARTUP_FAILURE)
+    app = make_app(options, metrics)
+    try:
+        check_open_files(options.backlog)
     except XmlgpError as error:
-        log.error("%s; trying again", error)
-        time.sleep(LOOK)
-        sys.exit(1)
+        log.error("%s", error)
+        finish_lines()
+        sys.exit(STARTUP_FAILURE)
+    return app
 
 
-def make_app(options):
-    """Return the ASGI application for `Options`; XmlgpError if a model cannot be opened."""
-    metrics = Metrics()
+def make_app(options: Options, metrics: Metrics | None = None) -> ASGIApp:
+    """Return the ASGI application for `Options`."""
+    metrics = metrics or Metrics()
     service = _Service(options, metrics)
     app = Starlette(
         routes=service.routes(),
@@ -116,6 +129,8 @@ class _Service:
     def __init__(self, options, metrics):
         self._options, self._metrics = options, metrics
         self._projects = {project.id: project for project in map(Project, options.models)}
+        for project in self._projects.values():
+            project.open_if_possible()
         self._bodies = Bodies(options.largest, options.seconds)
         self._queue = Queue(options.queue, options.seconds, options.threads, metrics.batches.observe)
         self._learner = Learner(options.seconds, len(self._projects))
@@ -155,13 +170,14 @@ class _Service:
             self._learner.close()
             for project in self._projects.values():
                 project.close()
+            finish_lines()
 
     async def _watch(self):
         """Take up new models also while no one asks, and end if the process that started this one has gone."""
         while True:
             await asyncio.sleep(LOOK)
             for project in self._projects.values():
-                await project.current()
+                await project.look()
             if self._options.parent not in (None, os.getppid()):
                 os.kill(os.getpid(), signal.SIGTERM)
 
@@ -262,7 +278,7 @@ class _Service:
             finally:
                 lock.release()
         self._metrics.learned.labels(project.id).inc(len(texts))
-        await project.current()
+        await project.look()
         return Response(status_code=204)
 
 

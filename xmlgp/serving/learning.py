@@ -4,27 +4,22 @@ import asyncio
 import contextlib
 import logging
 import multiprocessing
-import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-from xmlgp.errors import ModelInUseError, SettingsError, UsageError, XmlgpError
-from xmlgp.runs.learn import learn
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
-from xmlgp.runtime.processes import end_with_parent
+from xmlgp.serving.learner import SIGNALS, learn_what_is_sent
 from xmlgp.serving.problems import Problem, Unavailable
 
 __all__ = ["Learner"]
 
-#: Seconds after which learning is given up, and between attempts while another process is writing the model.
-LONGEST, PAUSE = 600, 0.2
+#: Seconds after which learning is given up.
+LONGEST = 600
 
-#: A terminal or a service manager sends them to all processes; the server decides when a learner ends.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-#: Why nothing more is learned.
+#: Why nothing more is learned, or nothing now. Where a model is, and who is writing it, is for the log alone.
 ENDING = "the server is ending"
+IN_USE = "the model is being written by another process; try again later"
+FAILED = "learning failed; the log of the server has the details"
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +60,11 @@ class Learner:
         self._threads.shutdown(wait=False)
 
     def _run(self, path, texts, labels):
-        connection, process = self._start(path)
+        try:
+            connection, process = self._start(path)
+        except OSError as error:
+            log.error("%s: learning could not start: %s", path, error)
+            raise Unavailable(FAILED) from None
         given_up = threading.Event()
 
         def give_up() -> None:
@@ -84,7 +83,7 @@ class Learner:
                 log.error("%s: learning was given up after %d seconds", path, LONGEST)
                 raise Unavailable(f"learning took more than {LONGEST} seconds and was given up") from None
             log.error("%s: the process that was learning ended without an answer", path)
-            raise Unavailable("learning failed; the log of the server has the details") from None
+            raise Unavailable(FAILED) from None
         finally:
             timer.cancel()
             process.kill()
@@ -94,53 +93,24 @@ class Learner:
             connection.close()
         if kind == "refused":
             raise Problem(400, text)
-        if kind == "failed":
+        if kind != "learned":
             log.error("%s", text)
-            raise Unavailable(text)
+            raise Unavailable(IN_USE if kind == "in use" else FAILED)
 
     def _start(self, path):
         """Start a process that learns what it is sent; return the connection to it, and the process."""
         context = multiprocessing.get_context("spawn")
         connection, other = context.Pipe()
-        process = context.Process(target=_learn, args=(path, self._patience, other), daemon=True)
-        with self._lock:
-            if self._closed:
-                raise Unavailable(ENDING)
-            # A signal that comes while it starts waits until it is ignored.
-            with interrupts_kept_from_processes(SIGNALS):
-                process.start()
-            self._processes.add(process)
         # What is sent to a process that has ended fails only if nothing else has its end.
-        other.close()
+        with contextlib.closing(other), contextlib.ExitStack() as failed:
+            failed.callback(connection.close)
+            process = context.Process(target=learn_what_is_sent, args=(path, self._patience, other), daemon=True)
+            with self._lock:
+                if self._closed:
+                    raise Unavailable(ENDING)
+                # A signal that comes while it starts waits until it is ignored.
+                with interrupts_kept_from_processes(SIGNALS):
+                    process.start()
+                self._processes.add(process)
+            failed.pop_all()
         return connection, process
-
-
-def _learn(path, patience, connection):
-    """Learn the texts that are sent; send how that ended, and what is wrong if it did not succeed."""
-    end_with_parent()
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    texts, labels = connection.recv()
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            # Without checkpoints: what is left of an interrupted run would have to be resumed by hand.
-            learn(path, texts, labels=labels, checkpoint_seconds=0)
-        except ModelInUseError as error:
-            if time.monotonic() < deadline:
-                time.sleep(PAUSE)
-                continue
-            answer = "failed", str(error)
-        except (SettingsError, UsageError) as error:
-            # Where the model is, and which command would force it, is not for clients.
-            answer = "refused", str(error).removeprefix(f"{path}: ").partition(": `xmlgp")[0]
-        except (XmlgpError, OSError, MemoryError) as error:
-            answer = "failed", f"learning failed: {error}"
-        else:
-            answer = "learned", ""
-        # The server may have ended meanwhile.
-        with contextlib.suppress(OSError):
-            connection.send(answer)
-        return

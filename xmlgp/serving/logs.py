@@ -1,96 +1,61 @@
-"""What a server says of its work: a line for each request on standard error, and metrics for Prometheus."""
+"""The log of a server: a line for each request, and what goes wrong."""
 
 import asyncio
-import contextlib
-import json
 import logging
-import os
-import sys
 import time
-from datetime import datetime, timezone
-
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
-from starlette.responses import Response
 
 from xmlgp.runtime.untrusted_text import escape
+from xmlgp.serving.lines import write_line
 from xmlgp.serving.problems import Unavailable, problem_response
 
-__all__ = ["SHARED", "Metrics", "RequestLog", "configure_log", "write_line"]
+__all__ = ["RequestLog", "configure_log"]
 
-#: The variable of prometheus_client that names the folder in which processes share their metrics.
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
+#: Seconds after which a warning or an error is logged again; until then it is counted.
+PAUSE = 60
 
-#: Upper bounds of the times that are counted, in seconds.
-SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+#: Most different messages that are counted; after that all are logged again.
+MESSAGES = 1000
 
 log = logging.getLogger(__name__)
 
 
-def write_line(form, **facts):
-    """Write a line on standard error: facts as text, or as JSON if that is the form."""
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    facts = {"time": now, **facts}
-    line = json.dumps(facts) if form == "json" else " ".join(str(fact) for fact in facts.values() if fact is not None)
-    # A full disk, or a reader that has gone, is no reason to fail.
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-
-
-def configure_log(form):
+def configure_log(form: str) -> None:
     """Let what is logged in this process be written as `write_line` does: messages of xmlgp, and others' warnings."""
-    handler = _Lines()
-    handler.form = form
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[_Lines(form)], level=logging.WARNING, force=True)
     logging.getLogger("xmlgp").setLevel(logging.INFO)
 
 
 class _Lines(logging.Handler):
-    def emit(self, record):
+    """Writes what is logged; the same warning or error once a minute only, whatever many clients cause."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._form = form
+        #: For each message when it was last written, and how often it has come since.
+        self._written = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            more = self._more(f"{text} {record.exc_info and record.exc_info[1]!r}")
+            if more is None:
+                return
+            text += f" (and {more} times since this was logged before)" * bool(more)
         if record.exc_info:
             text += "\n" + logging.Formatter().formatException(record.exc_info)
-        write_line(self.form, level=record.levelname.lower(), message=text)
+        write_line(self._form, level=record.levelname.lower(), message=text)
 
-
-class Metrics:
-    """Counts what a worker does. The workers of a server share theirs by files, where that is set up."""
-
-    def __init__(self):
-        self._registry = CollectorRegistry()
-        _make_shared()
-        own = {"registry": self._registry}
-        self.requests = Counter("xmlgp_requests", "Requests that were answered.", ["endpoint", "status"], **own)
-        self.seconds = Histogram(
-            "xmlgp_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=SECONDS, **own
-        )
-        self.documents = Counter("xmlgp_documents", "Documents that labels were suggested for.", ["project"], **own)
-        self.learned = Counter("xmlgp_learned_documents", "Documents that were sent to be learned.", ["project"], **own)
-        self.batches = Histogram(
-            "xmlgp_batch_documents",
-            "Documents that were scored together.",
-            buckets=(1, 2, 4, 8, 16, 32, 64, 128),
-            **own,
-        )
-        self.waiting = Gauge(
-            "xmlgp_waiting_requests", "Requests that wait for suggestions.", multiprocess_mode="livesum", **own
-        )
-
-    def response(self):
-        """Return the metrics of all workers, in the text form of Prometheus."""
-        registry = self._registry
-        if SHARED in os.environ:
-            _make_shared()
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-
-def _make_shared():
-    """Make the folder of metrics again if someone has tidied it up."""
-    if SHARED in os.environ:
-        os.makedirs(os.environ[SHARED], exist_ok=True)
+    def _more(self, text: str) -> int | None:
+        """Return how often a message has come since it was last written, or None if it is not to be written again."""
+        now = time.monotonic()
+        last, more = self._written.get(text, (-PAUSE, 0))
+        if now - last < PAUSE:
+            self._written[text] = last, more + 1
+            return None
+        if len(self._written) >= MESSAGES:
+            self._written.clear()
+        self._written[text] = now, 0
+        return more
 
 
 class RequestLog:

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from starlette.responses import JSONResponse
 
-__all__ = ["FAILED", "Problem", "Unavailable", "problem_response"]
+__all__ = ["FAILED", "Problem", "Unavailable", "problem_response", "refusal"]
 
 #: What a client is told of a mistake in the program.
 FAILED = "the server failed; its log has the details"
@@ -30,3 +30,10 @@ def problem_response(problem):
     status = HTTPStatus(problem.status)
     content = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": problem.detail}
     return JSONResponse(content, status, problem.headers, "application/problem+json")
+
+
+def refusal(status: int, detail: str) -> bytes:
+    """Return an answer to a request that the application does not get; the connection ends after it."""
+    response = problem_response(Problem(status, detail, {"Connection": "close"}))
+    lines = [b"%s: %s" % header for header in response.raw_headers]
+    return b"\r\n".join([f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode(), *lines, b"", response.body])

@@ -1,6 +1,7 @@
 """Projects: the models that a server suggests labels with, each as it is in its folder now."""
 
 import asyncio
+import contextlib
 import datetime
 import logging
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.model_folder.description import DESCRIPTION
 from xmlgp.runs.trained_model import load
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.serving.problems import Unavailable
 from xmlgp.serving.requests import Parameters
 from xmlgp.serving.suggestions import suggest
 
@@ -38,19 +41,42 @@ def project_id(path):
 class Project:
     """The model in a folder, under the name of this folder; a model that replaces it is taken up.
 
-    XmlgpError if there is no model in the folder, or it does not suggest labels of texts.
+    `model` is None until one could be opened.
     """
 
-    def __init__(self, path):
-        self.path, self.id = Path(path), project_id(path)
-        self._version, self._opening = self._latest(), None
-        self.model, self.explains = self._open()
-        self._modified = self._version
-        self._failure, self._pause, self._again = None, SOONEST, float("inf")
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = Path(path)
+        self.id = project_id(path)
+        self.model = None
+        self.explains = False
+        self._version = None
+        self._modified = None
+        self._opening = None
+        self._failure = None
+        self._pause = SOONEST
+        self._again = float("inf")
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-open")
 
+    def open(self) -> None:
+        """Open the model; XmlgpError if there is none in the folder, or it does not suggest labels of texts."""
+        version = self._latest()
+        self.model, self.explains = self._open()
+        self._version = self._modified = version
+
+    def open_if_possible(self) -> None:
+        """Open the model; log why not if it cannot be opened, and try again later."""
+        version = self._latest()
+        try:
+            self.open()
+        except Exception as error:
+            self._version = version
+            self._put_off(version, error)
+
     async def current(self):
-        """Return the model as it is now; one that takes long to open is not waited for."""
+        """Return the model as it is now; one that takes long to open is not waited for.
+
+        Problem 503 if no model could be opened yet.
+        """
         latest = self._latest()
         # Without a model in the folder, the one that was there stays.
         new = latest != self._version or time.monotonic() >= self._again
@@ -58,7 +84,14 @@ class Project:
             self._opening = asyncio.ensure_future(self._take_up(latest))
         if self._opening:
             await asyncio.wait([self._opening], timeout=PATIENCE)
+        if self.model is None:
+            raise Unavailable(f"the model of {excerpt(self.id)} cannot be opened now; try again later")
         return self.model
+
+    async def look(self) -> None:
+        """Take up a new model also while no one asks."""
+        with contextlib.suppress(Unavailable):
+            await self.current()
 
     async def _take_up(self, version):
         try:
@@ -81,10 +114,11 @@ class Project:
         if failure == self._failure:
             return
         self._failure = failure
+        until = "requests are answered with 503" if self.model is None else "the model before stays in use"
         if isinstance(error, XmlgpError):
-            log.error("%s; the model before stays in use", error)
+            log.error("%s; %s", error, until)
         else:
-            log.error("%s: the model could not be opened; the model before stays in use", self.path, exc_info=error)
+            log.error("%s: the model could not be opened; %s", self.path, until, exc_info=error)
 
     def _latest(self):
         """Return what tells the models in the folder apart, or None if there is none."""
@@ -117,8 +151,7 @@ class Project:
 
     def describe(self, learns):
         """Return the project as Annif describes one, and what a client needs to know of this server."""
-        model, tuned = self.model, self.model.tuned
-        modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+        tuned = self.model and self.model.tuned
         of_probabilities = tuned is not None and tuned.output == "probability"
         return {
             "project_id": self.id,
@@ -126,16 +159,27 @@ class Project:
             # A model does not know the language of its texts.
             "language": "und",
             "backend": {"backend_id": "xmlgp"},
-            "vocab": {"vocab_id": self.id, "languages": [], "size": model.data["K"], "loaded": True},
+            "vocab": {
+                "vocab_id": self.id,
+                "languages": [],
+                "size": self.model.data["K"] if self.model else None,
+                "loaded": self.model is not None,
+            },
             "vocab_language": None,
-            "is_trained": True,
-            "modification_time": modified.isoformat().replace("+00:00", "Z"),
+            "is_trained": self.model is not None,
+            "modification_time": self._modification_time(),
             "learns": learns,
             "explains": self.explains,
             "tuned": {name: getattr(tuned, name) for name in ("metric", "threshold", "limit")}
             if of_probabilities
             else None,
         }
+
+    def _modification_time(self) -> str | None:
+        if self._modified is None:
+            return None
+        modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+        return modified.isoformat().replace("+00:00", "Z")
 
     def close(self):
         """End the thread that opens models."""

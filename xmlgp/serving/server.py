@@ -104,9 +104,12 @@ def serve(
         from uvicorn import Config
 
         from xmlgp.serving.app import Options, create_app
-        from xmlgp.serving.logs import SHARED, configure_log, write_line
-        from xmlgp.serving.processes import PatientProtocol, Supervisor
+        from xmlgp.serving.connections import Connections, PatientProtocol
+        from xmlgp.serving.lines import finish_lines, write_line
+        from xmlgp.serving.logs import configure_log
+        from xmlgp.serving.metrics import SHARED
         from xmlgp.serving.projects import Project, project_id
+        from xmlgp.serving.supervisor import Supervisor
     except ImportError:
         raise XmlgpError("serving needs Starlette and others: pip install 'xmlgp[serve]'") from None
     folders = [os.fspath(path) for path in ([models] if isinstance(models, str | os.PathLike) else models)]
@@ -123,7 +126,9 @@ def serve(
     threads, secret = core_count(), None if token is None else _read_token(token)
     for folder in folders:
         # What the workers would fail by is said before they start, and what is compiled is compiled once.
-        Project(folder).close()
+        with contextlib.closing(Project(folder)) as project:
+            project.open()
+    backlog = min(BACKLOG, _allow_connections() // 4)
     listening = _listen(host, port)
     local = _is_local(listening)
     with contextlib.closing(listening), tempfile.TemporaryDirectory(prefix="xmlgp-") as shared:
@@ -140,12 +145,13 @@ def serve(
             queue=queue,
             threads=threads,
             parent=os.getpid(),
+            backlog=backlog,
         )
         config = Config(
             functools.partial(create_app, options),
             factory=True,
             workers=workers or min(threads, WORKERS),
-            http=functools.partial(PatientProtocol, timeout),
+            http=functools.partial(PatientProtocol, timeout, Connections(backlog)),
             loop="asyncio",
             ws="none",
             lifespan="on",
@@ -153,7 +159,7 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
-            backlog=BACKLOG,
+            backlog=backlog,
             h11_max_incomplete_event_size=HEADERS,
             timeout_graceful_shutdown=int(timeout) + 1,
             timeout_worker_healthcheck=HEALTHY,
@@ -164,7 +170,6 @@ def serve(
             def note(text):
                 write_line(log, level="info", message=text)
 
-        _allow_connections()
         shown = f"[{host}]" if ":" in host else host
         with _environment(SHARED, shared), _signal_handlers():
             # From here on it receives signals.
@@ -173,9 +178,12 @@ def serve(
             if not local and secret is None:
                 note("warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
             supervisor.run()
-    if supervisor.failed:
-        raise XmlgpError("the workers of the server could not start")
-    note("stopped")
+    try:
+        if supervisor.failed:
+            raise XmlgpError("the workers of the server could not start")
+        note("stopped")
+    finally:
+        finish_lines()
 
 
 def _read_token(path):
@@ -203,6 +211,7 @@ def _listen(host, port):
             listening.bind(address)
             listening.listen(BACKLOG)
             listening.set_inheritable(True)
+            listening.setblocking(False)
         except BaseException:
             listening.close()
             raise
@@ -212,13 +221,17 @@ def _listen(host, port):
     return listening
 
 
-def _allow_connections():
-    """Raise the limit of open files of this process and those that it starts, as far as it may."""
-    if resource:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+def _allow_connections() -> int:
+    """Raise the limit of open files of this process and those that it starts, as far as it may; return it."""
+    if not resource:
+        return OPEN_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return OPEN_FILES
+    most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(soft, most)
 
 
 def _is_local(listening):

@@ -1,0 +1,89 @@
+"""Metrics of a server for Prometheus."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.multiprocess import MultiProcessCollector
+from starlette.responses import Response
+
+from xmlgp.runtime.atomic_files import report_errors_as
+
+__all__ = ["SHARED", "Metrics"]
+
+#: The variable of prometheus_client that names the folder in which processes share their metrics.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+
+#: Upper bounds of the times that are counted, in seconds.
+SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+#: The files of a worker, by the beginning of their names, and their bytes: of a server, and for each of its projects.
+FILES, SIZE, OF_PROJECT = ("counter", "histogram", "gauge_livesum"), 1 << 18, 1 << 12
+
+
+class Metrics:
+    """Counts what a worker does. The workers of a server share theirs by files, where that is set up.
+
+    OSError is raised if there is no space for the files.
+    """
+
+    def __init__(self, projects: int = 1) -> None:
+        if SHARED in os.environ:
+            _share(projects)
+        self._registry = CollectorRegistry()
+        own = {"registry": self._registry}
+        self.requests = Counter("xmlgp_requests", "Requests that were answered.", ["endpoint", "status"], **own)
+        self.seconds = Histogram(
+            "xmlgp_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=SECONDS, **own
+        )
+        self.documents = Counter("xmlgp_documents", "Documents that labels were suggested for.", ["project"], **own)
+        self.learned = Counter("xmlgp_learned_documents", "Documents that were sent to be learned.", ["project"], **own)
+        self.batches = Histogram(
+            "xmlgp_batch_documents",
+            "Documents that were scored together.",
+            buckets=(1, 2, 4, 8, 16, 32, 64, 128),
+            **own,
+        )
+        self.waiting = Gauge(
+            "xmlgp_waiting_requests", "Requests that wait for suggestions.", multiprocess_mode="livesum", **own
+        )
+        # What waited in the worker before this one has ended with it.
+        self.waiting.set(0)
+
+    def response(self) -> Response:
+        """Return the metrics of all workers, in the text form of Prometheus."""
+        registry = self._registry
+        if SHARED in os.environ:
+            _make_folder()
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _share(projects: int) -> None:
+    """Let this worker count in files of its own, whose space is reserved, and go on in those of the one before it.
+
+    Files are mapped: without space on the disk, counting would end the process (SIGBUS). The worker that takes the
+    place of another one has its name.
+    """
+    place = multiprocessing.current_process().name
+    folder = _make_folder()
+    for kind in FILES:
+        file = folder / f"{kind}_{place}.db"
+        if file.exists():
+            continue
+        try:
+            with report_errors_as(folder, file):
+                file.write_bytes(bytes(SIZE + OF_PROJECT * projects))
+        except OSError:
+            file.unlink(missing_ok=True)
+            raise
+    values.ValueClass = values.MultiProcessValue(lambda: place)
+
+
+def _make_folder() -> Path:
+    """Return the folder of metrics, which is made again if someone has tidied it up."""
+    folder = Path(os.environ[SHARED])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
