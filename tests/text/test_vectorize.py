@@ -1,7 +1,9 @@
 """A corpus gives the counts, words and labels of a straightforward computation; more documents append new ones."""
 
 import json
+import os
 import random
+import tempfile
 import tracemalloc
 from collections import Counter
 
@@ -265,3 +267,13 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch
     assert large - small > 3 << 18
     # The numbers of the larger one take a megabyte more.
     assert many - few < 1 << 18
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is full")
+def test_a_full_temporary_folder_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
+    with pytest.raises(OSError, match="No space left") as caught:
+        vectorized(tmp_path / "corpus.jsonl", as_json(*corpus()))
+    assert caught.value.filename == str(tmp_path)

@@ -3,9 +3,11 @@
 The text is read once, so a corpus may come through a pipe. Memory is bounded, apart from the vocabulary.
 """
 
+import contextlib
 import tempfile
 import weakref
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
@@ -71,15 +73,17 @@ class Vectorized:
         self._embeddings = None
 
     def _add(self, block, embeddings=None):
-        for part in block:
-            self._file.write(part.tobytes())
+        with _temporary_folder_named():
+            for part in block:
+                self._file.write(part.tobytes())
         self._sizes.append([len(part) for part in block])
         self.N += len(block.lengths)
         if embeddings is not None:
-            if self._embeddings is None:
-                self._embeddings = tempfile.TemporaryFile()  # noqa: SIM115 as above
-                weakref.finalize(self, self._embeddings.close)
-            self._embeddings.write(embeddings)
+            with _temporary_folder_named():
+                if self._embeddings is None:
+                    self._embeddings = tempfile.TemporaryFile()  # noqa: SIM115 as above
+                    weakref.finalize(self, self._embeddings.close)
+                self._embeddings.write(embeddings)
 
     def _dense(self):
         """Return the embeddings of all documents (`Dense`), or None without an encoder."""
@@ -89,7 +93,8 @@ class Vectorized:
         shape = self.N, encoder.width
         if not self.N:
             return Dense((np.empty(shape, np.float32),))
-        self._embeddings.flush()
+        with _temporary_folder_named():
+            self._embeddings.flush()
         return Dense((np.memmap(self._embeddings, np.float32, "r", shape=shape),))
 
     def blocks(self):
@@ -133,6 +138,17 @@ class Vectorized:
         if self.unknown_labels:
             parts.append(f"{self.unknown_labels} labels left out because no training document has them")
         return "; ".join(parts)
+
+
+@contextlib.contextmanager
+def _temporary_folder_named() -> Iterator[None]:
+    """Make errors about temporary files, which have no name, say which folder is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename or not tempfile.tempdir:
+            raise
+        raise OSError(error.errno, error.strerror, tempfile.tempdir) from error
 
 
 def vectorize(

@@ -4,23 +4,32 @@ Workers map the files into memory: they read what they use, those of one machine
 time. Nothing large passes through the scheduler.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import errno
+import math
 import os
 import secrets
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from xmlgp.data.cache import cache_root
 from xmlgp.data.dataset import as_csr
+from xmlgp.runtime.atomic_files import report_errors_as
 from xmlgp.runtime.npy import write_array
 
 __all__ = ["array_in_file", "pack", "unpack"]
 
 #: Bytes of an array that goes to a file; smaller ones travel with the message.
 LEAST = 1 << 14
+
+#: Bytes of zeros that are written at a time where space cannot be reserved.
+CHUNK = 1 << 22
 
 
 class _File(NamedTuple):
@@ -73,10 +82,35 @@ def unpack(value):
     return _of_parts(unpack, value)
 
 
-def array_in_file(folder, shape, dtype):
-    """Return a new array in a file, which `pack` does not write again."""
+def array_in_file(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """Return a new array in a file of a folder, which `pack` does not write again; OSError names a folder that is full.
+
+    Its space is reserved: on a full disk, writing to a map of a sparse file would end the process (SIGBUS).
+    """
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
     path = folder / f"{secrets.token_hex(8)}.npy"
-    return np.asarray(np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape))
+    with report_errors_as(folder, path):
+        with open(path, "xb") as stream:
+            np.lib.format.write_array_header_1_0(stream, header)
+            stream.flush()
+            _reserve(stream, math.prod(shape) * np.dtype(dtype).itemsize)
+        return np.asarray(np.lib.format.open_memmap(path, mode="r+"))
+
+
+def _reserve(stream: BinaryIO, size: int) -> None:
+    """Append zeros to an unbuffered or flushed file, which have their space on the disk."""
+    if not size:
+        return
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(stream.fileno(), stream.tell(), size)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+        else:
+            return
+    for start in range(0, size, CHUNK):
+        stream.write(bytes(min(CHUNK, size - start)))
 
 
 def _of_parts(function, value):
@@ -93,7 +127,7 @@ def _of_parts(function, value):
 
 def _written(array, folder, passing):
     path = os.fspath(folder / f"{secrets.token_hex(8)}.npy")
-    with open(path, "wb") as stream:
+    with report_errors_as(folder, path), open(path, "xb") as stream:
         write_array(stream, array)
         return _File(path, array.dtype, stream.tell() - array.nbytes, array.shape, _order(array), passing)
 
