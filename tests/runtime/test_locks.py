@@ -141,11 +141,20 @@ def test_other_content_of_a_lock_file_is_not_shown(file):
 def test_a_query_for_the_holder_does_not_block_others(tmp_path):
     (tmp_path / "lock").write_text("")
     with open(tmp_path / "lock", "rb") as stream:
+        # As if one query followed another.
         locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
-        release = threading.Timer(locks.RETRY_SECONDS / 5, locks.fcntl.flock, [stream, locks.fcntl.LOCK_UN])
+        release = threading.Timer(0.5, locks.fcntl.flock, [stream, locks.fcntl.LOCK_UN])
         release.start()
         hold(tmp_path / "lock")
         release.join()
+
+
+def test_a_query_that_does_not_end_does_not_block_others_forever(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "PATIENCE_SECONDS", 0.1)
+    (tmp_path / "lock").write_text("")
+    with open(tmp_path / "lock", "rb") as stream:
+        locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
+        assert rejected(tmp_path / "lock") == "another process"
 
 
 def unsupported(*arguments):

@@ -4,9 +4,12 @@ The operating system releases the lock (flock) when its process ends, however th
 systems and network file systems, nothing is protected.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
+import random
 import re
 import socket
 import stat
@@ -28,8 +31,9 @@ HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
 #: Attempts to create a folder that other processes remove at the same time.
 MAX_ATTEMPTS = 1000
 
-#: Seconds until the second and last attempt to lock: `lock_holder` may hold the lock for a moment.
-RETRY_SECONDS = 0.05
+#: Longest pause until the next attempt to lock what `lock_holder` holds for a moment, and seconds until the last one.
+PAUSE_SECONDS = 0.01
+PATIENCE_SECONDS = 10
 
 
 class LockedError(Exception):
@@ -120,20 +124,25 @@ def _open(file):
 def _lock(descriptor, waiting):
     # Some network file systems have no locks; two processes in one folder are rare enough there.
     with contextlib.suppress(OSError):
-        if _try_lock(descriptor):
+        if _try_lock(descriptor, fcntl.LOCK_EX):
             return
         if waiting:
             with waiting():
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             return
-        time.sleep(RETRY_SECONDS)
-        if not _try_lock(descriptor):
-            raise LockedError(_read_holder(descriptor))
+        # Only a writer keeps others from sharing the lock; a look ends at once.
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while _try_lock(descriptor, fcntl.LOCK_SH) and time.monotonic() < deadline:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(random.uniform(0, PAUSE_SECONDS))  # noqa: S311
+            if _try_lock(descriptor, fcntl.LOCK_EX):
+                return
+        raise LockedError(_read_holder(descriptor))
 
 
-def _try_lock(descriptor):
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
