@@ -190,7 +190,7 @@ def test_a_file_that_changes_while_it_is_read_raises(path, folder, monkeypatch):
 def test_copies_unused_for_60_days_are_removed(path, folder):
     read_dataset(path)
     (own,) = folder.iterdir()
-    ages = {own.name: 59, "unused": 61, ".temporary-recent": 0.9, ".temporary-old": 1.1}
+    ages = {own.name: 59, "unused": 61}
     for name, days in ages.items():
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "file").write_bytes(b"")
@@ -199,7 +199,16 @@ def test_copies_unused_for_60_days_are_removed(path, folder):
     assert time.time() - own.stat().st_mtime < cache.DAY
     path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
     read_dataset(path)
-    assert {entry.name for entry in folder.iterdir()} & set(ages) == {own.name, ".temporary-recent"}
+    assert {entry.name for entry in folder.iterdir()} & set(ages) == {own.name}
+
+
+def test_the_folder_of_a_running_process_stays_when_the_clock_jumps(folder, monkeypatch):
+    now = time.time()
+    with cache.folder_for_run("text") as running:
+        (folder / "unused").mkdir()
+        monkeypatch.setattr(time, "time", lambda: now + 61 * cache.DAY)
+        with cache.folder_for_run("text") as other:
+            assert set(folder.iterdir()) == {running, other}
 
 
 def test_the_folder_follows_the_environment(monkeypatch, tmp_path):

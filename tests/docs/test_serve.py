@@ -28,7 +28,7 @@ def first_cells(section):
 
 def test_metrics_are_those_of_the_server():
     logs = pytest.importorskip("xmlgp.serving.logs", reason="the server is not installed: pip install '.[serve]'")
-    metrics = vars(logs.Metrics()).values()
+    metrics = vars(metrics.Metrics()).values()
     # What a counter counts ends so.
     names = {
         own.describe()[0].name + "_total" * (own.describe()[0].type == "counter")

@@ -1,13 +1,18 @@
 """Atomic writes: a file is replaced completely or not at all."""
 
+import contextlib
 import errno
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from xmlgp.runtime.atomic_files import TEMPORARY_NAME, atomic_write
+from xmlgp.runtime import atomic_files
+from xmlgp.runtime.atomic_files import FOLDER_LOCK, TEMPORARY_NAME, atomic_write, remove_abandoned, temporary_name
+
+needs_locks = pytest.mark.skipif(atomic_files.fcntl is None, reason="this system has no flock")
 
 
 class Interruption(BaseException):
@@ -93,9 +98,9 @@ def test_file_permissions_follow_the_umask(tmp_path):
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_killed_process_leaves_the_old_file_and_a_recognisable_temporary_file(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"old")
+@contextlib.contextmanager
+def writing(file):
+    """Start a process that is writing a file until it is killed; yield it."""
     program = (
         "import sys, time\nfrom xmlgp.runtime.atomic_files import atomic_write\n"
         "with atomic_write(sys.argv[1]) as stream:\n"
@@ -103,8 +108,115 @@ def test_a_killed_process_leaves_the_old_file_and_a_recognisable_temporary_file(
     )
     with subprocess.Popen([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@needs_locks
+def test_what_a_killed_process_leaves_is_removed_by_the_next_one_and_what_is_being_written_is_not(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    with writing(file) as process:
+        (left,) = (name for name in names(tmp_path) if name != "file")
+        assert TEMPORARY_NAME.fullmatch(left)
+        write(tmp_path / "other", b"other")
+        assert names(tmp_path) == sorted([left, "file", "other"])
         process.kill()
         process.wait()
-    assert file.read_bytes() == b"old"
-    (left,) = (name for name in names(tmp_path) if name != "file")
-    assert TEMPORARY_NAME.fullmatch(left)
+        assert file.read_bytes() == b"old"
+        write(tmp_path / "other", b"other")
+        assert names(tmp_path) == ["file", "other"]
+
+
+def made(folder, kind):
+    """Make something that has the name of a temporary file; return its path."""
+    path = temporary_name(folder)
+    match kind:
+        case "link":
+            path.symlink_to("precious")
+        case "pipe":
+            os.mkfifo(path)
+        case "link to a folder":
+            path.symlink_to("folder")
+        case "folder with a link as its lock":
+            path.mkdir()
+            (path / FOLDER_LOCK).symlink_to("../precious")
+        case _:
+            path.write_bytes(b"left")
+    return path
+
+
+@needs_locks
+@pytest.mark.parametrize(
+    "kind",
+    ["link", "link to a folder", "folder with a link as its lock", "pipe", "of another user", "of another machine"],
+)
+def test_nothing_but_what_this_user_left_on_this_machine_is_removed(tmp_path, monkeypatch, kind):
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "precious").write_bytes(b"precious")
+    path = made(tmp_path, kind)
+    before = names(tmp_path)
+    if kind == "of another user":
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    if kind == "of another machine":
+        monkeypatch.setattr(atomic_files, "_machine", lambda: "0" * 8)
+    remove_abandoned(tmp_path)
+    assert names(tmp_path) == before
+    assert (tmp_path / "precious").read_bytes() == b"precious"
+    assert names(tmp_path / "folder") == ["precious"]
+    if kind == "of another machine":
+        # Its clock may be ahead.
+        day = 24 * 60 * 60
+        for days, stays in (-8, True), (6, True), (8, False):
+            os.utime(path, (time.time() - days * day,) * 2)
+            remove_abandoned(tmp_path)
+            assert path.exists() == stays
+
+
+@needs_locks
+@pytest.mark.parametrize("when", ["before it is locked", "while another process removes it"])
+def test_a_file_that_others_take_for_one_that_is_left_is_created_again(tmp_path, monkeypatch, when):
+    def lock(descriptor, kind):
+        if not taken:
+            taken.append(1)
+            (left,) = tmp_path.iterdir()
+            if when == "before it is locked":
+                left.unlink()
+            else:
+                raise BlockingIOError(errno.EWOULDBLOCK, "locked")
+        original(descriptor, kind)
+
+    original, taken = atomic_files.fcntl.flock, []
+    monkeypatch.setattr(atomic_files.fcntl, "flock", lock)
+    write(tmp_path / "file")
+    assert taken
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_file_system_without_fsync_can_be_used(tmp_path, monkeypatch, code):
+    def fail(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    if code == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            write(tmp_path / "file")
+        assert names(tmp_path) == []
+        return
+    write(tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+@needs_locks
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])
+def test_without_locks_nothing_is_removed(tmp_path, monkeypatch, code):
+    def fail(*arguments):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(atomic_files.fcntl, "flock", fail)
+    left = made(tmp_path, "file")
+    write(tmp_path / "file")
+    assert names(tmp_path) == sorted(["file", left.name])

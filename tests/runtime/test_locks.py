@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from xmlgp.runtime import locks
-from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
+from xmlgp.runtime.atomic_files import TEMPORARY_NAME, remove_abandoned
+from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder, temporary_folder
 
 pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no flock")
 
@@ -155,6 +156,69 @@ def test_a_query_that_does_not_end_does_not_block_others_forever(tmp_path, monke
     with open(tmp_path / "lock", "rb") as stream:
         locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
         assert rejected(tmp_path / "lock") == "another process"
+
+
+#: Fills a temporary folder, prints its name and waits.
+FILLING = """if True:
+    import sys
+    from pathlib import Path
+    from xmlgp.runtime.locks import temporary_folder
+    with temporary_folder(Path(sys.argv[1])) as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "file").write_text("content")
+        (folder / "link").symlink_to(sys.argv[2])
+        print("ready", flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A process with a temporary folder that has a link to another folder, and both folders."""
+    (tmp_path / "parent").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").write_text("precious")
+    with started(FILLING, tmp_path / "parent", tmp_path / "elsewhere") as process:
+        yield process, tmp_path / "parent", tmp_path / "elsewhere"
+        process.kill()
+
+
+def test_a_temporary_folder_is_this_users_and_is_removed_with_its_content(tmp_path):
+    with temporary_folder(tmp_path) as folder:
+        (folder / "file").write_text("")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert TEMPORARY_NAME.fullmatch(folder.name)
+    assert content(tmp_path) == []
+
+
+def test_the_temporary_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(filled):
+    process, parent, elsewhere = filled
+    (other,) = parent.iterdir()
+    with temporary_folder(parent) as own:
+        assert sorted(parent.iterdir()) == sorted([own, other])
+    process.kill()
+    process.wait()
+    assert (other / "deep" / "file").exists()
+    with temporary_folder(parent) as own:
+        assert list(parent.iterdir()) == [own]
+    assert content(elsewhere) == ["precious"]
+
+
+def test_a_temporary_folder_that_others_take_for_one_that_is_left_is_made_again(tmp_path, monkeypatch):
+    def create(*arguments):
+        if not removed:
+            removed.append(1)
+            remove_abandoned(tmp_path)
+        return original(*arguments)
+
+    original, removed = locks._acquire, []
+    monkeypatch.setattr(locks, "_acquire", create)
+    with temporary_folder(tmp_path) as folder:
+        (folder / "file").write_text("")
+        remove_abandoned(tmp_path)
+        assert content(tmp_path) == [folder.name, f"{folder.name}/.lock", f"{folder.name}/file"]
+    assert removed
+    assert content(tmp_path) == []
 
 
 def unsupported(*arguments):

@@ -10,17 +10,18 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
-from xmlgp.runtime.atomic_files import create_file
+from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
+from xmlgp.runtime.locks import lock_holder, temporary_folder
 
-__all__ = ["cache_root", "file_digest", "load_or_store", "remove_unused", "temporary_folder"]
+__all__ = ["cache_root", "file_digest", "folder_for_run", "load_or_store", "remove_unused"]
 
 #: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 3
@@ -36,12 +37,9 @@ DIGESTS = "sha256.json"
 #: The key of the data file in DIGESTS, because a complete copy of another file can have the wrong name.
 TEXT = "text"
 
-TEMPORARY_PREFIX = ".temporary-"
 DAY = 24 * 60 * 60
 #: Copies that were not used for so long are removed.
 UNUSED_SECONDS = 60 * DAY
-#: Temporary folders older than this were left by interrupted conversions.
-CONVERSION_SECONDS = DAY
 
 
 def load_or_store(reader, header, blocks):
@@ -55,12 +53,14 @@ def load_or_store(reader, header, blocks):
     entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
     dataset = _load(entry, digest, header)
     if dataset is None:
-        with temporary_folder("text", TEMPORARY_PREFIX) as folder:
-            _store(folder, digest, blocks)
+        with folder_for_run("text") as folder:
+            copy = folder / "copy"
+            copy.mkdir()
+            _store(copy, digest, blocks)
             if file_digest(reader.stream) != digest:
                 raise XmlgpError(f"{reader.path} changed while it was being read")
             try:
-                folder.rename(entry)
+                copy.rename(entry)
             except OSError:
                 if not entry.is_dir():  # otherwise another process has made the same copy
                     raise
@@ -81,27 +81,24 @@ def cache_root():
 
 
 @contextlib.contextmanager
-def temporary_folder(kind, prefix=""):
+def folder_for_run(kind: str) -> Iterator[Path]:
     """Yield a new folder in the cache folder of its kind, which all machines see, and remove it at the end.
 
-    Folders there that were not used for long, or that interrupted conversions left, are removed.
+    Folders there that killed processes left, or that were not used for long, are removed.
     """
     parent = cache_root() / kind
     parent.mkdir(parents=True, exist_ok=True)
     remove_unused(parent)
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    try:
+    with temporary_folder(parent) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_unused(parent):
-    """Remove the folders in one (Path) that were not used for long, or that interrupted conversions left."""
+def remove_unused(parent: Path) -> None:
+    """Remove the folders in one that were not used for long; no run works in those that are locked."""
     for entry in parent.iterdir():
-        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
         with contextlib.suppress(OSError):
-            if time.time() - entry.stat().st_mtime > limit:
+            unused = time.time() - entry.stat().st_mtime > UNUSED_SECONDS
+            if unused and not lock_holder(entry / FOLDER_LOCK):
                 shutil.rmtree(entry)
 
 

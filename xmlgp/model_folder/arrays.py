@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import TEMPORARY_NAME, atomic_write, create_file
+from xmlgp.runtime.atomic_files import atomic_write, create_file, remove_abandoned
 from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
@@ -141,6 +141,5 @@ def remove_unused_arrays(path, entries):
     # The model is written already, so an error here must not fail the write.
     with contextlib.suppress(OSError):
         unused = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
-        ours = [file for file in unused if is_array_file(f"{FOLDER}/{file.name}")]
-        ours += [file for file in (*unused, *path.iterdir()) if TEMPORARY_NAME.fullmatch(file.name)]
-        remove(ours, ())
+        remove([file for file in unused if is_array_file(f"{FOLDER}/{file.name}")], ())
+        remove_abandoned(path / FOLDER)

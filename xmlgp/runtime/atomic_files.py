@@ -1,15 +1,52 @@
-"""Write files atomically: after a crash a file is complete or not there at all."""
+"""Write files atomically: after a crash a file is complete or not there at all.
+
+A file is locked (flock) while it is written. The operating system releases the lock of a killed process, so the next
+one that writes to the same folder can tell what is left from what is being written, and removes it.
+"""
+
+from __future__ import annotations
 
 import contextlib
+import errno
+import functools
+import hashlib
 import os
 import re
 import secrets
+import shutil
+import socket
+import stat
+import time
 from pathlib import Path
 
-__all__ = ["TEMPORARY_NAME", "atomic_write", "check_writable", "create_file", "report_errors_as"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
-#: Matches the names of incomplete files, which a killed process leaves behind.
-TEMPORARY_NAME = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
+__all__ = [
+    "FOLDER_LOCK",
+    "TEMPORARY_NAME",
+    "atomic_write",
+    "check_writable",
+    "create_file",
+    "remove_abandoned",
+    "report_errors_as",
+    "temporary_name",
+]
+
+#: Matches the names of incomplete files and of temporary folders: eight digits of the machine, sixteen of chance.
+TEMPORARY_NAME = re.compile(r"\.xmlgp-([0-9a-f]{8})[0-9a-f]{16}\.tmp")
+
+#: The file of a temporary folder that is locked: network file systems cannot lock the folder.
+FOLDER_LOCK = ".lock"
+
+#: Age of what another machine left, or this one before it was started again, until it is removed: on some network file
+#: systems, a machine sees its own locks only.
+ELSEWHERE_SECONDS = 7 * 24 * 60 * 60
+
+#: Errors of fsync on file systems that have none.
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 @contextlib.contextmanager
@@ -32,14 +69,14 @@ def create_file(file, shown_as=None):
 
     `shown_as` is the name in errors, by default that of the file.
     """
-    # tempfile would deny other users what their umask grants them.
-    with (
-        report_errors_as(shown_as or file, file),
-        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream,
-    ):
+    with report_errors_as(shown_as or file, file), os.fdopen(_create_locked(file), "wb") as stream:
         yield stream
         stream.flush()
-        os.fsync(stream.fileno())
+        try:
+            os.fsync(stream.fileno())
+        except OSError as error:
+            if error.errno not in NO_SYNC:
+                raise
 
 
 @contextlib.contextmanager
@@ -50,16 +87,33 @@ def atomic_write(path, shown_as=None):
     `shown_as`, and the old file remains.
     """
     target = Path(path)
-    temporary = _unused(target.parent)
-    try:
-        with create_file(temporary, shown_as or path) as stream:
-            yield stream
-        with report_errors_as(shown_as or path, temporary):
-            os.replace(temporary, target)
-    except BaseException:
-        _remove(temporary)
-        raise
+    remove_abandoned(target.parent)
+    temporary = temporary_name(target.parent)
+    with contextlib.ExitStack() as lock:
+        try:
+            with create_file(temporary, shown_as or path) as stream:
+                if fcntl:
+                    # The copy keeps the file locked until it has its name.
+                    lock.callback(os.close, os.dup(stream.fileno()))
+                yield stream
+            with report_errors_as(shown_as or path, temporary):
+                os.replace(temporary, target)
+        except BaseException:
+            _remove(temporary)
+            raise
     _sync_folder(target.parent)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes of this user left in a folder; ignore errors."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            found = TEMPORARY_NAME.fullmatch(name)
+            if found:
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(folder / name, found[1])
 
 
 def check_writable(folder, shown_as=None):
@@ -67,7 +121,7 @@ def check_writable(folder, shown_as=None):
 
     `shown_as` is the name in errors, by default that of the folder.
     """
-    probe = _unused(folder)
+    probe = temporary_name(folder)
     try:
         with create_file(probe, shown_as or folder):
             pass
@@ -75,9 +129,61 @@ def check_writable(folder, shown_as=None):
         _remove(probe)
 
 
-def _unused(folder):
-    """Return an unused name that matches `TEMPORARY_NAME`."""
-    return folder / f".xmlgp-{secrets.token_hex(8)}.tmp"
+def temporary_name(folder: Path) -> Path:
+    """Return an unused name in a folder that matches `TEMPORARY_NAME`."""
+    return folder / f".xmlgp-{_machine()}{secrets.token_hex(8)}.tmp"
+
+
+@functools.cache
+def _machine() -> str:
+    """Return eight digits for this machine since it was started, whose containers see each other's locks."""
+    try:
+        identity = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        identity = socket.gethostname().encode()
+    return hashlib.sha256(identity).hexdigest()[:8]
+
+
+def _create_locked(file: Path) -> int:
+    """Create a file, which must not exist; return its descriptor, which is locked where the file system has locks."""
+    while True:
+        # tempfile would deny other users what their umask grants them.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        removed = False
+        try:
+            if fcntl:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                removed = not os.fstat(descriptor).st_nlink
+        except BlockingIOError:
+            removed = True
+        except OSError:
+            pass
+        if not removed:
+            return descriptor
+        # Before it was locked, another process took it for one that is left.
+        os.close(descriptor)
+        _remove(Path(file))
+
+
+def _remove_if_abandoned(path: Path, machine: str) -> None:
+    """Remove a temporary file or folder unless a living process may be using it; raise OSError if that holds a lock."""
+    status = path.lstat()
+    folder = stat.S_ISDIR(status.st_mode)
+    if status.st_uid != os.geteuid() or not (folder or stat.S_ISREG(status.st_mode)):
+        return
+    if machine != _machine() and time.time() - status.st_mtime < ELSEWHERE_SECONDS:
+        return
+    file = path / FOLDER_LOCK if folder else path
+    # Where a folder has no lock, its process is about to take it, or was killed before that or while it removed it.
+    descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if folder else 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if folder:
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _remove(file):

@@ -11,19 +11,21 @@ import errno
 import os
 import random
 import re
+import shutil
 import socket
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from xmlgp.runtime.atomic_files import report_errors_as
+from xmlgp.runtime.atomic_files import FOLDER_LOCK, remove_abandoned, report_errors_as, temporary_name
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder"]
+__all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder", "temporary_folder"]
 
 #: The content of a lock file: the process that holds it.
 HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
@@ -69,6 +71,24 @@ def hold_lock(file, waiting=None):
         for folder in created:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder in another one, which only this user can read, and remove it at the end.
+
+    Those that killed processes left there are removed.
+    """
+    remove_abandoned(parent)
+    folder = temporary_name(parent)
+    try:
+        with report_errors_as(parent, folder):
+            folder.mkdir(0o700)
+        # Another process may take the folder for one that is left, and removes it or gives it up.
+        with hold_lock(folder / FOLDER_LOCK, contextlib.nullcontext):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def lock_holder(file):

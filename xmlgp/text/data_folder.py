@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from xmlgp.data.locate import locate
@@ -15,6 +14,7 @@ from xmlgp.data.streams import check_outputs
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.corpus import open_corpus
@@ -62,20 +62,20 @@ def write_folder(folder, files, progress=silent):
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".xmlgp-", dir=folder) as staged:
+        with temporary_folder(folder) as staged:
             for name, vectorized in files.items():
                 header = Header(vectorized.N, len(vectorizer.words), len(labels))
-                with report_errors_as(folder / name, Path(staged, name)):
-                    write_blocks(Path(staged, name), header, vectorized.blocks(), progress, Path(folder, name))
+                with report_errors_as(folder / name, staged / name):
+                    write_blocks(staged / name, header, vectorized.blocks(), progress, Path(folder, name))
             for name, content in contents.items():
-                with create_file(Path(staged, name), folder / name) as stream:
+                with create_file(staged / name, folder / name) as stream:
                     stream.write(content)
             with uninterruptible:
                 for old in _of_an_earlier_data_set(folder):
                     old.unlink()
                 # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.
                 for name in (*files, *contents):
-                    os.replace(Path(staged, name), folder / name)
+                    os.replace(staged / name, folder / name)
     except BaseException:
         for made in missing:
             with contextlib.suppress(OSError):

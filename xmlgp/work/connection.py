@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
-from xmlgp.data.cache import temporary_folder
+from xmlgp.data.cache import folder_for_run
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.runtime.threads import core_count
@@ -47,7 +47,7 @@ def open_work(scheduler=None, workers=None, client=None):
         raise ClusterError("the client of the Dask cluster is closed")
     with contextlib.ExitStack() as stack:
         # First, so that it is removed after the processes that write to it have ended.
-        folder = stack.enter_context(temporary_folder("cluster"))
+        folder = stack.enter_context(folder_for_run("cluster"))
         if workers is not None:
             scheduler = stack.enter_context(_local_cluster(workers)).scheduler_address
         if client is None:
