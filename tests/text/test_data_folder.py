@@ -1,5 +1,8 @@
 """The folder of a vectorized corpus, and names of labels to add: what is written is read back, damage is refused."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -111,6 +114,27 @@ def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_folder(folder, {"train.txt": found})
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_the_later_of_two_processes_replaces_all_files_of_the_other(folder, monkeypatch):
+    def replace(source, target):
+        original(source, target)
+        if target == folder / "train.txt" and not others:
+            # A thread has a lock of its own, as another process has.
+            others.append(threading.Thread(target=write_folder, args=(folder, {"train.txt": later})))
+            others[0].start()
+            others[0].join(0.5)
+
+    earlier, later = (vectorized(folder.parent / "corpus", as_json(*corpus(N, seed=N))) for N in (20, 30))
+    original, others = os.replace, []
+    monkeypatch.setattr(os, "replace", replace)
+    write_folder(folder, {"train.txt": earlier})
+    others[0].join()
+    monkeypatch.undo()
+    found = read_training_data(folder / "train.txt")
+    assert found.dataset.N == 30
+    assert (found.names.features, found.names.labels) == (later.vectorizer.words, later.labels)
+    assert sorted(file.name for file in folder.iterdir()) == sorted(["train.txt", FEATURES, LABELS, VECTORIZER])
 
 
 OWN = ["trees", "", "trees", "graph theory"]

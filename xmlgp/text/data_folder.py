@@ -14,7 +14,7 @@ from xmlgp.data.streams import check_outputs
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.runtime.locks import temporary_folder
+from xmlgp.runtime.locks import hold_lock, temporary_folder
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.corpus import open_corpus
@@ -25,6 +25,9 @@ from xmlgp.text.vectorize import vectorize
 __all__ = ["TRAIN", "vectorize_files", "write_folder"]
 
 TRAIN = "train.txt"
+
+#: The lock of the folder while its files are replaced.
+LOCK = ".lock"
 
 #: Names of files of test points.
 TEST = re.compile(r"test(-\d+)?\.txt")
@@ -70,7 +73,8 @@ def write_folder(folder, files, progress=silent):
             for name, content in contents.items():
                 with create_file(staged / name, folder / name) as stream:
                     stream.write(content)
-            with uninterruptible:
+            # Of two processes, the later one replaces all files of the other.
+            with hold_lock(folder / LOCK, contextlib.nullcontext), uninterruptible:
                 for old in _of_an_earlier_data_set(folder):
                     old.unlink()
                 # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.
