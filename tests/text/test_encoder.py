@@ -4,6 +4,7 @@ The environment variable ENCODER names a real one, of model2vec or sentence-tran
 cache of Hugging Face.
 """
 
+import contextlib
 import copy
 import json
 import os
@@ -24,6 +25,7 @@ from tests.text.encoders import WORDS, make_encoder
 from xmlgp.data.blocks import dense_of
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
+from xmlgp.text import embedding_cache
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.encoder import open_encoder
@@ -296,7 +298,18 @@ def _shortened(file):
     database.close()
 
 
-@pytest.mark.parametrize("damage", [_overwritten, _changed, _shortened])
+def _of_another_type(file):
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE embeddings SET embedding = 5")
+    database.close()
+
+
+def _of_another_schema(file):
+    # A message quotes it.
+    file.write_bytes(file.read_bytes().replace(b"embedding BLOB", b"embedding \xb2\xb2LOB"))
+
+
+@pytest.mark.parametrize("damage", [_overwritten, _changed, _shortened, _of_another_type, _of_another_schema])
 def test_a_damaged_cache_is_replaced(encoder, database, damage):
     expected = encoder.encode(TEXTS)
     damage(database)
@@ -310,6 +323,25 @@ def test_a_cache_that_cannot_be_written_is_not_used(encoder, monkeypatch):
     Path("file").touch()
     monkeypatch.setenv("XMLGP_CACHE_DIR", "file")
     assert np.array_equal(encoder.encode(TEXTS, cache=True), encoder.encode(TEXTS))
+
+
+def test_a_cache_that_another_process_locks_is_waited_for_once(encoder, database, monkeypatch):
+    def connect(file, timeout):
+        waited.append(timeout)
+        return original(file, timeout=timeout)
+
+    expected, waited, original = encoder.encode(TEXTS), [], sqlite3.connect
+    monkeypatch.setattr(embedding_cache, "PATIENCE", 0.1)
+    encoder.__dict__.pop("_cache")
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", connect)
+        for _ in range(3):
+            assert np.array_equal(encoder.encode(TEXTS, cache=True), expected)
+    assert (waited[0], set(waited[1:])) == (0.1, {0})
+    encoder.seen.clear()
+    assert np.array_equal(encoder.encode(TEXTS, cache=True), expected)
+    assert encoder.seen == []
 
 
 def test_only_commands_with_a_cache_store_embeddings():

@@ -20,9 +20,10 @@ __all__ = ["EmbeddingCache"]
 FORMAT_VERSION = 1
 
 TABLE = "CREATE TABLE IF NOT EXISTS embeddings (text BLOB PRIMARY KEY, embedding BLOB, checksum INTEGER)"
-SELECT, INSERT = "SELECT * FROM embeddings WHERE text IN ({})", "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)"
+SELECT = "SELECT text, embedding, checksum FROM embeddings WHERE text IN ({})"
+INSERT = "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)"
 
-#: Seconds to wait for another process that writes; after these, nothing is stored.
+#: Seconds to wait, once, for another process that writes; after these, nothing is read or stored while it does.
 PATIENCE = 5
 
 
@@ -31,6 +32,7 @@ class EmbeddingCache:
 
     def __init__(self, fingerprint, E):
         self._name, self._E = f"{fingerprint}-v{FORMAT_VERSION}", E
+        self._patience = PATIENCE
 
     def read(self, digests):
         """Return the embeddings, each E, of those of the texts with some digests (bytes) that have one (dict)."""
@@ -39,7 +41,7 @@ class EmbeddingCache:
         return {
             text: np.frombuffer(embedding, "<f4")
             for text, embedding, checksum in rows or ()
-            if len(embedding) == 4 * self._E and zlib.crc32(embedding) == checksum
+            if isinstance(embedding, bytes) and len(embedding) == 4 * self._E and zlib.crc32(embedding) == checksum
         }
 
     def write(self, embeddings):
@@ -56,14 +58,16 @@ class EmbeddingCache:
                 folder.mkdir(parents=True, exist_ok=True)
                 remove_unused(folder.parent)
             os.utime(folder)
-            with contextlib.closing(sqlite3.connect(folder / "embeddings.sqlite", timeout=PATIENCE)) as database:
+            with contextlib.closing(sqlite3.connect(folder / "embeddings.sqlite", timeout=self._patience)) as database:
                 # A power failure may damage it, which is noticed.
                 database.execute("PRAGMA synchronous = OFF")
                 with database:
                     database.execute(TABLE)
                     return statements(database)
-        except (OSError, sqlite3.OperationalError):
+        except (OSError, sqlite3.OperationalError) as error:
+            if "locked" in str(error):
+                self._patience = 0
             return None
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # of a damaged schema, which a message quotes
             shutil.rmtree(folder, ignore_errors=True)
             return None

@@ -73,18 +73,18 @@ class Encoder:
         """Return the embeddings of texts, N×E in float32; with `cache`, they are stored, and stored ones are used."""
         # Half of a surrogate pair, which JSON can have, is no character.
         texts = [text.encode("utf-8", "replace") for text in texts]
-        found, stored = np.empty((len(texts), self.width), np.float32), EmbeddingCache(self.fingerprint, self.width)
+        found = np.empty((len(texts), self.width), np.float32)
         with progress("encoding", total=len(texts), unit=" texts") as bar:
             for start in range(0, len(texts), TEXTS):
                 part = texts[start : start + TEXTS]
                 digests = [hashlib.sha256(text).digest() for text in part]
-                known = stored.read(digests) if cache else {}
+                known = self._cache.read(digests) if cache else {}
                 new = {digest: text for digest, text in zip(digests, part, strict=True) if digest not in known}
                 if new:
                     computed = self._computed([text.decode() for text in new.values()])
                     new = dict(zip(new, computed, strict=True))
                     if cache:
-                        stored.write(new)
+                        self._cache.write(new)
                 found[start : start + len(part)] = [(known | new)[digest] for digest in digests]
                 bar.update(len(part))
         return found
@@ -100,6 +100,10 @@ class Encoder:
         if not width or found.shape != (len(texts), width) or not np.isfinite(found).all():
             raise XmlgpError(f"the encoder {self._place} does not give {width or 'some'} finite numbers for each text")
         return found
+
+    @functools.cached_property
+    def _cache(self) -> EmbeddingCache:
+        return EmbeddingCache(self.fingerprint, self.width)
 
     @functools.cached_property
     def _function(self):
