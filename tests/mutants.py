@@ -297,7 +297,7 @@ MUTANTS = [
         "missing fsync",
         "A new file is renamed into place before its content is on the disk.",
         "xmlgp/runtime/atomic_files.py",
-        "os.fsync(stream.fileno())",
+        "sync_file(stream.fileno())",
         "stream.tell()",
         ("tests/runtime/test_atomic_files.py", "tests/model_folder/test_folder.py", "tests/cli/test_full_disk.py"),
     ),

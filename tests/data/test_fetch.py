@@ -12,6 +12,7 @@ from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape, Source
 from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
+from xmlgp.runtime.locks import hold_lock
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
@@ -207,6 +208,18 @@ def test_failed_download_leaves_nothing(server, files, data, answer):
 def test_files_of_a_killed_process_are_replaced(files, data):
     (data / ".small/complete").mkdir(parents=True)
     (data / ".small/complete/junk").write_text("junk")
+    (data / ".small.lock").touch()
+    fetch(entry_of(files), data)
+    assert_complete(data)
+
+
+def test_what_a_process_that_was_killed_at_its_end_left_is_removed_unless_another_one_uses_it(files, data):
+    fetch(entry_of(files), data)
+    for name in "complete", "train.txt":
+        (data / ".small" / name).mkdir(parents=True)
+    with hold_lock(data / ".small.lock"):
+        fetch(entry_of(files), data)
+        assert (data / ".small" / "complete").exists()
     (data / ".small.lock").touch()
     fetch(entry_of(files), data)
     assert_complete(data)

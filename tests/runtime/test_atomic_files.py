@@ -10,7 +10,14 @@ import time
 import pytest
 
 from xmlgp.runtime import atomic_files
-from xmlgp.runtime.atomic_files import FOLDER_LOCK, TEMPORARY_NAME, atomic_write, remove_abandoned, temporary_name
+from xmlgp.runtime.atomic_files import (
+    FOLDER_LOCK,
+    TEMPORARY_NAME,
+    atomic_write,
+    check_writable,
+    remove_abandoned,
+    temporary_name,
+)
 
 needs_locks = pytest.mark.skipif(atomic_files.fcntl is None, reason="this system has no flock")
 
@@ -208,6 +215,13 @@ def test_a_file_system_without_fsync_can_be_used(tmp_path, monkeypatch, code):
         return
     write(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+@needs_locks
+def test_a_look_whether_a_folder_is_writable_removes_what_an_earlier_one_left(tmp_path):
+    made(tmp_path, "file")
+    check_writable(tmp_path)
+    assert names(tmp_path) == []
 
 
 @needs_locks

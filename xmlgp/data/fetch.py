@@ -12,8 +12,8 @@ from xmlgp.data.catalogue import Source
 from xmlgp.data.download import NotFoundError, download
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import FetchError
-from xmlgp.runtime.atomic_files import report_errors_as
-from xmlgp.runtime.locks import hold_lock
+from xmlgp.runtime.atomic_files import report_errors_as, sync_file
+from xmlgp.runtime.locks import LockedError, hold_lock
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
@@ -71,6 +71,7 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     if os.path.lexists(folder) and not folder.is_dir():
         raise FetchError(f"{folder} exists and is not a folder")
     if not force and not _missing_files(entry, folder):
+        _remove_left(hidden)
         return FetchedDataset(paths, None)
     if not sources:
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
@@ -81,7 +82,7 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     failures = []
     with (
         report_errors_as(into),
-        hold_lock(f"{hidden}.lock", lambda: progress("waiting for another fetch of this data set", unit=None)),
+        hold_lock(_lock(hidden), lambda: progress("waiting for another fetch of this data set", unit=None)),
     ):
         # Another process may have fetched them while this one waited.
         files = entry.files if force else _missing_files(entry, folder)
@@ -97,6 +98,17 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
             else:
                 return FetchedDataset(paths, source.origin)
     raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
+
+
+def _lock(hidden: Path) -> Path:
+    return hidden.with_name(f"{hidden.name}.lock")
+
+
+def _remove_left(hidden: Path) -> None:
+    """Remove what a fetch that was killed at its end left; ignore errors, and leave what another one uses."""
+    if hidden.exists() or _lock(hidden).exists():
+        with contextlib.suppress(LockedError, OSError), hold_lock(_lock(hidden)):
+            shutil.rmtree(hidden)
 
 
 def _missing_files(entry, folder):
@@ -203,7 +215,7 @@ def _move_into_place(complete, folder):
     """Move the files to `folder`; if it is new, it appears with all of them at once."""
     for path in complete.iterdir():
         with open(path, "rb") as file:
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
     if folder.is_dir():
         for path in complete.iterdir():
             os.replace(path, folder / path.name)

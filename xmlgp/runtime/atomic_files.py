@@ -32,6 +32,7 @@ __all__ = [
     "create_file",
     "remove_abandoned",
     "report_errors_as",
+    "sync_file",
     "temporary_name",
 ]
 
@@ -72,11 +73,16 @@ def create_file(file, shown_as=None):
     with report_errors_as(shown_as or file, file), os.fdopen(_create_locked(file), "wb") as stream:
         yield stream
         stream.flush()
-        try:
-            os.fsync(stream.fileno())
-        except OSError as error:
-            if error.errno not in NO_SYNC:
-                raise
+        sync_file(stream.fileno())
+
+
+def sync_file(descriptor: int) -> None:
+    """Flush a file to disk, where the file system supports that."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
 
 
 @contextlib.contextmanager
@@ -121,6 +127,7 @@ def check_writable(folder, shown_as=None):
 
     `shown_as` is the name in errors, by default that of the folder.
     """
+    remove_abandoned(folder)
     probe = temporary_name(folder)
     try:
         with create_file(probe, shown_as or folder):
