@@ -27,8 +27,8 @@ def first_cells(section):
 
 
 def test_metrics_are_those_of_the_server():
-    logs = pytest.importorskip("xmlgp.serving.logs", reason="the server is not installed: pip install '.[serve]'")
-    metrics = vars(metrics.Metrics()).values()
+    module = pytest.importorskip("xmlgp.serving.metrics", reason="the server is not installed: pip install '.[serve]'")
+    metrics = vars(module.Metrics()).values()
     # What a counter counts ends so.
     names = {
         own.describe()[0].name + "_total" * (own.describe()[0].type == "counter")

@@ -483,9 +483,25 @@ def test_workers_end_when_the_process_that_started_them_is_killed(path):
         server.suggest("tickets", TEXTS[0])
         (worker,) = workers(server)
         os.kill(server.pid, signal.SIGKILL)
-        _until(lambda: not os.path.exists(f"/proc/{worker}") or "xmlgp" not in _command(worker) == "")
+        _until(lambda: not os.path.exists(f"/proc/{worker}") or _command(worker) == "")
     finally:
         server.kill()
+
+
+def test_the_next_server_removes_what_a_killed_one_left(path, tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    left = []
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        server = Server(path, "--workers", 1, env=environment)
+        try:
+            server.suggest("tickets", TEXTS[0])
+            (worker,) = workers(server)
+            server.end(number)
+            left.append(len(list(tmp_path.iterdir())))
+            _until(lambda worker=worker: not os.path.exists(f"/proc/{worker}") or _command(worker) == "")
+        finally:
+            server.kill()
+    assert left == [1, 0]
 
 
 def run(*arguments):

@@ -9,6 +9,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 try:
     import resource
@@ -17,6 +18,7 @@ except ImportError:  # Windows
 
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runs.given import FilePath
+from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
 
@@ -131,7 +133,7 @@ def serve(
     backlog = min(BACKLOG, _allow_connections() // 4)
     listening = _listen(host, port)
     local = _is_local(listening)
-    with contextlib.closing(listening), tempfile.TemporaryDirectory(prefix="xmlgp-") as shared:
+    with contextlib.closing(listening), temporary_folder(Path(tempfile.gettempdir())) as shared:
         options = Options(
             models=tuple(folders),
             learns=learn,
@@ -171,7 +173,7 @@ def serve(
                 write_line(log, level="info", message=text)
 
         shown = f"[{host}]" if ":" in host else host
-        with _environment(SHARED, shared), _signal_handlers():
+        with _environment(SHARED, os.fspath(shared)), _signal_handlers():
             # From here on it receives signals.
             supervisor = Supervisor(config, [listening])
             note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
