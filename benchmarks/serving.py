@@ -2,8 +2,8 @@
 
     python benchmarks/serving.py load MODEL TEXTS [--clients 1 --clients 8 --clients 64] [--seconds 20] [--repeats 1]
         [--peer URL] [--peer-process PID] [--client ab|own] [--options OPTIONS] [--json FILE]
-    python benchmarks/serving.py soak MODEL MORE [--minutes 10] [--every 5] [--clients 8] [--options OPTIONS]
-        [--json FILE]
+    python benchmarks/serving.py soak MODEL MORE [--minutes 10] [--every 5] [--kill 10] [--clients 8]
+        [--options OPTIONS] [--json FILE]
 
 MODEL is a model of text, TEXTS and MORE are files of JSON Lines with `text` and, for MORE, `labels`; .gz is read too.
 Without them, a command is skipped with a message. Both start `xmlgp serve MODEL` on a free port of the loopback
@@ -26,9 +26,11 @@ clients send texts of MORE, singly and in batches, ask for projects, and send re
 is wrong if it does not have the status that it must have, or if the labels, probabilities and standard deviations are
 not those of one of the two models by `xmlgp.predict`, to the last digit, for all documents of a request. It is lost if
 the connection ends or nothing comes for a minute. `learned` and `first` count requests that the one model or the other
-has answered, where their answers differ. Megabytes are of all processes of the server together: PSS divides what they
-share, RSS counts it for each; page cache of a model's files is in both. The exit status is 1 if an answer is lost or
-wrong.
+has answered, where their answers differ. A second project, a copy of the model, is sent a document of MORE to learn
+every few seconds (--kill), and the process that learns is killed at a random moment: the answer must be 503 and the
+model as it was, or 204 and the model another one. `killed` counts the former, `taught` the latter. Megabytes are of all
+processes of the server together: PSS divides what they share, RSS counts it for each; page cache of a model's files is
+in both. The exit status is 1 if an answer is lost or wrong.
 """
 
 import asyncio
@@ -77,6 +79,9 @@ LEARNED, SENT = 50, 200
 
 #: Most documents in a batch of `soak`.
 BATCH = 8
+
+#: Most seconds from a request to learn until the process that learns is killed.
+KILLED_WITHIN = 4.0
 
 #: Seconds from one line of `soak` to the next.
 MINUTE = 60
@@ -489,7 +494,7 @@ class Client:
 
     def _about(self):
         project = self._ask(200, "GET", self._path)
-        (listed,) = self._ask(200, "GET", "/v1/projects")["projects"]
+        listed, _ = self._ask(200, "GET", "/v1/projects")["projects"]
         for found in project, listed:
             if found["vocab"]["size"] not in {model.K for model in self._models} or not found["is_trained"]:
                 raise Wrong(f"no such project: {json.dumps(found)[:400]}")
@@ -505,7 +510,7 @@ class Client:
             (400, "POST", f"{path}/suggest", urlencode({"text": "word", "limit": "many"}), FORM),
             (400, "POST", f"{path}/suggest-batch", '{"documents": [{"text"', JSON),
             (400, "POST", f"{path}/suggest-batch", json.dumps({"documents": [{"text": "a"}] * 33}), JSON),
-            (403, "POST", f"{path}/learn", json.dumps([{"text": "a", "subjects": []}]), JSON),
+            (400, "POST", f"{path}/learn", json.dumps([{"text": "a"}]), JSON),
             (404, "POST", f"{path}-of-others/suggest", urlencode({"text": "word"}), FORM),
             (405, "GET", f"{path}/suggest"),
             (415, "POST", f"{path}/suggest", json.dumps({"text": "word"}), JSON),
@@ -516,15 +521,61 @@ class Client:
             raise Wrong(f"not a problem: {json.dumps(found)[:400]}")
 
 
+class Teacher:
+    """Lets a model of its own learn, and kills what learns, which must change nothing or the whole model."""
+
+    def __init__(self, server, folder, documents, pause):
+        self._server, self._folder, self._pause = server, folder, pause
+        self._documents, self._draw = itertools.cycle(documents), random.Random(0)
+        self.counts, self.failures = Counter(), []
+
+    def run(self, ended):
+        """Teach until an event is set."""
+        while not ended.wait(self._pause):
+            before = self._description()
+            killer = threading.Timer(self._draw.uniform(0, KILLED_WITHIN), self._kill)
+            killer.start()
+            try:
+                status = self._learn(next(self._documents))
+            except (OSError, http.client.HTTPException) as error:
+                status = repr(error)
+            killer.join()
+            changed = self._description() != before
+            if (status, changed) not in ((204, True), (503, False)):
+                self.counts["wrong"] += 1
+                now = "another one" if changed else "as it was"
+                self.failures.append(f"wrong, learn: {status}, and the model is {now}")
+            self.counts["taught" if changed else "killed"] += 1
+
+    def _description(self):
+        return (self._folder / "model.json").read_bytes()
+
+    def _learn(self, document):
+        body = json.dumps([{"text": document["text"], "subjects": [{"label": name} for name in document["labels"]]}])
+        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=2 * PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("POST", f"/v1/projects/{self._folder.name}/learn", body, {"Content-Type": JSON})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+    def _kill(self):
+        with contextlib.suppress(psutil.Error):
+            for worker in psutil.Process(self._server.pid).children():
+                for learner in worker.children():
+                    learner.kill()
+
+
 @main.command()
 @click.argument("model", type=click.Path(file_okay=False, path_type=Path))
 @points_argument("more")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), default=10, show_default=True)
 @click.option("--every", type=click.FloatRange(0, min_open=True), default=5, show_default=True, metavar="SECONDS")
+@click.option("--kill", type=click.FloatRange(0, min_open=True), default=10, show_default=True, metavar="SECONDS")
 @clients_option(8)
 @options_option
 @harness.json_option
-def soak(model, more, minutes, every, clients, options, as_json):
+def soak(model, more, minutes, every, kill, clients, options, as_json):
     """Compare every answer with those of two models that replace each other."""
     if not has_all(model, more):
         return
@@ -542,8 +593,10 @@ def soak(model, more, minutes, every, clients, options, as_json):
         click.echo(f"the answers of the two models differ for {differing} of {len(texts)} documents", err=True)
         served = folder / "served"
         xmlgp.load(folders[0]).save(served)
-        with serving(served, options, folder / "log") as server:
+        taught = shutil.copytree(model, folder / "taught")
+        with serving(served, f"{shlex.quote(str(taught))} --learn {options}", folder / "log") as server:
             senders = [Client(server, texts, models, seed) for seed in range(clients)]
+            senders.append(Teacher(server, taught, documents, kill))
             rows, failures = drive(server, senders, served, folders, minutes * 60, every)
     for failure in failures[:SHOWN]:
         click.echo(failure, err=True)
@@ -552,9 +605,13 @@ def soak(model, more, minutes, every, clients, options, as_json):
         raise SystemExit(1)
 
 
+#: What is counted, of clients and of the one that teaches.
+COUNTED = "requests", "wrong", "lost", "first", "learned", "either", "taught", "killed"
+
+
 def drive(server, senders, served, folders, seconds, every):
     """Replace the model while clients send; return the rows of the table, which is printed, and what failed."""
-    columns = "minutes", "requests", "wrong", "lost", "first", "learned", "either", "replaced", "PSS MB", "RSS MB"
+    columns = "minutes", *COUNTED, "replaced", "PSS MB", "RSS MB"
     rows, table, ended = [], harness.Table(*columns), threading.Event()
     threads = [threading.Thread(target=sender.run, args=(ended,)) for sender in senders]
     began, replaced = time.monotonic(), 0
@@ -584,7 +641,7 @@ def add_row(rows, table, seconds, senders, replaced, server, memory=None):
     counts = sum((sender.counts for sender in senders), Counter())
     pss, rss = memory or server.megabytes()
     row = {"minutes": round(seconds / 60, 1)}
-    row |= {name: counts[name] for name in ("requests", "wrong", "lost", "first", "learned", "either")}
+    row |= {name: counts[name] for name in COUNTED}
     row |= {"replaced": replaced, "pss": round(pss, 1), "rss": round(rss, 1)}
     table.row(*row.values())
     rows.append(row)
