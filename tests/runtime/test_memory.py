@@ -84,3 +84,14 @@ def test_it_is_unknown_on_other_machines(tmp_path, text):
         (tmp_path / "proc").mkdir()
         (tmp_path / "proc/meminfo").write_text(text)
     assert available_memory(tmp_path) is None
+
+
+@pytest.mark.parametrize("line", ["nonsense", "0:nonsense", "0::relative", "0::/\udcff"])
+def test_groups_that_cannot_be_read_change_nothing(tmp_path, machine, line):
+    belong(machine, 2, "/job")
+    add_group(machine, 2, "/job", 6, 2)
+    with open(tmp_path / "proc/self/cgroup", "a", errors="surrogateescape") as stream:
+        stream.write(f"{line}\n")
+    with open(tmp_path / "sys/fs/cgroup/job/memory.stat", "a") as stream:
+        stream.write("nothing\n")
+    assert available_memory(tmp_path) == 4 * GIGABYTE

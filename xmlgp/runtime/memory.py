@@ -30,11 +30,11 @@ def available_memory(root="/"):
 def _control_groups(root):
     """Yield what the limits of each control group of this process leave."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        # Names of groups are bytes.
+        lines = (root / "proc/self/cgroup").read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
+    for _, controllers, path in (line.split(":", 2) for line in lines if ":/" in line and line.count(":") > 1):
         if controllers and "memory" not in controllers.split(","):
             continue
         folder, limit, used, files = VERSIONS["1" if controllers else "2"]
@@ -51,4 +51,4 @@ def _control_groups(root):
 def _numbers(path):
     """Return the numbers in a file by the names before them."""
     lines = (line.split() for line in path.read_text().splitlines())
-    return {line[0]: int(line[1]) for line in lines}
+    return {line[0]: int(line[1]) for line in lines if len(line) > 1}
