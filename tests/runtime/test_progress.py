@@ -1,6 +1,7 @@
 """Progress bars: drawn on standard error, only if it is a terminal."""
 
 import fcntl
+import itertools
 import os
 import re
 import select
@@ -125,6 +126,14 @@ def test_a_sum_of_shares_ends_at_the_total(terminal):
         bar.update(np.float32(0.7))
         bar.update(np.float32(0.3) + np.float32(1e-6))
     assert terminal.bars[-2].startswith("work: 100%|")
+
+
+def test_a_clock_that_is_set_back_does_not_stop_a_bar(terminal, monkeypatch):
+    clock = itertools.count(1e9, -1000)
+    monkeypatch.setattr("tqdm.std.time", lambda: next(clock))
+    work(terminal_progress())
+    assert terminal.bars[-2].startswith("work: 100%|")
+    assert "[00:00<00:00" in terminal.bars[-2]
 
 
 @pytest.mark.parametrize("columns", [0, 2, 20, 30, 40, 60, 100, 300])

@@ -82,6 +82,9 @@ class _Bar(tqdm):
             dynamic_ncols=True,
             miniters=0,
         )
+        # A bar would stand still for as long as the clock of the machine is set back.
+        self._time = time.monotonic
+        self.last_print_t = self.start_t = self._time()
 
     @staticmethod
     def status_printer(file):
