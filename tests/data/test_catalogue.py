@@ -198,6 +198,14 @@ def test_invalid_yaml_is_reported(load, tmp_path, monkeypatch, text, message):
     assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
 
 
+def test_merge_keys_and_files_that_stand_for_too_much_are_refused(load):
+    keys = "".join(f"k{number}: {number}, " for number in range(1000))
+    with pytest.raises(CatalogueError, match="invalid YAML: merge keys stand for too much"):
+        load(f"a: &a {{{keys}}}\n" + "".join(f"b{number}: {{<<: *a}}\n" for number in range(200)))
+    with pytest.raises(CatalogueError, match=r"my\.yaml: the file is larger than 1048576 bytes"):
+        load("# " + "x" * (1 << 20))
+
+
 def test_missing_catalogue_is_reported(tmp_path):
     with pytest.raises(CatalogueError, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
         load_catalogue(tmp_path / "none.yaml")

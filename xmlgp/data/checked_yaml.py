@@ -1,6 +1,7 @@
 """Read a YAML file and check it against a schema; each error is one sentence with the place in the file."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,24 +15,41 @@ __all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "loa
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
 
+#: Maximum size of a file in bytes, which takes some hundred times as much memory and a minute; most pairs of all
+#: mappings that mappings are merged into, since nested merge keys of a few lines can stand for any number of them.
+MAX_BYTES, MAX_MERGED = 1 << 20, 100_000
+
 
 class _Loader(yaml.SafeLoader):
     """A loader that refuses a key twice in a mapping: a copied entry would replace the original without a word."""
 
+    merged = 0
+
     def compose_mapping_node(self, anchor):
         node = super().compose_mapping_node(anchor)
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
                 raise yaml.MarkedYAMLError(problem=f"{show_name(key)} occurs twice", problem_mark=node.start_mark)
         return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        self.merged += len(node.value)
+        if self.merged > MAX_MERGED:
+            raise yaml.MarkedYAMLError(problem="merge keys stand for too much", problem_mark=node.start_mark)
 
 
 def load_yaml(path):
     """Return the content of a YAML file, as SafeLoader creates it; CatalogueError if it cannot be read."""
     try:
         with open(path, "rb") as stream:
-            return yaml.load(stream, _Loader)  # noqa: S506 (a SafeLoader)
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CatalogueError(f"{path}: the file is larger than {MAX_BYTES} bytes")
+        return yaml.load(content, _Loader)  # noqa: S506 (a SafeLoader)
+    except CatalogueError:
+        raise
     except OSError as error:
         raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
