@@ -1,6 +1,7 @@
 """The functions of `xmlgp` with texts, arrays and models in memory; the tests of commands use them with paths."""
 
 import copy
+import functools
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import xmlgp
 from tests.problems import small_dataset
 from xmlgp import api
 from xmlgp.cli import with_options
-from xmlgp.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.errors import ModelFolderError, SettingsError, UsageError, XmlgpError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text.names import Names
 
@@ -193,3 +194,15 @@ def test_a_file_of_another_program_is_not_replaced(dishes, tmp_path):
     with pytest.raises(ModelFolderError, match="is not the description of an xmlgp model; choose another folder$"):
         dishes.save(tmp_path)
     assert xmlgp.train(TEXTS, tmp_path, overwrite=True, **training).data["N"] == 40
+
+
+def test_too_little_memory_is_an_error_of_xmlgp(dishes, monkeypatch):
+    def fail(*arguments, **options):
+        raise MemoryError("Unable to allocate 7.45 GiB")
+
+    monkeypatch.setattr("xmlgp.runs.train.preprocess_data", fail)
+    monkeypatch.setattr("xmlgp.runs.learn.learn_points", fail)
+    for function in (xmlgp.train, functools.partial(xmlgp.learn, dishes)):
+        with pytest.raises(XmlgpError, match="^there is not enough memory: Unable to allocate 7.45 GiB$") as error:
+            function(TEXTS, labels=LABELS)
+        assert isinstance(error.value, MemoryError)

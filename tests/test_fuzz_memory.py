@@ -3,15 +3,19 @@
 A process of its own imports all that commands need and forks for each command. The child refuses more memory than that.
 """
 
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.fuzzing.model_originals import DESCRIPTION, make_originals
 from tests.fuzzing.npy_files import packed, unpacked
@@ -65,6 +69,20 @@ READY = [
     "train -q train.txt other -P 3 --epochs 1",
 ]
 
+
+def saved(save):
+    """Return what a function writes to a binary stream."""
+    stream = io.BytesIO()
+    save(stream)
+    return stream.getvalue()
+
+
+def zipped(stream, array):
+    """Write a compressed .npz file of one array (bytes)."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("array.npy", array)
+
+
 #: Data and scores that claim too much, the commands that read them, and the reason of each refusal.
 HUGE_INDEX = b"+1 1:1\n-1 2:1 2147483647:1\n"
 CLAIMS = {
@@ -83,6 +101,21 @@ CLAIMS = {
         HUGE_INDEX,
         ["evaluate -q one.scores FILE", "evaluate -q one.scores -", "preprocess -q FILE model"],
         "FILE:2: feature '2147483647' is above 10000000, the highest index supported",
+    ),
+    "wide.npz": (
+        saved(lambda stream: sp.save_npz(stream, sp.csr_array((2, 10**9), dtype=np.float32))),
+        ["train -q train.txt model --dense FILE"],
+        "Error: FILE: of 2×1000000000 numbers only 0 are stored; features with so many zeros belong in the data file",
+    ),
+    "long.npz": (
+        saved(lambda stream: zipped(stream, packed(np.ones((2, 9))).replace(b"(2, 9), }       ", b"(1000000000, 9)}"))),
+        ["train -q train.txt model --dense FILE"],
+        "Error: FILE: this is not a complete .npz file with one array of numbers or a CSR matrix",
+    ),
+    "expanding.npz": (
+        saved(lambda stream: zipped(stream, packed(np.zeros((80, 1_000_000), np.float32)))),
+        ["train -q train.txt model --dense FILE"],
+        "Error: FILE: it expands to more than 100 times its size; save it without compression",
     ),
     "huge.npy": (
         packed(np.ones((2, 9))).replace(b"(2, 9), }       ", b"(1000000000, 9)}"),
@@ -160,6 +193,41 @@ def test_the_highest_feature_of_a_libsvm_file_takes_no_memory(place, bounded):
     result = bounded("evaluate", "-q", "one.scores", "highest.svm", "--json")
     assert (result.returncode, result.stderr) == (0, b"")
     assert json.loads(result.stdout)["accuracy"] == 100
+
+
+@pytest.mark.parametrize(
+    ("shape", "command"),
+    [
+        ((10**9, 3), "train -q FILE model"),
+        ((10**9, 10**9), "train -q FILE model"),
+        ((10**9, 3), "train -q FILE model --set inducing=subspace"),
+        ((10**9, 3), "train -q FILE model --set inducing=free"),
+        ((10**9, 3), "train -q FILE model --model bmlpl"),
+        ((2**31 - 1, 3), "train -q FILE model --model bmlpl"),
+        ((2**31 - 1, 1), "train -q FILE model --model gpc"),
+        ((10**9, 3), "preprocess -q FILE model"),
+        ((3, 10**9), "preprocess -q FILE model"),
+        ((3, 10**9), "evaluate -q listed.scores FILE --train FILE"),
+    ],
+)
+def test_features_and_labels_that_do_not_fit_are_refused_before_they_take_memory(place, bounded, shape, command):
+    (place / "claims.txt").write_text("3 {} {}\n".format(*shape) + "0 1:1\n" * 3)
+    (place / "listed.scores").write_text(f"3 {shape[1]}\n" + "0:1\n" * 3)
+    result = bounded(*command.replace("FILE", "claims.txt").split())
+    assert (result.returncode, result.stdout) == (1, b"")
+    pattern = (
+        rb"Error: (training|preprocessing|evaluation) needs at least \d+\.\d GB of memory, but \d+\.\d GB are .*\n"
+    )
+    assert re.fullmatch(pattern, result.stderr), result.stderr
+    assert not (place / "model").exists()
+
+
+def test_labels_that_do_not_occur_take_no_memory_in_an_evaluation(place, bounded):
+    (place / "claims.txt").write_text("1 3 2000000000\n1999999999 1:1\n")
+    (place / "assigned.scores").write_text("1 2000000000 assigned\n1999999999:1\n")
+    result = bounded("evaluate", "-q", "assigned.scores", "claims.txt", "--json")
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert json.loads(result.stdout)["F1_macro"] == 1
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ __all__ = [
     "ModelInUseError",
     "NamesFormatError",
     "NumericalError",
+    "OutOfMemoryError",
     "ScoresFormatError",
     "SettingsError",
     "UsageError",
@@ -88,6 +89,10 @@ class ModelInUseError(ModelFolderError):
 
 class NumericalError(XmlgpError):
     """A computation became non-finite."""
+
+
+class OutOfMemoryError(XmlgpError, MemoryError):
+    """Memory could not be allocated."""
 
 
 class SettingsError(XmlgpError):

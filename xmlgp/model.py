@@ -8,7 +8,7 @@ from xmlgp.data.blocks import dense_of
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 
-__all__ = ["MemoryPart", "Model", "check_memory", "counted"]
+__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "check_memory", "counted"]
 
 
 class MemoryPart(NamedTuple):
@@ -21,6 +21,9 @@ class MemoryPart(NamedTuple):
     def __str__(self):
         return f"{_gigabytes(self.size)} for {self.purpose}" + (f" ({self.advice})" if self.advice else "")
 
+
+#: Memory of preprocessing for each feature: the counts of two parts of the points, their sum, and a weight.
+COUNT_BYTES = 32
 
 #: Parts of the needed memory that are not worth mentioning.
 SMALL_SHARE = 0.02

@@ -1,5 +1,7 @@
 """Available memory: the machine's, less in control groups of both versions, and unknown elsewhere."""
 
+import os
+
 import pytest
 
 from xmlgp.runtime.memory import available_memory
@@ -48,6 +50,16 @@ def belong(write, version, path):
     """Say that the process belongs to a control group."""
     lines = {2: f"0::{path}\n", 1: f"5:cpu,cpuacct:/other\n4:memory:{path}\n0::/\n"}
     write("proc/self/cgroup", lines[version])
+
+
+def test_the_address_space_counts(tmp_path, machine):
+    machine(
+        "proc/self/limits", "Limit  Soft Limit  Hard Limit  Units\nMax address space  3221225472  unlimited  bytes\n"
+    )
+    machine("proc/self/statm", f"{GIGABYTE // os.sysconf('SC_PAGE_SIZE')} 100 50 1 0 70 0\n")
+    assert available_memory(tmp_path) == 2 * GIGABYTE
+    machine("proc/self/limits", "Max address space         unlimited            unlimited            bytes\n")
+    assert available_memory(tmp_path) == 32 * GIGABYTE
 
 
 def test_swap_space_counts(tmp_path, machine):

@@ -14,7 +14,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm, polynomial
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Counts", "Positives", "expected_counts", "present_columns", "reveal_labels"]
+__all__ = ["Counts", "Positives", "expected_counts", "reveal_labels"]
 
 #: Least rate λ of a positive label, so that labels that no topic explains are divided among topics too.
 LEAST_RATE = 1e-30
@@ -49,13 +49,6 @@ class Positives:
         order = np.arange(len(self), dtype=np.int64)
         order = csr_array((order, self.indices, self.indptr), shape=self.shape).T.tocsr()
         return order.data, order.indices, order.indptr
-
-
-def present_columns(matrix):
-    """Return the columns of a csr_array that have elements, ascending, and the array with these columns alone."""
-    present, indices = np.unique(matrix.indices, return_inverse=True)
-    shape = matrix.shape[0], len(present)
-    return present, csr_array((matrix.data, indices.astype(np.int32), matrix.indptr), shape=shape)
 
 
 def reveal_labels(labels, share, random):

@@ -5,7 +5,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import expected_activations, prior_mean
-from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns, reveal_labels
+from xmlgp.bmlpl.counts import Positives, expected_counts, reveal_labels
 from xmlgp.bmlpl.inference import EM
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.errors import SettingsError
@@ -115,10 +115,10 @@ class Learning(EM):
             known[:-1] += np.bincount(features.indices, minlength=len(known) - 1)
             known[-1] += features.shape[0]
         self._part, rows = part, self._parts.rows(0, part)
-        present, features = present_columns(self._coordinates.weighted(rows))
+        present, features = sparse.present_columns(self._coordinates.weighted(rows))
         #: The features of the part, with the intercept, and its labels; both are renumbered.
         self._present = np.append(present, len(self._all_weights) - 1)
-        self._present_labels, labels = present_columns(self._labels[rows])
+        self._present_labels, labels = sparse.present_columns(self._labels[rows])
         self._positives = Positives(labels)
         known, (B, T) = known[self._present], (features.shape[0], len(self.shapes))
         weights, precisions = self._all_weights[self._present], self._all_precisions[self._present]

@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import ActivationSums, expected_activations, polya_gamma_means, prior_mean
-from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns
+from xmlgp.bmlpl.counts import Positives, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
 from xmlgp.linear_algebra import sparse
@@ -62,7 +62,7 @@ class OnlineEM(BMLPLInference):
         rows = self._minibatches.rows(epoch, done)
         design = least_squares.with_intercept(self._coordinates.weighted(rows))
         # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
-        present, labels = present_columns(self._labels[rows])
+        present, labels = sparse.present_columns(self._labels[rows])
         positives = Positives(labels)
         scale, totals = N / len(rows), self._totals()
         topics = (self._label_counts[present] + settings.concentration) / totals

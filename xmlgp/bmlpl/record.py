@@ -7,7 +7,7 @@ from xmlgp.bmlpl.learning import learn, memory_of_learning
 from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.model import Model
+from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
@@ -37,6 +37,21 @@ def run_inference(coordinates, labels, settings, progress=silent, after_epoch=No
     return loop.run(progress, after_epoch, checkpoints)
 
 
+def _memory(settings, dataset):
+    """Return the largest arrays of an iteration (list of `MemoryPart`): those T wide by feature, label or point."""
+    N, D, K = dataset.shape
+    advice = "fewer topics lower that"
+    row = np.dtype(settings.dtype).itemsize * min(settings.topics or DEFAULT_TOPICS, K)
+    parts = [
+        # W, and what conjugate gradients or Adam have beside it; topics and counts.
+        MemoryPart("the weights and counts of topics", row * (4 * D + 2 * K), advice)
+    ]
+    if settings.inference != "online-em":
+        # Counts, activations and the arrays of `LeastSquares`.
+        parts.append(MemoryPart("the topics of the points", row * 6 * N, advice))
+    return parts
+
+
 def _notes(settings, dataset):
     """Yield what a user should know before training."""
     if (settings.topics or 0) > dataset.K:
@@ -51,6 +66,7 @@ BMLPL = Model(
     predictor=BMLPLPredictor,
     objective="log_posterior",
     epoch="iteration",
+    memory=_memory,
     notes=_notes,
     unset=lambda settings, N, D, K: {
         "topics": min(DEFAULT_TOPICS, K),

@@ -12,6 +12,7 @@ import click
 
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
+from xmlgp.runtime.memory import check_address_space, memory_errors_reported
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.version import __version__
@@ -65,6 +66,8 @@ class _Commands(click.Group):
             return None
         # Before the first import of NumPy.
         prefer_avx512()
+        if "numpy" not in sys.modules:
+            check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
         # A signal within an import could be lost: Python raises it where no code can catch it.
         with defer_signals():
             module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
@@ -108,7 +111,7 @@ class _Commands(click.Group):
 def _errors_shown():
     """Turn errors of users and of their machines into click's errors, which are printed as one sentence."""
     try:
-        with _bars_ended():
+        with _bars_ended(), memory_errors_reported():
             yield
     except DataFormatError as error:
         raise _AtLine(with_options(str(error))) from error
@@ -136,8 +139,6 @@ def _errors_shown():
         # The reader of a pipe (`| head`) closed it.
         _abandon_stdout()
         raise click.exceptions.Exit(128 + 13) from error
-    except MemoryError as error:
-        raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
     except OSError as error:
         _abandon_stdout()
         text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)

@@ -1,5 +1,6 @@
 """Dense features from files and arrays, whose rows follow the points of other data."""
 
+import math
 import os
 import warnings
 import zipfile
@@ -24,6 +25,9 @@ DATA_FILE = "data.yaml"
 NAMES = Optional([text("the name of a .npy or .npz file in this folder", r"[^/\\]+\.np[yz]")], ())
 
 SCHEMA = {"dense": {"train": NAMES, "validation": NAMES, "test": NAMES}}
+
+#: Bytes that a file may claim however small it is. Beyond, it may expand, and a matrix may have zeros, so many times.
+FREE_BYTES, MOST_EXPANDED, MOST_ZEROS = 1 << 28, 100, 1000
 
 #: The types that stay as they are; other numbers become single precision.
 TYPES = [np.dtype(name) for name in ("float16", "float32", "float64")]
@@ -132,20 +136,25 @@ def _in_file(path):
             raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
     with open(path, "rb") as stream:
         try:
-            return _in_archive(stream)
-        except MemoryError:
+            return _in_archive(stream, path)
+        except (MemoryError, SettingsError):
             raise
         except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
             what = "with one array of numbers or a CSR matrix"
             raise SettingsError(f"{path}: this is not a complete .npz file {what}") from None
 
 
-def _in_archive(stream):
+def _in_archive(stream, path):
     """Return the array in an untrusted .npz file; without pickles, also by load_npz."""
     with warnings.catch_warnings():
         # Headers of Python 2.
         warnings.simplefilter("error")
         with zipfile.ZipFile(stream) as archive:
+            size = sum(_member_size(archive, member) for member in archive.infolist())
+            if size > max(FREE_BYTES, MOST_EXPANDED * os.fstat(stream.fileno()).st_size):
+                raise SettingsError(
+                    f"{path}: it expands to more than {MOST_EXPANDED} times its size; save it without compression"
+                )
             if len(archive.namelist()) == 1:
                 with archive.open(archive.namelist()[0]) as member:
                     return np.lib.format.read_array(member)
@@ -154,4 +163,24 @@ def _in_archive(stream):
     if matrix.format != "csr":
         raise ValueError("another format")
     matrix.check_format(full_check=True)
+    size = math.prod(matrix.shape) * matrix.dtype.itemsize
+    if size > max(FREE_BYTES, MOST_ZEROS * matrix.data.nbytes):
+        rows, columns = matrix.shape
+        raise SettingsError(
+            f"{path}: of {rows}×{columns} numbers only {matrix.nnz} are stored; features with so many zeros belong in "
+            "the data file"
+        )
     return matrix.toarray()
+
+
+def _member_size(archive, member):
+    """Return the decompressed size of an array; ValueError if it is not the size that the array itself claims."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+            raise ValueError("another size")
+    return member.file_size

@@ -2,13 +2,15 @@
 
 import math
 
+import numpy as np
+
 from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gpc.inference import TOLERANCE
 from xmlgp.gpc.model import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.model import Model
+from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import standardise_features
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
@@ -40,6 +42,18 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
 def _check_data(dataset):
     if dataset.K != 1:
         raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
+
+
+def _memory(settings, dataset):
+    """Return the arrays that grow with the number of features (list of `MemoryPart`)."""
+    N, D, _ = dataset.shape
+    size = np.dtype(np.float64).itemsize
+    inducing = size * min(settings.inducing_count, N) * D
+    return [
+        MemoryPart("the inducing inputs", inducing, "a smaller inducing_count lowers that"),
+        # Means, scales, and the sums that they are computed from.
+        MemoryPart("the scales of features", size * 6 * D),
+    ]
 
 
 def _notes(settings, dataset):
@@ -77,6 +91,7 @@ GPC = Model(
     epoch="iteration",
     check_data=_check_data,
     data_format=LIBSVM,
+    memory=_memory,
     notes=_notes,
     unset=lambda settings, N, D, K: {"iterations": settings.passes, "learning_rate": AdaDelta.default_rate},
     review=_review,

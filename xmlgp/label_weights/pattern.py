@@ -6,6 +6,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.blocks import sparse_of
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
@@ -55,6 +57,11 @@ def label_features(features, labels, limit=WEIGHTS_LIMIT):
 
 def label_weight_count(features, labels, limit=WEIGHTS_LIMIT):
     """Return the number of weights that `label_features` chooses, without choosing them."""
+    # A file may claim any number of columns.
+    features, labels = (
+        sparse.present_columns(matrix)[1] if matrix.shape[1] > matrix.nnz else matrix
+        for matrix in (sparse_of(features), labels)
+    )
     lengths = _lengths(features, labels.T.tocsr())
     return int(np.minimum(lengths, _most_each(lengths, limit)).sum())
 

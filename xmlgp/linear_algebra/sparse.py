@@ -1,11 +1,12 @@
-"""Products of a sparse and a dense matrix on all cores, column sums, and the check of an untrusted sparsity pattern."""
+"""Products of a sparse and a dense matrix on all cores, sums and selection of columns, and the check of a pattern."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["column_sums", "is_pattern", "product", "row", "row_grain"]
+__all__ = ["column_sums", "is_pattern", "present_columns", "product", "row", "row_grain"]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
@@ -44,6 +45,13 @@ def column_sums(indices, column_count, values=None):
         part = slice(start, start + step)
         sums += np.bincount(indices[part], None if values is None else values(part), column_count)
     return sums
+
+
+def present_columns(matrix):
+    """Return the columns of a csr_array that have elements, ascending, and the array with these columns alone."""
+    present, indices = np.unique(matrix.indices, return_inverse=True)
+    shape = matrix.shape[0], len(present)
+    return present, csr_array((matrix.data, indices.astype(np.int32), matrix.indptr), shape=shape)
 
 
 def product(left, right, out=None):

@@ -31,16 +31,22 @@ def evaluate_assignment(assigned, labels):
     check_shapes(assigned, labels)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
-    N, K = labels.shape
+    N = len(labels.indptr) - 1
+    # Of labels that occur alone, because a file can claim any number of others.
+    present, places = np.unique(np.concatenate([assigned.indices, labels.indices]), return_inverse=True)
     hits = true_entries(assigned, labels)
     lengths = np.diff(assigned.indptr)
     points = np.repeat(np.arange(N), lengths)[hits]
-    by_label = [np.bincount(found, minlength=K) for found in (assigned.indices[hits], assigned.indices, labels.indices)]
+    assigned_places = places[: assigned.nnz]
+    label_places = places[assigned.nnz :]
+    by_label = [
+        np.bincount(found, minlength=len(present)) for found in (assigned_places[hits], assigned_places, label_places)
+    ]
     by_point = [np.bincount(points, minlength=N), lengths, np.diff(labels.indptr)]
     by_label, by_point = np.array(by_label), np.array(by_point)
     counts_of = {
         "micro": np.array([[len(hits)], [assigned.nnz], [labels.nnz]]),
-        "macro": by_label[:, by_label.any(axis=0)],
+        "macro": by_label,
         "point": by_point[:, by_point[2] > 0],
     }
     measures = {}

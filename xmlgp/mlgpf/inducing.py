@@ -11,7 +11,7 @@ from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
 from xmlgp.mlgpf.stochastic import optimiser_of
-from xmlgp.model import MemoryPart
+from xmlgp.model import COUNT_BYTES, MemoryPart
 from xmlgp.training.minibatches import SAMPLERS
 
 __all__ = ["InducingMethod"]
@@ -126,8 +126,23 @@ class InducingMethod:
         """Return the largest arrays of training (list of `MemoryPart`)."""
         settings = self.settings
         copies = 1 + len(optimiser_of(settings).statistics)
-        size = copies * np.dtype(settings.dtype).itemsize * dataset.K * settings.factor_count
-        return [MemoryPart("the latent functions", size, "fewer factors lower that")]
+        itemsize = np.dtype(settings.dtype).itemsize
+        N, D, K = dataset.shape
+        latent = copies * itemsize * K * settings.factor_count
+        if settings.inducing == "subspace":
+            name = "basis_size"
+            rows = min(settings.basis_size, N, D)
+        else:
+            name = "inducing_count"
+            rows = min(settings.inducing_count, N)
+        return [
+            MemoryPart("the latent functions", latent, "fewer factors lower that"),
+            MemoryPart(
+                "what has values for each feature",
+                max(COUNT_BYTES, itemsize * rows) * D,
+                f"a smaller {name} lowers that",
+            ),
+        ]
 
     def memory_of_learning(self, earlier, dataset, replayed, whole):
         """Return the largest arrays of learning on (list of `MemoryPart`): what steps move, and Φ with new rows."""

@@ -27,6 +27,7 @@ from xmlgp.runs.given import FilePath, Labels, Matrix, label_of, note_unknown
 from xmlgp.runs.matching import matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.points import TrainingData
@@ -60,6 +61,7 @@ class Evaluation:
     unknown: dict[str, int] = field(default_factory=dict)
 
 
+@memory_errors_reported()
 def evaluate(
     scores: FilePath | Matrix | Scores | Predictions | Sequence,
     labels: FilePath | Labels | Dataset | TrainingData,

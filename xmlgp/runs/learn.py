@@ -30,6 +30,7 @@ from xmlgp.runs.interrupted import (
 )
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
@@ -43,6 +44,7 @@ __all__ = ["learn", "learn_points"]
 MOST_BATCHES = 1000
 
 
+@memory_errors_reported()
 def learn(
     model: FilePath | TrainedModel,
     data: Points | None = None,

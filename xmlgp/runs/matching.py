@@ -16,7 +16,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.model import counted
+from xmlgp.model import MemoryPart, check_memory, counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
@@ -29,6 +29,9 @@ from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
 __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
+
+#: Memory of the counts and propensities of a label, and of what these are computed from.
+LABEL_BYTES = 40
 
 
 class TrainingFacts(NamedTuple):
@@ -150,6 +153,7 @@ def training_facts(train, named, corpus, cache, progress, note):
     if model is None:
         points = _true_labels(train, "train", named, lambda: None, corpus, cache, progress, note)
         N, K = points.labels.shape
+        check_memory("evaluation", [MemoryPart("counts and propensities of labels", LABEL_BYTES * K)])
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):
         data, counts = model.data, model.parameters.get("statistics.labels")

@@ -22,6 +22,7 @@ from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -37,6 +38,7 @@ RANKED = 5
 BAD_LINES = ("stop", "skip", "report")
 
 
+@memory_errors_reported()
 def predict(
     model: FilePath | TrainedModel,
     data: Points | None,

@@ -30,12 +30,14 @@ from xmlgp.runs.given import (
 )
 from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
 __all__ = ["report"]
 
 
+@memory_errors_reported()
 def report(
     model: FilePath | TrainedModel,
     data: Points | None,

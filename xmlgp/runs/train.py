@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError
-from xmlgp.model import check_memory
+from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
@@ -33,6 +33,7 @@ from xmlgp.runs.trained_model import (
     stored_preprocessing,
     write_model,
 )
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent, tell_if_slow
 from xmlgp.settings.fields import Settings
 from xmlgp.text.analysis import Analysis
@@ -47,6 +48,7 @@ __all__ = ["CHECKPOINT_SECONDS", "preprocess", "train"]
 CHECKPOINT_SECONDS = 300
 
 
+@memory_errors_reported()
 def preprocess(
     data: Points | None,
     path: FilePath,
@@ -74,6 +76,8 @@ def preprocess(
     with lock_model_folder(path):
         check_overwriting(Path(path), dataset, overwrite)
         _check(dataset, chosen, work)
+        size = COUNT_BYTES * (dataset.D + dataset.K)
+        check_memory("preprocessing", [MemoryPart("the counts of features and labels", size)])
         return ModelFolder.write(
             path,
             settings=chosen,
@@ -84,6 +88,7 @@ def preprocess(
         )
 
 
+@memory_errors_reported()
 def train(
     data: Points | None,
     path: FilePath | None = None,

@@ -23,6 +23,7 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.given import FilePath, is_path
 from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.training.trained import HeldOut
@@ -145,6 +146,7 @@ def write_model(model, path, keep=None, **facts):
     )
 
 
+@memory_errors_reported()
 def load(path: FilePath) -> TrainedModel:
     """Return the model in a folder, which is not trusted: it holds no code, and its content is checked.
 

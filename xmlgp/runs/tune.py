@@ -25,12 +25,14 @@ from xmlgp.runs.given import (
     unknown_labels,
 )
 from xmlgp.runs.trained_model import TrainedModel, held
+from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
 __all__ = ["tune", "undo_tuning"]
 
 
+@memory_errors_reported()
 def tune(
     model: FilePath | TrainedModel,
     data: Points | None,

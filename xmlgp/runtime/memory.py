@@ -1,9 +1,17 @@
-"""The memory that this process can still use, on Linux: that of the machine, or less in a control group."""
+"""The memory that this process can still use, on Linux: that of the machine, or less by a limit."""
 
 import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["available_memory"]
+from xmlgp.errors import OutOfMemoryError
+
+__all__ = ["available_memory", "check_address_space", "memory_errors_reported"]
+
+#: What NumPy, SciPy and numba take of the address space, where they leave 0.2 GB for training; and the buffers and
+#: stacks of the two copies of OpenBLAS for each core.
+LEAST_ADDRESS_SPACE, ADDRESS_SPACE_PER_CORE = 1 << 30, 80 << 20
 
 #: For each version of control groups: the folder below /sys/fs/cgroup, the files of the limit and of what is used, and
 #: those entries of memory.stat that are files in memory, which the kernel drops when it needs space.
@@ -24,7 +32,43 @@ def available_memory(root="/"):
         available, swap = (1024 * machine[name] for name in ("MemAvailable:", "SwapFree:"))
     except (OSError, ValueError, KeyError):
         return None
-    return max(0, min([available, *_control_groups(root)])) + swap
+    within_groups = max(0, min([available, *_control_groups(root)])) + swap
+    return min([within_groups, *_address_space(root)])
+
+
+@contextlib.contextmanager
+def memory_errors_reported() -> Iterator[None]:
+    """Raise a MemoryError as `OutOfMemoryError`, as a context manager or a decorator."""
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"there is not enough memory: {error}".removesuffix(": ")) from error
+
+
+def check_address_space(libraries: str, cores: int, root: str | Path = "/") -> None:
+    """Raise OutOfMemoryError if a limit (`ulimit -v`) leaves too little for libraries that are about to be loaded.
+
+    OpenBLAS tries for ever to allocate what it needs for each core, ends the process, or crashes.
+    """
+    needed = LEAST_ADDRESS_SPACE + cores * ADDRESS_SPACE_PER_CORE
+    for left in _address_space(Path(root)):
+        if left < needed:
+            raise OutOfMemoryError(
+                f"the address space of this process is limited (ulimit -v): {libraries} need {needed / 1e9:.1f} GB of "
+                f"it, but {left / 1e9:.1f} GB are left"
+            )
+
+
+def _address_space(root: Path) -> Iterator[int]:
+    """Yield what is left of the address space, if it has a limit (`ulimit -v`)."""
+    # "unlimited" is not a number.
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        limits = (root / "proc/self/limits").read_text().splitlines()
+        limit = int(next(line.split()[3] for line in limits if line.startswith("Max address space")))
+        pages = int((root / "proc/self/statm").read_text().split()[0])
+        yield max(0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _control_groups(root):
