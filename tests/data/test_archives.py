@@ -106,6 +106,11 @@ DAMAGED = {
     "gzip": (PACKED, "train", "File is not a zip file"),
     "truncated": (WHOLE[:-30], "train", ""),
     "huge directory": (WHOLE[:-10] + struct.pack("<L", 2**32 - 2) + WHOLE[-6:], "train", ""),
+    "many members": (
+        zipped(*((f"{number:0200}", b"") for number in range(5000)), ("train", TEXT)),
+        "train",
+        "the list of its members is larger than 1048576 bytes",
+    ),
     "encrypted": (patched(FLAGS, "<H", 1), "train", ".*is encrypted"),
     "other size": (patched(UNPACKED_SIZE, "<L", 3), "train", ""),
     "start beyond the end": (patched(START, "<L", 2**31), "train", ""),

@@ -7,7 +7,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.data.loopback import CERTIFICATE, LoopbackServer, endless, raw, redirect, serve, stall, status, truncate
+from tests.data.loopback import (
+    CERTIFICATE,
+    LoopbackServer,
+    drip,
+    endless,
+    raw,
+    redirect,
+    serve,
+    stall,
+    status,
+    truncate,
+)
 from xmlgp.data.download import NotFoundError, download
 from xmlgp.errors import FetchError
 
@@ -173,3 +184,26 @@ def test_invalid_address_is_refused(address, tmp_path):
     with pytest.raises(FetchError) as error:
         download(address, tmp_path / "x", 1)
     assert "secret" not in str(error.value)
+
+
+DRIPS = {
+    "headers": OK + b"X: " + b"x" * 60_000,
+    "many headers": OK + b"X: x\r\n" * 10_000,
+    "body": OK + b"Content-Length: 60000\r\n\r\n" + bytes(60_000),
+    "size of a chunk": CHUNKED + b"1;" + b"x" * 60_000,
+    "trailers": CHUNKED + b"0\r\n" + b"X: x\r\n" * 10_000,
+}
+
+
+@pytest.mark.parametrize("content", DRIPS.values(), ids=DRIPS)
+def test_a_server_that_sends_a_byte_from_time_to_time_is_given_up(get, server, monkeypatch, content):
+    monkeypatch.setattr("xmlgp.data.download.WINDOW", 0.2)
+    with pytest.raises(FetchError, match=rf"^{server.url}/train.txt: the server sends fewer than 500 bytes a second$"):
+        get(drip(content))
+    assert len(server.requests) == 1
+
+
+def test_a_slow_server_is_waited_for(get, monkeypatch):
+    monkeypatch.setattr("xmlgp.data.download.WINDOW", 0.05)
+    monkeypatch.setattr("xmlgp.data.download.LEAST_RATE", 1)
+    assert get(drip(OK + b"Content-Length: 5\r\n\r\nhello", 0.01)) == b"hello"

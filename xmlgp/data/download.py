@@ -6,9 +6,11 @@ accepted.
 
 import contextlib
 import http.client
+import io
 import string
 import time
 import urllib.request
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 
@@ -21,6 +23,8 @@ __all__ = ["NotFoundError", "download"]
 
 #: Seconds to wait for a connection, and for each piece of the response.
 TIMEOUT = 30.0
+#: Bytes a second that a server must send, and the seconds of waiting for it over which this is measured.
+LEAST_RATE, WINDOW = 500, 60.0
 #: Seconds to wait before each retry after a transient failure.
 RETRY_DELAYS = (1.0, 4.0, 15.0)
 CHUNK = 1 << 16
@@ -61,7 +65,8 @@ def _download_once(address, path, limit, progress):
     )
     with _reported_errors(address):
         # The opener uses the proxies that the environment sets.
-        response = urllib.request.build_opener(_SafeRedirects).open(request, timeout=TIMEOUT)
+        opener = urllib.request.build_opener(_SafeRedirects, _PacedHTTP, _PacedHTTPS)
+        response = opener.open(request, timeout=TIMEOUT)
     size = 0
     with response, open(path, "wb") as file, progress(path.name, total=response.length, unit="B") as bar:
         while True:
@@ -77,6 +82,62 @@ def _download_once(address, path, limit, progress):
                 raise FetchError(f"{address} is larger than the {limit} bytes that the catalogue allows")
             file.write(chunk)
             bar.update(len(chunk))
+
+
+class _TooSlowError(Exception):
+    """The server sends less than `LEAST_RATE`."""
+
+
+class _Paced(io.RawIOBase):
+    """Reads a connection as long as the server sends enough; a timeout alone begins again with each byte."""
+
+    def __init__(self, connection: io.RawIOBase) -> None:
+        self._connection = connection
+        self._waited = 0.0
+        self._received = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int | None:
+        began = time.monotonic()
+        size = self._connection.readinto(buffer)
+        self._waited += time.monotonic() - began
+        self._received += size or 0
+        if self._waited >= WINDOW:
+            if self._received < LEAST_RATE * self._waited:
+                raise _TooSlowError
+            self._waited = 0.0
+            self._received = 0
+        return size
+
+    def close(self) -> None:
+        self._connection.close()
+        super().close()
+
+
+class _PacedResponse(http.client.HTTPResponse):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fp = io.BufferedReader(_Paced(self.fp.detach()))
+
+
+class _Connection(http.client.HTTPConnection):
+    response_class = _PacedResponse
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    response_class = _PacedResponse
+
+
+class _PacedHTTP(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req)
+
+
+class _PacedHTTPS(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_SecureConnection, req)
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
@@ -110,6 +171,8 @@ def _reported_errors(address):
     """Raise the errors of a request and its response as FetchError."""
     try:
         yield
+    except _TooSlowError:
+        raise FetchError(f"{address}: the server sends fewer than {LEAST_RATE} bytes a second") from None
     except HTTPError as error:
         error.close()
         if error.code // 100 == 3:
