@@ -241,3 +241,20 @@ def test_too_little_address_space_is_said_before_libraries_fail():
     assert (result.returncode, result.stdout) == (1, "")
     assert re.fullmatch(r"Error: the address space of this process is limited \(ulimit -v\): .*\n", result.stderr)
     assert subprocess.run([*command, "--version"], capture_output=True, check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["show", "a\nb"], r"a\nb: there is no model here (no model.json)"),
+        (["train", "a\x1b[31m\n\u202e", "m"], r"a\u001b[31m\n\u202e: No such file or directory"),
+        (["train", "a\nb.txt", "m"], r"a\nb.txt:2: 'x' is not a finite decimal number"),
+        (["train", "a", "m", "--model", "a\nb"], r"Invalid value for '--model': 'a\nb' is not one of"),
+    ],
+)
+def test_messages_are_one_line_whatever_paths_are(command, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a\nb.txt").write_text("1 5 3\n0 1:x\n")
+    (tmp_path / "a\nb").mkdir()
+    result = run(*command)
+    assert said(result, result.exit_code).startswith(message)

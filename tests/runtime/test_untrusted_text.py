@@ -1,11 +1,14 @@
 """Untrusted text and values in messages."""
 
+import io
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import DETERMINISTIC
-from xmlgp.runtime.untrusted_text import MAX_EXCERPT, escape, excerpt, quote, show_name
+from xmlgp.runtime.untrusted_text import MAX_EXCERPT, ForTerminal, escape, excerpt, quote, show_name, visible
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=100) | st.dates() | st.binary(),
@@ -60,3 +63,26 @@ def test_only_plain_names_are_shown_as_they_are():
 )
 def test_quoted_bytes_are_printable_and_short(token, expected):
     assert quote(token) == expected
+
+
+#: Characters that act on the text around, and how they are shown.
+HIDDEN = {"\u202e": r"\u202e", "\x1b": r"\u001b", "\x9b": r"\u009b", "\ufeff": r"\ufeff", "\n": r"\n"}
+
+
+@pytest.mark.parametrize("character", HIDDEN)
+def test_what_acts_on_the_text_around_is_visible(character):
+    assert visible(f"a{character}b") == f"a{HIDDEN[character]}b"
+    assert json.loads(f'"{visible(character)}"') == character
+
+
+@pytest.mark.parametrize("text", ["été Σ ℓ", "👩\u200d💻", "می\u200cخواهم", "a\xa0b"])
+def test_other_text_is_visible_as_it_is(text):
+    assert visible(text) == text
+
+
+def test_a_terminal_gets_lines_and_tabs_as_they_are_and_bytes_of_other_encodings():
+    stream = io.BytesIO()
+    terminal = ForTerminal(io.TextIOWrapper(stream))
+    content = "a\tb\n\u202e\x1b".encode() + b"\xe9\n"
+    assert terminal.write(memoryview(content)) == len(content)
+    assert stream.getvalue() == b"a\tb\n\\u202e\\u001b\xe9\n"

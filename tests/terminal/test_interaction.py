@@ -129,3 +129,13 @@ def test_a_quiet_command_reads_the_terminal_without_a_word(start, words):
     session.type("red\n\x04")
     assert session.end() == 0, session.text
     assert "reading" not in session.text
+
+
+def test_names_that_reverse_text_are_visible_on_a_terminal(start, new_folder):
+    folder = new_folder()
+    (folder / "reversing.jsonl").write_text('{"text": "printer", "labels": ["x\u202egnp"]}\n' * 3)
+    for words in ("train reversing.jsonl new --epochs 1 --factors 2 -q", "predict new reversing.jsonl -k 1 -q"):
+        session = start(words, folder=folder)
+        assert session.end() == 0, session.text
+    assert r'[{"label": "x\u202egnp", ' in session.text
+    assert "\u202e" not in session.text

@@ -15,6 +15,7 @@ from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals,
 from xmlgp.runtime.memory import check_address_space, memory_errors_reported
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
+from xmlgp.runtime.untrusted_text import ForTerminal, visible
 from xmlgp.version import __version__
 
 __all__ = ["main", "with_options"]
@@ -45,14 +46,15 @@ ARGUMENT = re.compile(r"`(\w+)=(\w+)`")
 
 
 def with_options(text):
-    """Return a message with the options of commands in the place of the arguments of functions."""
+    """Return a message in a line, with the options of commands in the place of the arguments of functions."""
 
     def option(found):
         name, value = found[1].replace("_", "-"), found[2]
         own = f"-{name}" if len(name) == 1 else f"--{name}"
         return {"True": own, "False": f"--no-{name}"}.get(value, f"{own} {value}")
 
-    return ARGUMENT.sub(option, text)
+    # A path, which the user may have from a stranger, can have any characters.
+    return visible(ARGUMENT.sub(option, text))
 
 
 class _Commands(click.Group):
@@ -90,6 +92,9 @@ class _Commands(click.Group):
             # A locale without ℓ or Σ prints a question mark.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
+        if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
+            encoding = sys.stdout.encoding
+            sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
         return super().main(*arguments, **options)
 
     def make_context(self, *arguments, **options):
@@ -144,7 +149,11 @@ def _errors_shown():
         text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)
         if error.errno == errno.ENOSPC:
             text = f"no space left on the disk of {error.filename or 'the output'}"
-        raise click.ClickException(text) from error
+        raise click.ClickException(visible(text)) from error
+    except click.ClickException as error:
+        # A text of click itself.
+        error.message = visible(error.message)
+        raise
 
 
 @contextlib.contextmanager

@@ -1,15 +1,24 @@
 """Show untrusted text and values in messages: one short printable line, however large or nested the original."""
 
+import io
 import re
 import reprlib
+from typing import TextIO
 
-__all__ = ["escape", "excerpt", "quote", "show_name"]
+__all__ = ["ForTerminal", "escape", "excerpt", "quote", "show_name", "visible"]
 
 #: Maximum number of characters that `excerpt` returns, and bytes that `quote` shows.
 MAX_EXCERPT, MAX_QUOTED_BYTES = 60, 30
 
 #: Default maximum number of characters that `escape` returns.
 MAX_TEXT = 200
+
+#: Characters that act on the text around: control characters, and what hides text, ends lines or reverses their order.
+#: The joiners U+200C and U+200D, which emoji and some scripts are written with, are not among them.
+HIDDEN = re.compile(
+    "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 
 #: Names that `show_name` returns as they are.
 NAME = re.compile(rf"[A-Za-z0-9_.+-]{{1,{MAX_EXCERPT}}}")
@@ -47,6 +56,49 @@ def escape(text, longest=MAX_TEXT):
     start = text if longest is None else text[: longest + 1]
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in start)
     return shown if longest is None or len(shown) <= longest else f"{shown[:longest]}…"
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Return text with escape sequences, as JSON has them, for characters that act on the text around, if not kept."""
+    return HIDDEN.sub(lambda found: found[0] if found[0] in kept else _escape_sequence(found[0]), text)
+
+
+def _escape_sequence(character: str) -> str:
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    number = ord(character)
+    return short.get(character) or (f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}")
+
+
+class ForTerminal(io.BufferedIOBase):
+    """Writes UTF-8 to a terminal, with escape sequences for what acts on the text around, but for lines and tabs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        # It closes its buffer when nothing refers to it.
+        self._text = stream
+        self._stream = stream.buffer
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: bytes) -> int:
+        """Write bytes, or what has them, and return how many they are."""
+        content = bytes(data)
+        text = content.decode(errors="surrogateescape")
+        self._stream.write(visible(text, "\n\t").encode(errors="surrogateescape"))
+        return len(content)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Return whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the stream."""
+        return self._stream.fileno()
 
 
 def quote(token):
