@@ -7,8 +7,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import skops.io
+from scipy.sparse import csr_array
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline, make_union
@@ -138,6 +140,7 @@ def compressed(content):
 
 
 def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagger):
+    monkeypatch.setattr("xmlgp.data.dense_files.FREE_BYTES", 10**6)
     with monkeypatch.context() as patched:
         patched.setattr(skops.io, "get_untrusted_types", lambda data: [])
         tagger.vectorizer_.tokenizer = shout
@@ -145,6 +148,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
     content = skops.io.dumps(TfidfVectorizer().fit(TEXTS))
     for name, stored in {
         "compressed": compressed(content),
+        "expanding": skops.io.dumps(csr_array((np.zeros(10**6), np.zeros(10**6, np.int32), [0, 10**6]), shape=(1, 1))),
         "cut": content[:-99],
         "text": b"text",
         "other": skops.io.dumps(TfidfVectorizer().fit(["other words"])),
@@ -160,6 +164,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
     for name, reason in {
         "code": "the vectorizer of this model cannot be used: .*shout",
         "compressed": "the vectorizer of this model cannot be used: .*compressed",
+        "expanding": "the vectorizer of this model cannot be used: .*a matrix in it expands too much",
         "cut": "the vectorizer of this model cannot be used",
         "text": "the vectorizer of this model cannot be used",
         "other": r"the vectorizer of this model does not give its \d+ features",

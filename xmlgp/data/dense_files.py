@@ -16,7 +16,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["DATA_FILE", "DenseRows", "as_list", "dense_in_folder", "read_dense"]
+__all__ = ["DATA_FILE", "DenseRows", "as_list", "dense_in_folder", "expands_too_much", "read_dense"]
 
 #: The description of a data folder.
 DATA_FILE = "data.yaml"
@@ -150,8 +150,7 @@ def _in_archive(stream, path):
         # Headers of Python 2.
         warnings.simplefilter("error")
         with zipfile.ZipFile(stream) as archive:
-            size = sum(_member_size(archive, member) for member in archive.infolist())
-            if size > max(FREE_BYTES, MOST_EXPANDED * os.fstat(stream.fileno()).st_size):
+            if expands_too_much(archive, os.fstat(stream.fileno()).st_size):
                 raise SettingsError(
                     f"{path}: it expands to more than {MOST_EXPANDED} times its size; save it without compression"
                 )
@@ -173,7 +172,12 @@ def _in_archive(stream, path):
     return matrix.toarray()
 
 
-def _member_size(archive, member):
+def expands_too_much(archive: zipfile.ZipFile, size: int) -> bool:
+    """Return whether the arrays of a .npz file of this size are too large; ValueError if it has anything else."""
+    return sum(_member_size(archive, member) for member in archive.infolist()) > max(FREE_BYTES, MOST_EXPANDED * size)
+
+
+def _member_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Return the decompressed size of an array; ValueError if it is not the size that the array itself claims."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)

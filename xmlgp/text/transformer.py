@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.data.dataset import stack
+from xmlgp.data.dense_files import expands_too_much
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -68,8 +69,10 @@ class Transformer:
         try:
             with zipfile.ZipFile(io.BytesIO(self.stored)) as archive:
                 # What is compressed could fill the memory.
-                if any(entry.compress_type for entry in archive.infolist()):
-                    raise ValueError("it is compressed")
+                for entry in archive.infolist():
+                    if entry.compress_type:
+                        raise ValueError("it is compressed")
+                    _check_expansion(io.BytesIO(archive.read(entry)))
             found = skops.loads(self.stored)
             # The texts of a user would be names of files that it opens.
             parameters = getattr(found, "get_params", dict)()
@@ -125,6 +128,14 @@ class Transformed:
     def dataset(self):
         """Return all documents as one `Dataset`."""
         return stack(self._blocks)
+
+
+def _check_expansion(file: io.BytesIO) -> None:
+    """Raise ValueError if a file within that of a vectorizer is a .npz file, of a sparse matrix, that is too large."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            if expands_too_much(archive, file.getbuffer().nbytes):
+                raise ValueError("a matrix in it expands too much")
 
 
 def _skops(purpose):
