@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from xmlgp.errors import ClusterError, SettingsError
+from xmlgp.runtime.atomic_files import FOLDER_LOCK
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work import cluster as cluster_module
 from xmlgp.work.connection import open_work
