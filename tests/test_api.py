@@ -206,3 +206,7 @@ def test_too_little_memory_is_an_error_of_xmlgp(dishes, monkeypatch):
         with pytest.raises(XmlgpError, match="^there is not enough memory: Unable to allocate 7.45 GiB$") as error:
             function(TEXTS, labels=LABELS)
         assert isinstance(error.value, MemoryError)
+    answers = xmlgp.predict(dishes, TEXTS)
+    monkeypatch.setattr("xmlgp.runs.predict.score_blocks", fail)
+    with pytest.raises(XmlgpError, match="^there is not enough memory"):
+        list(answers)

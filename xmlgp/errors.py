@@ -4,7 +4,9 @@ The text of each error is one sentence that says what is wrong and where. The co
 status 1; a Python user catches `XmlgpError`.
 """
 
+import contextlib
 import difflib
+from collections.abc import Iterator
 
 __all__ = [
     "CatalogueError",
@@ -20,6 +22,7 @@ __all__ = [
     "SettingsError",
     "UsageError",
     "XmlgpError",
+    "memory_errors_reported",
     "nearest",
     "up_to_error",
 ]
@@ -69,6 +72,17 @@ class ScoresFormatError(DataFormatError):
 
 class NamesFormatError(DataFormatError):
     """A file of names is malformed, or has the wrong number of them."""
+
+
+@contextlib.contextmanager
+def memory_errors_reported() -> Iterator[None]:
+    """Raise a MemoryError as `OutOfMemoryError`, as a context manager or a decorator."""
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"there is not enough memory: {error}".removesuffix(": ")) from error
 
 
 class CatalogueError(XmlgpError):

@@ -10,9 +10,9 @@ import sys
 
 import click
 
-from xmlgp.errors import DataFormatError, UsageError, XmlgpError, nearest
+from xmlgp.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
-from xmlgp.runtime.memory import check_address_space, memory_errors_reported
+from xmlgp.runtime.memory import check_address_space
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.runtime.untrusted_text import ForTerminal, visible

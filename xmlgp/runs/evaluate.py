@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.errors import ScoresFormatError, SettingsError, UsageError
+from xmlgp.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.binary import are_probabilities, evaluate_binary
@@ -27,7 +27,6 @@ from xmlgp.runs.given import FilePath, Labels, Matrix, label_of, note_unknown
 from xmlgp.runs.matching import matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.points import TrainingData

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from xmlgp.data.dataset import no_points
-from xmlgp.errors import ModelFolderError
+from xmlgp.errors import ModelFolderError, memory_errors_reported
 from xmlgp.model import check_memory, counted
 from xmlgp.model_folder.arrays import FOLDER, remove
 from xmlgp.model_folder.folder import ModelFolder
@@ -30,7 +30,6 @@ from xmlgp.runs.interrupted import (
 )
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.vocabulary import name_labels, read_vocabulary

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dense_files import as_list
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
-from xmlgp.errors import DataFormatError, SettingsError, UsageError
+from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
@@ -22,7 +22,6 @@ from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
@@ -312,7 +311,7 @@ class Predictions:
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())
         left_out, first = 0, None
-        with self._progress("predict", N, " points") as bar:
+        with memory_errors_reported(), self._progress("predict", N, " points") as bar:
             for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work, points.waits):
                 wrong = [isinstance(own, DataFormatError) for own in identifiers]
                 if any(wrong):

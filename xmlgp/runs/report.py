@@ -12,7 +12,7 @@ from xmlgp.data.dense_files import as_list
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
-from xmlgp.errors import SettingsError
+from xmlgp.errors import SettingsError, memory_errors_reported
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runs.given import (
     DenseFeatures,
@@ -30,7 +30,6 @@ from xmlgp.runs.given import (
 )
 from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from xmlgp.errors import ModelFolderError, SettingsError, UsageError
+from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
@@ -33,7 +33,6 @@ from xmlgp.runs.trained_model import (
     stored_preprocessing,
     write_model,
 )
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent, tell_if_slow
 from xmlgp.settings.fields import Settings
 from xmlgp.text.analysis import Analysis

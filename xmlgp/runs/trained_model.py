@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xmlgp.errors import ModelFolderError, UsageError
+from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
 from xmlgp.model import counted
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
@@ -23,7 +23,6 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.given import FilePath, is_path
 from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.training.trained import HeldOut

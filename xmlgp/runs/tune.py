@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 
 from xmlgp.data.blocks import widths_of
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError, SettingsError, memory_errors_reported
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
 from xmlgp.runs.batch import has_learned
@@ -25,7 +25,6 @@ from xmlgp.runs.given import (
     unknown_labels,
 )
 from xmlgp.runs.trained_model import TrainedModel, held
-from xmlgp.runtime.memory import memory_errors_reported
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 

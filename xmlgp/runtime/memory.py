@@ -5,9 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from xmlgp.errors import OutOfMemoryError
-
-__all__ = ["available_memory", "check_address_space", "memory_errors_reported"]
+__all__ = ["available_memory", "check_address_space"]
 
 #: What NumPy, SciPy and numba take of the address space, where they leave 0.2 GB for training; and the buffers and
 #: stacks of the two copies of OpenBLAS for each core.
@@ -36,28 +34,17 @@ def available_memory(root="/"):
     return min([within_groups, *_address_space(root)])
 
 
-@contextlib.contextmanager
-def memory_errors_reported() -> Iterator[None]:
-    """Raise a MemoryError as `OutOfMemoryError`, as a context manager or a decorator."""
-    try:
-        yield
-    except OutOfMemoryError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"there is not enough memory: {error}".removesuffix(": ")) from error
-
-
 def check_address_space(libraries: str, cores: int, root: str | Path = "/") -> None:
-    """Raise OutOfMemoryError if a limit (`ulimit -v`) leaves too little for libraries that are about to be loaded.
+    """Raise MemoryError if a limit (`ulimit -v`) leaves too little for libraries that are about to be loaded.
 
     OpenBLAS tries for ever to allocate what it needs for each core, ends the process, or crashes.
     """
     needed = LEAST_ADDRESS_SPACE + cores * ADDRESS_SPACE_PER_CORE
     for left in _address_space(Path(root)):
         if left < needed:
-            raise OutOfMemoryError(
-                f"the address space of this process is limited (ulimit -v): {libraries} need {needed / 1e9:.1f} GB of "
-                f"it, but {left / 1e9:.1f} GB are left"
+            raise MemoryError(
+                f"{libraries} need {needed / 1e9:.1f} GB of address space, but a limit (ulimit -v) leaves "
+                f"{left / 1e9:.1f} GB"
             )
 
 
