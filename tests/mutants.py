@@ -351,8 +351,8 @@ MUTANTS = [
         "missing check",
         "What a living process is writing is taken for what a killed one has left, and removed.",
         "xmlgp/runtime/atomic_files.py",
-        "        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        if folder:",
-        "        if folder:",
+        "        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        # Another",
+        "        # Another",
         ("tests/runtime/test_atomic_files.py", "tests/runtime/test_locks.py"),
     ),
     Mutant(

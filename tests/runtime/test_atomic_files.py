@@ -186,12 +186,14 @@ def test_nothing_but_what_this_user_left_on_this_machine_is_removed(tmp_path, mo
 def test_a_file_that_others_take_for_one_that_is_left_is_created_again(tmp_path, monkeypatch, when):
     def lock(descriptor, kind):
         if not taken:
-            taken.append(1)
-            (left,) = tmp_path.iterdir()
+            taken.extend(tmp_path.iterdir())
             if when == "before it is locked":
-                left.unlink()
+                taken[0].unlink()
             else:
                 raise BlockingIOError(errno.EWOULDBLOCK, "locked")
+        elif when == "while another process removes it":
+            # By the name that it has seen.
+            taken[0].unlink()
         original(descriptor, kind)
 
     original, taken = atomic_files.fcntl.flock, []
@@ -200,6 +202,19 @@ def test_a_file_that_others_take_for_one_that_is_left_is_created_again(tmp_path,
     assert taken
     assert (tmp_path / "file").read_bytes() == b"new"
     assert names(tmp_path) == ["file"]
+
+
+@needs_locks
+def test_a_file_that_has_got_the_name_of_one_that_was_left_is_not_removed(tmp_path, monkeypatch):
+    def lock(descriptor, kind):
+        left.unlink()
+        left.write_bytes(b"of another process")
+        original(descriptor, kind)
+
+    original, left = atomic_files.fcntl.flock, made(tmp_path, "file")
+    monkeypatch.setattr(atomic_files.fcntl, "flock", lock)
+    remove_abandoned(tmp_path)
+    assert left.read_bytes() == b"of another process"
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EIO])

@@ -17,7 +17,9 @@ import shutil
 import socket
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 try:
     import fcntl
@@ -70,10 +72,8 @@ def create_file(file, shown_as=None):
 
     `shown_as` is the name in errors, by default that of the file.
     """
-    with report_errors_as(shown_as or file, file), os.fdopen(_create_locked(file), "wb") as stream:
+    with report_errors_as(shown_as or file, file), _synced(_create(file)) as stream:
         yield stream
-        stream.flush()
-        sync_file(stream.fileno())
 
 
 def sync_file(descriptor: int) -> None:
@@ -93,16 +93,17 @@ def atomic_write(path, shown_as=None):
     `shown_as`, and the old file remains.
     """
     target = Path(path)
+    shown_as = shown_as or path
     remove_abandoned(target.parent)
-    temporary = temporary_name(target.parent)
     with contextlib.ExitStack() as lock:
+        temporary, descriptor = _create_temporary(target.parent, shown_as)
         try:
-            with create_file(temporary, shown_as or path) as stream:
+            with report_errors_as(shown_as, temporary):
                 if fcntl:
                     # The copy keeps the file locked until it has its name.
-                    lock.callback(os.close, os.dup(stream.fileno()))
-                yield stream
-            with report_errors_as(shown_as or path, temporary):
+                    lock.callback(os.close, os.dup(descriptor))
+                with _synced(descriptor) as stream:
+                    yield stream
                 os.replace(temporary, target)
         except BaseException:
             _remove(temporary)
@@ -151,25 +152,38 @@ def _machine() -> str:
     return hashlib.sha256(identity).hexdigest()[:8]
 
 
-def _create_locked(file: Path) -> int:
-    """Create a file, which must not exist; return its descriptor, which is locked where the file system has locks."""
+def _create(file: Path) -> int:
+    # tempfile would deny other users what their umask grants them.
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+@contextlib.contextmanager
+def _synced(descriptor: int) -> Iterator[BinaryIO]:
+    """Yield the stream of a descriptor, which is flushed to disk and closed when the block ends."""
+    with os.fdopen(descriptor, "wb") as stream:
+        yield stream
+        stream.flush()
+        sync_file(stream.fileno())
+
+
+def _create_temporary(folder: Path, shown_as: str | os.PathLike) -> tuple[Path, int]:
+    """Create a temporary file; return it and its descriptor, which is locked where the file system has locks."""
     while True:
-        # tempfile would deny other users what their umask grants them.
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        removed = False
+        file = temporary_name(folder)
+        with report_errors_as(shown_as, file):
+            descriptor = _create(file)
+        if fcntl is None:
+            return file, descriptor
         try:
-            if fcntl:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                removed = not os.fstat(descriptor).st_nlink
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return file, descriptor
         except BlockingIOError:
-            removed = True
-        except OSError:
             pass
-        if not removed:
-            return descriptor
-        # Before it was locked, another process took it for one that is left.
+        except OSError:
+            return file, descriptor
+        # Before it was locked, another process took it for one that is left, and removes it by its name.
         os.close(descriptor)
-        _remove(Path(file))
 
 
 def _remove_if_abandoned(path: Path, machine: str) -> None:
@@ -185,6 +199,9 @@ def _remove_if_abandoned(path: Path, machine: str) -> None:
     descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if folder else 0))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another process may have removed it meanwhile, and a third one may have given its name to what it is writing.
+        if not os.fstat(descriptor).st_nlink:
+            return
         if folder:
             shutil.rmtree(path)
         else:
