@@ -81,7 +81,7 @@ LEARNED, SENT = 50, 200
 BATCH = 8
 
 #: Most seconds from a request to learn until the process that learns is killed.
-KILLED_WITHIN = 4.0
+KILLED_WITHIN = 12.0
 
 #: Seconds from one line of `soak` to the next.
 MINUTE = 60
