@@ -73,3 +73,27 @@ def test_a_process_ends_while_nobody_reads_its_lines():
         os.close(writing)
         os.close(reading)
     assert (done.returncode, done.stdout) == (0, b"written\n")
+
+
+def test_lines_that_a_full_disk_has_no_space_for_are_counted(tmp_path):
+    log = tmp_path / "log"
+    program = """
+import resource
+from xmlgp.serving import lines
+lines.write_line("text", message="the first")
+lines.finish_lines()
+# Writing beyond it fails with an error, as on a full disk.
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+for _ in range(3):
+    lines.write_line("text", message="none")
+lines.finish_lines()
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+lines.write_line("text", message="the last")
+lines.finish_lines()
+"""
+    with open(log, "ab") as stream:
+        subprocess.run([sys.executable, "-c", program], stderr=stream, timeout=60, check=True)
+    first, last, dropped = log.read_text().splitlines()
+    assert first.endswith(" the first")
+    assert last.endswith(" the last")
+    assert " 3 lines of this log were dropped" in dropped

@@ -1,4 +1,4 @@
-"""Lines on standard error that nothing waits for: if nobody reads them, they are dropped and counted."""
+"""Lines on standard error that nothing waits for: if they cannot be written, they are dropped and counted."""
 
 import contextlib
 import json
@@ -55,12 +55,12 @@ class _Writer:
                 waiting.set()
                 continue
             line, form = waiting
-            _write(line)
+            written = _write(line)
             with self._lock:
-                dropped = self._dropped
-                self._dropped = 0
-            if dropped:
-                text = f"{dropped} lines of this log were dropped, because nobody read it"
+                dropped = self._dropped + (not written)
+                self._dropped = 0 if written else dropped
+            if written and dropped:
+                text = f"{dropped} lines of this log were dropped, because they could not be written"
                 _write(_stamped(form, level="warning", message=text))
 
 
@@ -90,11 +90,12 @@ def _stamped(form: str, **facts: object) -> str:
     return " ".join(str(fact) for fact in facts.values() if fact is not None)
 
 
-def _write(line: str) -> None:
-    # A full disk, or a reader that has gone, is no reason to fail.
+def _write(line: str) -> bool:
+    """Write a line; return whether that was possible: a full disk, or a reader that has gone, is no reason to fail."""
+    content = f"{line}\n".encode(errors="backslashreplace")
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        content = f"{line}\n".encode(errors="backslashreplace")
         # Not by sys.stderr: at its end Python waits for whoever is writing there.
         descriptor = sys.stderr.fileno()
         while content:
             content = content[os.write(descriptor, content) :]
+    return not content
