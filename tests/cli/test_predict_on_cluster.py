@@ -22,6 +22,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import shards as library
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import open_predictor
+from xmlgp.runtime.atomic_files import FOLDER_LOCK
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -63,7 +64,7 @@ def on_workers(cluster, files, monkeypatch):
         assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
         assert there.stdout_bytes == here.stdout_bytes
         assert there.stderr == here.stderr
-        assert not list(cluster._folder.iterdir())
+        assert [file.name for file in cluster._folder.iterdir()] == [FOLDER_LOCK]
         return here.stdout
 
     return both
@@ -120,7 +121,7 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     shutil.copytree(files / "topics", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: the model in this folder has changed"):
         list(score_blocks(scoring, blocks, cluster))
-    assert not list(cluster._folder.iterdir())
+    assert [file.name for file in cluster._folder.iterdir()] == [FOLDER_LOCK]
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(2, 1), (1, 1), (2, 3)])

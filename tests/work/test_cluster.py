@@ -110,7 +110,7 @@ def test_a_worker_that_is_lost_or_stopped_while_it_computes_costs_nothing(cluste
     os.kill(pid_of(tmp_path, 2), number)
     assert [found.tolist() for found in results] == [[i] * LARGE * (i % 2) for i in range(1, 30)]
     # The files of results are removed.
-    assert not [file for file in cluster._folder.rglob("*") if file.is_file() and file.name != FOLDER_LOCK]
+    assert [file.name for file in cluster._folder.rglob("*") if file.is_file()] == [FOLDER_LOCK]
 
 
 class Travelling:
