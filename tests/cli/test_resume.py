@@ -67,6 +67,17 @@ def test_a_trained_model_is_not_replaced_by_resuming(workdir):
     assert Path("model/model.json").read_bytes() == before
 
 
+def test_a_model_of_other_data_may_have_a_time_beyond_calendars(workdir, monkeypatch):
+    run("train", "data", "model", *SMALL)
+    write_dataset("data/train.txt", small_dataset(60, seed=3))
+
+    def fail(seconds):
+        raise OverflowError("timestamp out of range for platform time_t")
+
+    monkeypatch.setattr("xmlgp.runs.interrupted.time.localtime", fail)
+    assert "(40 points, last changed at an unknown time); choose another" in said(run("train", "data", "model"))
+
+
 def test_a_model_of_other_data_is_replaced_only_when_asked(workdir, interrupt):
     run("train", "data", "model", *SMALL)
     os.utime("model/model.json", (0, 1e9))

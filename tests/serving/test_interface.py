@@ -32,6 +32,12 @@ def test_projects_are_described_as_annif_does(client, model):
     assert client.get("/v1/").json() == {"title": "xmlgp", "version": xmlgp.__version__}
 
 
+def test_a_model_may_have_a_time_beyond_calendars(client_of, model, monkeypatch):
+    monkeypatch.setattr("xmlgp.serving.projects.Project._latest", lambda project: (2**62 * 10**9, 1, 1))
+    (project,) = client_of(model).get(PROJECTS).json()["projects"]
+    assert (project["is_trained"], project["modification_time"]) == (True, None)
+
+
 def test_a_tuned_model_tells_its_threshold(client_of, tmp_path):
     make_model(tmp_path / "tuned")
     texts, labels = texts_and_labels(60, seed=3)

@@ -313,12 +313,19 @@ def check_overwriting(path, dataset, overwrite):
     data, run = folder.description["data"], readable_run(path)
     if overwrite or folder.stage != "trained" or dataset.facts in (data, run and run.data):
         return
-    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime((path / DESCRIPTION).stat().st_mtime))
     size = counted(data["N"], "point")
     raise ModelFolderError(
-        f"{path}: the model here was trained on other data ({size}, last changed {changed}); choose another folder, or "
-        "replace it with `overwrite=True`"
+        f"{path}: the model here was trained on other data ({size}, last changed {_changed(path / DESCRIPTION)}); "
+        "choose another folder, or replace it with `overwrite=True`"
     )
+
+
+def _changed(file: Path) -> str:
+    """Return in words when a file was changed."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
+    except (OSError, OverflowError, ValueError):  # file systems have times that calendars do not
+        return "at an unknown time"
 
 
 def plan_run(path, dataset, request, resume, note):

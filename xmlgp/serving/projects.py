@@ -178,7 +178,10 @@ class Project:
     def _modification_time(self) -> str | None:
         if self._modified is None:
             return None
-        modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+        try:
+            modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+        except (OSError, OverflowError, ValueError):  # file systems have times that calendars do not
+            return None
         return modified.isoformat().replace("+00:00", "Z")
 
     def close(self):
