@@ -18,7 +18,7 @@ from tqdm.utils import disp_len
 
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["between_bars", "end_bars", "ignore", "silent", "tell_if_slow", "terminal_progress"]
+__all__ = ["between_bars", "end_bars", "ignore", "over_echo", "silent", "tell_if_slow", "terminal_progress"]
 
 #: Layouts of tqdm for a known and for an unknown total, the fullest first. A bar has the first one that fits, with at
 #: least ten columns for `{bar}`; the last one is cut off.
@@ -146,10 +146,14 @@ def terminal_progress(quiet=False):
 def between_bars() -> Iterator[None]:
     """Let the block write lines to standard error; bars are drawn again below them."""
     with _Bar.external_write_mode(sys.stderr):
-        if _draws(sys.stderr):
-            # What the terminal echoed meanwhile.
-            sys.stderr.write(f"\r{ERASE}")
+        if over := over_echo():
+            sys.stderr.write(over)
         yield
+
+
+def over_echo() -> str:
+    """Return what overwrites ^C or another key that a terminal has echoed on standard error; nothing elsewhere."""
+    return f"\r{ERASE}" if _draws(sys.stderr) else ""
 
 
 def end_bars(echoed: bool = False) -> None:

@@ -8,6 +8,8 @@ import sys
 import threading
 from datetime import datetime, timezone
 
+from xmlgp.runtime.progress import over_echo
+
 __all__ = ["finish_lines", "write_line", "write_text"]
 
 #: Most lines that wait to be read.
@@ -92,7 +94,7 @@ def _stamped(form: str, **facts: object) -> str:
 
 def _write(line: str) -> bool:
     """Write a line; return whether that was possible: a full disk, or a reader that has gone, is no reason to fail."""
-    content = f"{line}\n".encode(errors="backslashreplace")
+    content = f"{over_echo()}{line}\n".encode(errors="backslashreplace")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         # Not by sys.stderr: at its end Python waits for whoever is writing there.
         descriptor = sys.stderr.fileno()
