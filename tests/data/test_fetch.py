@@ -12,7 +12,8 @@ from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape, Source
 from xmlgp.data.fetch import fetch
 from xmlgp.errors import FetchError
-from xmlgp.runtime.locks import hold_lock
+from xmlgp.runtime.atomic_files import temporary_name
+from xmlgp.runtime.locks import temporary_folder
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
@@ -205,24 +206,28 @@ def test_failed_download_leaves_nothing(server, files, data, answer):
     assert not data.exists()
 
 
-def test_files_of_a_killed_process_are_replaced(files, data):
-    (data / ".small/complete").mkdir(parents=True)
-    (data / ".small/complete/junk").write_text("junk")
+def test_what_a_killed_process_left_is_removed_unless_another_one_uses_it(files, data):
+    left = temporary_name(data)
+    (left / "complete").mkdir(parents=True)
+    (left / "complete/junk").write_text("junk")
     (data / ".small.lock").touch()
+    with temporary_folder(data) as used:
+        # Once to fetch, and once with nothing to fetch.
+        for _ in range(2):
+            fetch(entry_of(files), data)
+            assert not left.exists()
+            assert used.exists()
+            left.mkdir()
     fetch(entry_of(files), data)
     assert_complete(data)
 
 
-def test_what_a_process_that_was_killed_at_its_end_left_is_removed_unless_another_one_uses_it(files, data):
+def test_a_hidden_folder_of_the_user_stays(files, data):
+    (data / ".small").mkdir(parents=True)
+    (data / ".small/mine").write_text("mine")
     fetch(entry_of(files), data)
-    for name in "complete", "train.txt":
-        (data / ".small" / name).mkdir(parents=True)
-    with hold_lock(data / ".small.lock"):
-        fetch(entry_of(files), data)
-        assert (data / ".small" / "complete").exists()
-    (data / ".small.lock").touch()
     fetch(entry_of(files), data)
-    assert_complete(data)
+    assert (data / ".small/mine").read_text() == "mine"
 
 
 def test_concurrent_fetches_wait_for_each_other(server, files, data):

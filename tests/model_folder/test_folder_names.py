@@ -1,6 +1,7 @@
 """A model folder keeps names and the vectorizer; damaged ones are refused, since folders are untrusted."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,3 +92,34 @@ def test_other_values_than_mappings_damage_the_description(tmp_path, mapping):
     write(tmp_path, names=NAMES)
     with pytest.raises(ModelFolderError, match="the description of the model is damaged"):
         damage(tmp_path, "labels", None, vectorizer=mapping)
+
+
+@pytest.mark.parametrize("name", ["labels", "features"])
+def test_names_that_are_a_hole_in_a_file_take_no_memory(tmp_path, name):
+    write(tmp_path, names=NAMES)
+    description = json.loads((tmp_path / "model.json").read_text())
+    entry = description["arrays"][f"names.{name}"]
+    array = np.lib.format.open_memmap(tmp_path / entry["file"], "w+", np.uint8, (1 << 30,))
+    del array
+    entry |= {"dtype": "|u1", "shape": [1 << 30]}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    folder = ModelFolder(tmp_path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFolderError, match="do not have a name each"):
+            folder._names(name, "K" if name == "labels" else "D")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_vectorizer_that_is_a_hole_in_a_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("xmlgp.model_folder.folder.LARGEST_VECTORIZER", 1 << 20)
+    write(tmp_path, names=NAMES)
+    description = json.loads((tmp_path / "model.json").read_text())
+    file = "arrays/names.vectorizer.01234567.npy"
+    np.save(tmp_path / file, np.zeros((1 << 20) + 1, np.uint8))
+    description["arrays"]["vectorizer.skops"] = {"file": file, "dtype": "|u1", "shape": [(1 << 20) + 1]}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="the vectorizer has more than 1 MB"):
+        _ = ModelFolder(tmp_path).vectorizer

@@ -1,6 +1,7 @@
 """The checkpoint of an interrupted run: what it says, and how a damaged or different one is refused."""
 
 import dataclasses
+import io
 import json
 import tracemalloc
 import zipfile
@@ -46,7 +47,7 @@ def interrupt_after(steps, patch):
 def originals(tmp_path_factory):
     """The files of two model folders, by the number of steps after which training was interrupted."""
     made = {}
-    for steps in (0, 2):
+    for steps in (0, 2, 3):
         path = tmp_path_factory.mktemp("model")
         with pytest.MonkeyPatch.context() as patch:
             interrupt_after(steps, patch)
@@ -269,3 +270,18 @@ def test_an_interruption_without_checkpoints_leaves_nothing(tmp_path, monkeypatc
     with pytest.raises(Interrupted):
         xmlgp.train(small_dataset(), tmp_path / "model", settings=SETTINGS, checkpoint_seconds=0)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("order", [np.zeros(40, int), np.full(40, 10**9), np.full(40, -(10**9))], ids=str)
+def test_a_forged_order_of_points_is_refused(interrupted, order):
+    path = interrupted(steps=3)
+    with zipfile.ZipFile(path / CHECKPOINT) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    assert sorted(np.load(io.BytesIO(members["order.npy"]))) == list(range(40))
+    forged = io.BytesIO()
+    np.save(forged, order)
+    with zipfile.ZipFile(path / CHECKPOINT, "w") as archive:
+        for name, member in (members | {"order.npy": forged.getvalue()}).items():
+            archive.writestr(name, member)
+    with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+        xmlgp.train(small_dataset(), path, settings=SETTINGS)

@@ -263,3 +263,23 @@ def test_at_most_one_of_many_processes_holds_the_lock(tmp_path, waiting):
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("content", ["a thesis", "", "12 on vm\n"], ids=["text", "empty", "like a lock"])
+def test_a_second_name_of_a_file_of_the_user_is_no_lock(tmp_path, file, content):
+    thesis = tmp_path / "thesis"
+    thesis.write_text(content)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.link(thesis, file)
+    with pytest.raises(NotALockError), hold_lock(file):
+        pass
+    assert thesis.read_text() == content
+    assert file.exists()
+
+
+def test_a_file_of_another_program_is_no_lock(file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("1234\n")
+    with pytest.raises(NotALockError), hold_lock(file):
+        pass
+    assert file.read_text() == "1234\n"

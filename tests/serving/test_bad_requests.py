@@ -67,7 +67,7 @@ def test_wrong_fields_are_named(client, fields, reason):
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 100_000, "too many values"),
         (b'{"documents": NaN}', "not JSON"),
         (b"1" * 10_000, "not JSON"),
         (b'{"documents": "\xff"}', "not UTF-8"),
@@ -306,3 +306,16 @@ def test_any_bytes_are_answered(shared_client):
         check_any(shared_client.post(path, content=body, headers=headers))
 
     check()
+
+
+@pytest.mark.parametrize("values", [b"[],", b"{},", b"[[[[[[[[", b"1,"], ids=bytes.decode)
+def test_json_of_next_to_nothing_but_values_is_not_read(client, values):
+    body = b'{"documents": [' + values * (3_000_000 // len(values)) + b"0]}"
+    check_problem(client.post(BATCH, content=body, headers=IN_JSON), 400, "too many values for its size")
+
+
+def test_many_short_documents_are_read():
+    from xmlgp.serving.requests import read_json
+
+    documents = [{"text": "a", "subjects": [{"uri": "b"}]}] * 50_000
+    assert read_json(json.dumps(documents, separators=(",", ":")).encode()) == documents

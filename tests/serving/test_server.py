@@ -456,6 +456,18 @@ def test_a_signal_ends_the_server_after_what_it_answers(path, number):
         server.kill()
 
 
+def test_a_worker_that_does_not_end_is_ended(path):
+    server = Server(path, "--workers", 1, "--timeout", 1)
+    try:
+        server.suggest("tickets", TEXTS[0])
+        (worker,) = workers(server)
+        os.kill(worker, signal.SIGSTOP)
+        assert server.end(signal.SIGTERM) == 0
+        assert not os.path.exists(f"/proc/{worker}")
+    finally:
+        server.kill()
+
+
 def test_ctrl_c_while_workers_start_ends_the_server(path):
     server = Server(path, "--workers", 2)
     try:
@@ -518,6 +530,7 @@ def test_any_page_may_not_teach_without_a_token(path):
 
 def test_what_cannot_be_served_is_told_before_the_server_starts(path, tmp_path):
     assert run(tmp_path)[0] == 1
+    assert run(tmp_path / "a\nb")[0] == 2
     points = np.random.default_rng(0).random((40, 6))
     xmlgp.train(points, tmp_path / "plain", labels=points[:, :3] > 0.5)
     assert run(tmp_path / "plain") == (

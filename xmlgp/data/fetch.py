@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +11,8 @@ from xmlgp.data.catalogue import Source
 from xmlgp.data.download import NotFoundError, download
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import FetchError
-from xmlgp.runtime.atomic_files import report_errors_as, sync_file
-from xmlgp.runtime.locks import LockedError, hold_lock
+from xmlgp.runtime.atomic_files import remove_abandoned, report_errors_as, sync_file
+from xmlgp.runtime.locks import hold_lock, temporary_folder
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
@@ -65,13 +64,13 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
         If the folder cannot be written.
     """
     into = Path(into)
-    folder, hidden = into / entry.name, into / f".{entry.name}"
+    folder = into / entry.name
     paths = [folder / file.name for file in entry.files]
     sources = entry.sources if mirror is None else (Source("mirror", mirror),)
     if os.path.lexists(folder) and not folder.is_dir():
         raise FetchError(f"{folder} exists and is not a folder")
     if not force and not _missing_files(entry, folder):
-        _remove_left(hidden)
+        remove_abandoned(into)
         return FetchedDataset(paths, None)
     if not sources:
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
@@ -82,7 +81,9 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     failures = []
     with (
         report_errors_as(into),
-        hold_lock(_lock(hidden), lambda: progress("waiting for another fetch of this data set", unit=None)),
+        hold_lock(
+            into / f".{entry.name}.lock", lambda: progress("waiting for another fetch of this data set", unit=None)
+        ),
     ):
         # Another process may have fetched them while this one waited.
         files = entry.files if force else _missing_files(entry, folder)
@@ -90,7 +91,7 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
             return FetchedDataset(paths, None)
         for source in sources:
             try:
-                with _new_folder(hidden):
+                with temporary_folder(into) as hidden:
                     _fetch_verified(entry, files, source, hidden, progress)
                     _move_into_place(hidden / "complete", folder)
             except FetchError as error:
@@ -98,17 +99,6 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
             else:
                 return FetchedDataset(paths, source.origin)
     raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
-
-
-def _lock(hidden: Path) -> Path:
-    return hidden.with_name(f"{hidden.name}.lock")
-
-
-def _remove_left(hidden: Path) -> None:
-    """Remove what a fetch that was killed at its end left; ignore errors, and leave what another one uses."""
-    if hidden.exists() or _lock(hidden).exists():
-        with contextlib.suppress(LockedError, OSError), hold_lock(_lock(hidden)):
-            shutil.rmtree(hidden)
 
 
 def _missing_files(entry, folder):
@@ -149,17 +139,6 @@ def _find_mismatch(path, entry, file):
         kind = file.checksums[0][0]
         return f"has the {kind} checksum {digests[kind].hexdigest()}, which is not in the catalogue"
     return None
-
-
-@contextlib.contextmanager
-def _new_folder(path):
-    """Create a folder for the time of the block, in place of one that a killed process has left."""
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir()
-    try:
-        yield
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _fetch_verified(entry, files, source, hidden, progress):

@@ -95,6 +95,11 @@ class Stochastic(Inference):
         self._optimiser.step(self._parameters, gradients, rate)
         return value if wanted else None
 
+    def check_restored(self, epoch: int, done: int) -> None:
+        """Raise ValueError unless each point has its place in the order of an epoch that has begun."""
+        if done and not np.array_equal(np.sort(self._order), np.arange(len(self._order))):
+            raise ValueError("the order does not have each point once")
+
     def end(self):
         """Free the state of the optimiser."""
         self._optimiser.state.clear()

@@ -27,6 +27,12 @@ __all__ = ["ModelFolder", "tuned_facts"]
 #: The array with the bytes of a vectorizer of scikit-learn.
 STORED_VECTORIZER = "vectorizer.skops"
 
+#: Most bytes of it that are read: those of ten million words.
+LARGEST_VECTORIZER = 1 << 29
+
+#: Bytes of names that are checked at once.
+PART = 1 << 20
+
 
 class ModelFolder:
     """A model on disk; ModelFolderError is raised for a folder without one, or with a damaged one.
@@ -162,6 +168,8 @@ class ModelFolder:
     def vectorizer(self):
         """What maps text to the features (`Vectorizer` or `Transformer`), or None."""
         mapping, stored = self.description.get("vectorizer"), self.array(STORED_VECTORIZER)
+        if stored is not None and stored.nbytes > LARGEST_VECTORIZER:
+            raise ModelFolderError(f"{self.path}: the vectorizer has more than {LARGEST_VECTORIZER >> 20} MB")
         if stored is not None:
             return Transformer(self.description["data"]["D"], stored=stored.tobytes(), source=self.path)
         if mapping is None:
@@ -186,8 +194,9 @@ class ModelFolder:
         array = self.array(f"names.{kind}")
         if array is None:
             return None
-        plain = array.dtype == np.uint8 and array.ndim == 1
-        names = parse_names(array.tobytes(), self.description["data"][count]) if plain else None
+        number = self.description["data"][count]
+        plain = array.dtype == np.uint8 and array.ndim == 1 and _has_lines(array, number)
+        names = parse_names(array.tobytes(), number) if plain else None
         if names is None:
             raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
         return names
@@ -219,6 +228,17 @@ class ModelFolder:
         description = kept | tuned_facts(tuned, before) | {"arrays": self.description["arrays"]}
         write_description(self.path, description)
         self.description = description
+
+
+def _has_lines(array: np.ndarray, count: int) -> bool:
+    """Return whether bytes have as many lines, and no zeros: a file of holes takes no space but the memory of all."""
+    lines = 0
+    for start in range(0, len(array), PART):
+        part = array[start : start + PART]
+        if not part.all():
+            return False
+        lines += np.count_nonzero(part == ord("\n"))
+    return lines == count
 
 
 def tuned_facts(tuned, before):

@@ -30,6 +30,9 @@ __all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder", "temporar
 #: The content of a lock file: the process that holds it.
 HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
 
+#: What stands for the content of a lock file that is empty.
+NOBODY = b"0 on none\n"
+
 #: Attempts to create a folder that other processes remove at the same time.
 MAX_ATTEMPTS = 1000
 
@@ -125,6 +128,7 @@ def _acquire(file, created, waiting):
             _lock(descriptor, waiting)
             # A file that its former holder has removed locks nothing: a third process would create a new one.
             if os.fstat(descriptor).st_nlink:
+                _check_ours(descriptor, file)
                 _write_holder(descriptor)
                 return descriptor
         except BaseException:
@@ -139,6 +143,13 @@ def _open(file):
         raise NotALockError(errno.EINVAL, "this is not a lock file", os.fspath(file))
     with report_errors_as(file.parent, file):
         return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _check_ours(descriptor: int, file: Path) -> None:
+    """Raise NotALockError for a file of somebody else: what is in it would be lost."""
+    # An archive of a stranger can unpack the lock as a second name of any file.
+    if os.fstat(descriptor).st_nlink > 1 or not HOLDER.fullmatch(os.pread(descriptor, 200, 0) or NOBODY):
+        raise NotALockError(errno.EINVAL, "this is not a lock file", os.fspath(file))
 
 
 def _lock(descriptor, waiting):

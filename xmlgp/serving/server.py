@@ -119,6 +119,8 @@ def serve(
     if not folders:
         raise UsageError("There is no model to serve.")
     for name in names:
+        if not name.isprintable():
+            raise UsageError(f"The folder name {name!r} cannot be that of a project; serve a link with another name.")
         if names.count(name) > 1:
             raise UsageError(f"Two models are in folders of the name {name}, which would be one project.")
     if log not in LOGS:

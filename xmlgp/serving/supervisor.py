@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 #: What a client is told while no worker runs: the status and one sentence.
 NO_WORKER = 503, "the server is starting again; try again later"
 
-#: Seconds between looks at workers that are ending.
-PAUSE = 0.1
+#: Seconds between looks at workers that are ending, and how much longer they may take than what they are answering.
+PAUSE, GRACE = 0.1, 5.0
 
 #: Seconds after which a worker is steady, and the longest pause before another one takes the place of one that was not.
 STEADY, LONGEST = 60.0, 60.0
@@ -112,11 +112,12 @@ class Supervisor(Multiprocess):
                 connection.recv(READ)
 
     def join_all(self):
-        """Wait for the workers, which end what they are doing; a second signal ends them at once."""
+        """Wait for the workers, which end what they are doing; a second signal or too long a time ends them at once."""
+        deadline = time.monotonic() + self.config.timeout_graceful_shutdown + GRACE
         for process in self.processes:
             while process.process.is_alive():
                 process.process.join(PAUSE)
-                if self.signal_queue:
+                if self.signal_queue or time.monotonic() > deadline:
                     for other in self.processes:
                         other.process.kill()
 

@@ -30,6 +30,9 @@ class Inference:
         """Return the number of steps in an epoch."""
         return self.steps_per_epoch
 
+    def check_restored(self, epoch: int, done: int) -> None:
+        """Raise ValueError if the arrays of an untrusted checkpoint, after `done` steps of an epoch, are impossible."""
+
     def cost(self, epoch, done):
         """Return the time that a step takes, in any unit; used unless `equal_steps`."""
         return 1
@@ -113,6 +116,11 @@ class Stages(Inference):
         """Return the time that a step takes."""
         _, stage, own = self._at(epoch)
         return stage.cost(own, done)
+
+    def check_restored(self, epoch: int, done: int) -> None:
+        """Check the arrays of the stage of an epoch."""
+        _, stage, own = self._at(epoch)
+        stage.check_restored(own, done)
 
     def step(self, epoch, done):
         """Make one step."""

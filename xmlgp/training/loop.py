@@ -115,6 +115,8 @@ class Loop:
         # No epoch begins after the last one.
         self.inference.begin(self._epoch - self._is_over)
         checkpoint.fill(self.inference.arrays())
+        with checkpoint.checked():
+            self.inference.check_restored(self._epoch, self._done)
 
     def _check_place(self, facts: dict) -> None:
         """Raise ValueError unless the facts of a checkpoint, which is untrusted, name a place in this training."""
