@@ -9,6 +9,7 @@ from tests.cli.command import SMALL, run, said
 from tests.cli.texts import COLOURS, documents
 from xmlgp import api
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
 
 URIS = {f"the {colour}": f"http://ex.org/{number}" for number, colour in enumerate(COLOURS)}
 
@@ -94,6 +95,25 @@ def test_a_bad_vocabulary_stops_before_training(workdir):
     assert said(run("train", "train.jsonl", "model", "--vocabulary", "bad.tsv"), 1).startswith("bad.tsv:1: ")
     assert not (workdir / "model").exists()
     assert said(run("train", "-", "model", "--vocabulary", "-"), 2) == "Only one of the files can be standard input."
+
+
+def test_the_model_before_other_names_is_kept(workdir):
+    trained("--vocabulary", "words.csv")
+    before = ModelFolder("model").names.preferred
+    finnish = ["--vocabulary", "words.csv", "--vocabulary-language", "fi", "--keep-previous"]
+    (workdir / "some").write_text("http://ex.org/0\n")
+    for more in [], ["--add-labels", "some"]:
+        result = run("learn", "model", *finnish, *more)
+        assert result.stderr.splitlines()[1:] == ["model: the earlier model is kept as model.previous"]
+        assert ModelFolder("model.previous").names.preferred == before != ModelFolder("model").names.preferred
+        # The same command once more has nothing to keep.
+        assert run("learn", "model", *finnish, *more).exit_code == 0
+        assert ModelFolder("model.previous").names.preferred == before
+        with lock_model_folder("model.previous"):
+            english = run("learn", "model", "--vocabulary", "words.csv", "--keep-previous")
+        assert english.stderr.splitlines()[-1].startswith("Error: model.previous: process ")
+        assert ModelFolder("model").names.preferred != before
+        assert run("learn", "-q", "model", "--vocabulary", "words.csv").exit_code == 0
 
 
 def test_in_python(workdir):

@@ -32,6 +32,7 @@ from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.trained import STATISTICS, Earlier, add_statistics, statistics_of
@@ -96,15 +97,15 @@ def learn(
         check_given(data, dense, add_labels)
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
-        if known and data is None and dense is None and add_labels is None:
-            return _renamed(trained, name_labels(trained.names, known, note))
         previous = _previous(trained.folder.path) if keep_previous and trained.folder else None
+        if known and data is None and dense is None and add_labels is None:
+            return _renamed(trained, name_labels(trained.names, known, note), previous, note)
         named = replace(trained, names=name_labels(trained.names, known)) if known else trained
         points, names = read_batch(named, data, labels, dense, add_labels, corpus, cache, progress, note)
         names = name_labels(names, known, note, trained.names)
         if data is None and dense is None and trained.data["K"] == points.K:
             if known:
-                return _renamed(trained, names)
+                return _renamed(trained, names, previous, note)
             note(f"{model}: the model has these labels already; nothing to do")
             return trained
         refuse_foreign(trained, points, names, force, note)
@@ -112,7 +113,7 @@ def learn(
             _check_memory(trained, points)
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
-        with lock_model_folder(previous) if previous else contextlib.nullcontext():
+        with _locked(previous):
             _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note, previous)
     return load(path)
 
@@ -137,15 +138,33 @@ def _previous(path):
     return previous
 
 
-def _renamed(model, names):
-    """Return a model, which may be in a locked folder, with other names."""
-    model = replace(model, names=names)
-    if model.folder is None:
+def _locked(previous: Path | None) -> contextlib.AbstractContextManager:
+    """Lock the folder for the earlier model, if there is one."""
+    return contextlib.nullcontext() if previous is None else lock_model_folder(previous)
+
+
+def _keep(folder: ModelFolder, previous: Path | None, note: Callable[[str], object]) -> None:
+    """Copy the model in a folder to a locked one, if there is one."""
+    if previous is not None:
+        folder.copy_to(previous)
+        note(f"{folder.path}: the earlier model is kept as {previous}")
+
+
+def _renamed(model: TrainedModel, names: Names, previous: Path | None, note: Callable[[str], object]) -> TrainedModel:
+    """Return a model, which may be in a locked folder, with other names; the one before is kept in `previous`."""
+    # A command that is run again must not lose the earlier model.
+    if (names.uris, names.preferred) == (model.names.uris, model.names.preferred):
         return model
-    description = model.folder.description
+    before = model.folder
+    model = replace(model, names=names)
+    if before is None:
+        return model
+    description = before.description
     keep = {name: entry for name, entry in description["arrays"].items() if not name.startswith("names.")}
     facts = {"workers": description["workers"]} if "workers" in description else {}
-    return replace(model, folder=write_model(model, model.folder.path, keep, **facts))
+    with _locked(previous):
+        _keep(before, previous, note)
+        return replace(model, folder=write_model(model, before.path, keep, **facts))
 
 
 def learn_points(model, dataset, progress=silent, checkpoints=None):
@@ -235,9 +254,7 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
             grown = replace(learn_points(model, dataset, progress, writer), names=names)
             entries = model.folder.entries("parameters.")
             unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
-            if previous:
-                model.folder.copy_to(previous)
-                note_here(f"the earlier model is kept as {previous}")
+            _keep(model.folder, previous, note)
             write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
             if writer and not writer.has_state:
