@@ -4,12 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
+import scipy.sparse as sp
 
 from tests.cli.command import SMALL, run, said
 from tests.cli.texts import COLOURS, documents
 from xmlgp import api
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import REPOSITORY
+from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.text.names import Names
+from xmlgp.text.points import TrainingData
 
 URIS = {f"the {colour}": f"http://ex.org/{number}" for number, colour in enumerate(COLOURS)}
 
@@ -95,6 +101,22 @@ def test_a_bad_vocabulary_stops_before_training(workdir):
     assert said(run("train", "train.jsonl", "model", "--vocabulary", "bad.tsv"), 1).startswith("bad.tsv:1: ")
     assert not (workdir / "model").exists()
     assert said(run("train", "-", "model", "--vocabulary", "-"), 2) == "Only one of the files can be standard input."
+
+
+def test_names_in_memory_are_checked_before_training():
+    features, labels = sp.eye_array(6, format="csr"), sp.eye_array(6, 2, format="csr", dtype=bool)
+    model = api.train(features, labels=labels, settings={"epochs": 1})
+    for kind, names, what in [
+        ("label", Names(["a", "b\x1b"]), r"label 'b\x1b' has U+001B"),
+        ("URI", Names(["a", "b"], None, None, ["", "\ud800"], ["a", "b"]), r"URI '\ud800' has U+D800"),
+        ("feature", Names(None, ["a\n", *"bcdef"]), r"feature 'a\n' has U+000A"),
+    ]:
+        points = TrainingData(Dataset(features, labels), REPOSITORY, names)
+        for call in (lambda given: api.train(given, "model"), lambda given: api.learn(model, given)):
+            with pytest.raises(SettingsError) as caught:
+                call(points)
+            assert str(caught.value) == f"the {what}, which no name can have", kind
+    assert not Path("model").exists()
 
 
 def test_the_model_before_other_names_is_kept(workdir):

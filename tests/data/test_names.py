@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from tests.fuzzing.data_files import standard_input
-from xmlgp.data.names import read_label_names
-from xmlgp.errors import DataFormatError, NamesFormatError
+from xmlgp.data.names import format_names, parse_names, read_label_names
+from xmlgp.errors import DataFormatError, NamesFormatError, SettingsError
 
 NAMES = ["graph theory", "Zürich", "機械学習", ""]
 TEXT = "graph theory\nZürich\n機械学習\n\n".encode()
@@ -63,3 +63,16 @@ def test_additional_names_are_not_read_into_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_names_are_written_only_if_they_can_be_read():
+    assert parse_names(format_names(NAMES), 4) == NAMES
+    for code in [*range(0x300), *range(0x2020, 0x2030), 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFEFF, 0xFFFF, 0x10FFFF]:
+        names = ["a", f"b{chr(code)}"]
+        content = "".join(f"{name}\n" for name in names).encode(errors="surrogatepass")
+        if parse_names(content, 2) is None:
+            with pytest.raises(SettingsError) as caught:
+                format_names(names)
+            assert str(caught.value) == f"the name {names[1]!a} has U+{code:04X}, which no name can have"
+        else:
+            assert format_names(names) == content

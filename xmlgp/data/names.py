@@ -7,12 +7,24 @@ are printed on terminals.
 
 import os
 import re
+from collections.abc import Iterable
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
-from xmlgp.errors import NamesFormatError
+from xmlgp.errors import NamesFormatError, SettingsError
+from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["CONTROL", "UNFIT", "check_name", "format_names", "parse_names", "read_feature_names", "read_label_names"]
+__all__ = [
+    "CONTROL",
+    "UNFIT",
+    "check_name",
+    "check_names",
+    "describe_unfit",
+    "format_names",
+    "parse_names",
+    "read_feature_names",
+    "read_label_names",
+]
 
 #: C0, delete and C1: any of them can start a command to a terminal.
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
@@ -37,8 +49,22 @@ def read_feature_names(path, D):
     return _read(path, D, "feature")
 
 
+def describe_unfit(name: str) -> str | None:
+    """Return what a name has that no name can have, to follow the name in a message; None if there is nothing."""
+    unfit = UNFIT.search(name)
+    return f"has U+{ord(unfit[0]):04X}, which no name can have" if unfit else None
+
+
+def check_names(names: Iterable[str], kind: str = "name") -> None:
+    """Raise SettingsError if `parse_names` would refuse one of the names, which are of a kind."""
+    unfit = next(filter(UNFIT.search, names), None)
+    if unfit is not None:
+        raise SettingsError(f"the {kind} {excerpt(unfit)} {describe_unfit(unfit)}")
+
+
 def format_names(names):
-    """Return the content of a file of names, without control characters in them, as bytes."""
+    """Return the content of a file of names as bytes; SettingsError if one could not be read again."""
+    check_names(names)
     return "".join([name + "\n" for name in names]).encode()
 
 

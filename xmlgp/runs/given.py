@@ -242,6 +242,7 @@ def in_memory(data, labels, names, extend, same=None, dense=None):
 
 def _in_memory(data, labels, names, extend, same):
     if isinstance(data, TrainingData):
+        data.names.check()
         check_columns("label", data.names.labels, names.labels)
         check_columns("feature", data.names.features, names.features)
         return data._replace(names=Names(*(own or known for own, known in zip(data.names, names, strict=True))))
@@ -295,6 +296,7 @@ def _training_points(data, labels, path, corpus, analysis, cache, progress, note
     is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
     analysis = checked_analysis(analysis, is_text, label_of(data))
     if isinstance(data, TrainingData):
+        data.names.check()
         return data
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, Names())

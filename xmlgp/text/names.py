@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.names import check_name, read_feature_names, read_label_names
+from xmlgp.data.names import check_name, check_names, read_feature_names, read_label_names
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -33,6 +33,12 @@ class Names(NamedTuple):
     vectorizer: Vectorizer | Transformer | None = None
     uris: list[str] | None = None
     preferred: list[str] | None = None
+
+    def check(self) -> None:
+        """Raise SettingsError if a name is one that no model folder can have."""
+        kinds = (self.labels, "label"), (self.features, "feature"), (self.uris, "URI"), (self.preferred, "label")
+        for names, kind in kinds:
+            check_names(names or (), kind)
 
     @property
     def shown(self):
