@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.cli.command import SMALL, run, said
+from tests.cli.disk import everything
 from tests.cli.texts import COLOURS, documents
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
@@ -101,6 +102,27 @@ def test_a_bad_vocabulary_stops_before_training(workdir):
     assert said(run("train", "train.jsonl", "model", "--vocabulary", "bad.tsv"), 1).startswith("bad.tsv:1: ")
     assert not (workdir / "model").exists()
     assert said(run("train", "-", "model", "--vocabulary", "-"), 2) == "Only one of the files can be standard input."
+
+
+def test_a_uri_that_no_model_can_keep_loses_nothing(workdir):
+    trained()
+    before = everything(Path("model"))
+    (workdir / "bad.tsv").write_text("<http://ex.org/0>\tred\n<http://e/a\vb>\tblue\n")
+    (workdir / "bad.nt").write_text(r'<http://e/\uD800> <http://www.w3.org/2004/02/skos/core#prefLabel> "a" .')
+    for file, reason in [
+        ("bad.tsv", r":2: the URI 'http://e/a\x0bb' has U+000B"),
+        ("bad.nt", r": the URI 'http://e/\ud800' has U+D800"),
+    ]:
+        for command in (
+            ["learn", "model"],
+            ["learn", "model", "new.jsonl"],
+            ["train", "train.jsonl", "model", "--overwrite", *SMALL],
+            ["train", "train.jsonl", "other", *SMALL],
+        ):
+            line = said(run(*command, "--vocabulary", file), 1)
+            assert line == f"{file}{reason}, which no name can have"
+    assert everything(Path("model")) == before
+    assert not Path("other").exists()
 
 
 def test_names_in_memory_are_checked_before_training():

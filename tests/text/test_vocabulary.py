@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import tracemalloc
 
 import pytest
 
@@ -132,6 +133,91 @@ def test_a_malformed_vocabulary_is_refused(tmp_path, name, content, error, reaso
         read_vocabulary(tmp_path / name)
     assert str(caught.value).startswith(f"{tmp_path}/{reason}")
     assert "\n" not in str(caught.value)
+
+
+UNFIT_URIS = [
+    *[
+        (name, (content % f"http://e/a{control}b").encode(), f"the URI 'http://e/a{escaped}b' has {code}, ")
+        for control, escaped, code in [
+            ("\0", r"\x00", "U+0000"),
+            ("\v", r"\x0b", "U+000B"),
+            ("\f", r"\x0c", "U+000C"),
+            ("\r", r"\r", "U+000D"),
+            ("\x1b", r"\x1b", "U+001B"),
+            ("\x1e", r"\x1e", "U+001E"),
+            ("\x7f", r"\x7f", "U+007F"),
+            ("\x85", r"\x85", "U+0085"),
+            ("\x9b", r"\x9b", "U+009B"),
+        ]
+        for name, content in [("a", "<u:1>\tcats\n<%s>\tdogs\n"), ("a.csv", 'uri,label\n"%s",dogs\n')]
+    ],
+    *[
+        (f"a.{ending}", content.encode(), f"the URI 'http://e/a{escaped}b' has {code}, ")
+        for number, escaped, code in [
+            ("0000", r"\x00", "U+0000"),
+            ("0009", r"\t", "U+0009"),
+            ("000A", r"\n", "U+000A"),
+            ("0085", r"\x85", "U+0085"),
+            ("D800", r"\ud800", "U+D800"),
+        ]
+        for ending, content in [
+            ("ttl", TURTLE.replace("http://ex.org/2", rf"http://e/a\u{number}b")),
+            ("nt", TRIPLES.replace("http://ex.org/2", rf"http://e/a\u{number}b")),
+        ]
+    ],
+    ("a.rdf", XML.replace("http://ex.org/2", "http://e/a&#10;b").encode(), r"the URI 'http://e/a\nb' has U+000A, "),
+    ("a.nt", TRIPLES.replace("big dogs", r"a\uD800b").encode(), r"the preferred label 'a\ud800b' has U+D800, "),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "reason"), UNFIT_URIS)
+def test_what_no_name_can_have_is_refused(tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(XmlgpError) as caught:
+        read_vocabulary(tmp_path / name)
+    place = ":2" if name in ("a", "a.csv") else ""
+    assert str(caught.value) == f"{tmp_path}/{name}{place}: {reason}which no name can have"
+
+
+def test_a_label_of_control_characters_alone_is_none(tmp_path):
+    (tmp_path / "a").write_text("<u:1>\t\x1b\n")
+    with pytest.raises(DataFormatError, match="a:1: the line must be"):
+        read_vocabulary(tmp_path / "a")
+
+
+def test_a_concept_without_a_uri_is_left_out(tmp_path):
+    (tmp_path / "a.ttl").write_text(TURTLE + '[] skos:prefLabel "cats"@en .\n')
+    assert read_vocabulary(tmp_path / "a.ttl").concepts["cats"] == CATS
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("a", "", "<u:1>\tcats\t7\n<u:2>\tdogs\n"),
+        ("a.csv", "uri,label\n", "u:1,cats\nu:2,dogs\n"),
+        (
+            "a.ttl",
+            "@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n<u:1> s:prefLabel 'cats'.\n",
+            "[] s:prefLabel 'b'.\n",
+        ),
+    ],
+)
+def test_only_distinct_concepts_are_held(tmp_path, name, head, line):
+    times = 5000 if name == "a.ttl" else 20_000
+    read_vocabulary_of(tmp_path / name, head + line)
+    least = read_vocabulary_of(tmp_path / name, head + line)
+    assert read_vocabulary_of(tmp_path / name, head + line * times) < least + (1 << 21)
+
+
+def read_vocabulary_of(path, text):
+    """Return the most bytes that are held while a vocabulary is read, apart from its text."""
+    path.write_text(text)
+    tracemalloc.start()
+    try:
+        assert read_vocabulary(path).concepts["cats"] == ("u:1", "cats")
+        return tracemalloc.get_traced_memory()[1] - 2 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_entities_that_shorten_addresses_are_read(tmp_path):

@@ -8,10 +8,11 @@ import logging
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.names import CONTROL
+from xmlgp.data.names import CONTROL, describe_unfit
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore
@@ -28,11 +29,11 @@ REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\
 
 
 class Concept(NamedTuple):
-    """A URI, preferred labels by language ("" for none), and notations."""
+    """A URI, preferred labels after their languages ("" for none), and notations; hashable."""
 
     uri: str
-    labels: dict[str, str]
-    notations: list[str]
+    labels: tuple[tuple[str, str], ...]
+    notations: tuple[str, ...]
 
 
 class Vocabulary(NamedTuple):
@@ -59,8 +60,8 @@ def read_vocabulary(path, language=None):
             concepts = _read_skos(stream, path, SKOS[ending])
         else:
             lines = decoded_lines(LineReader(stream, path))
-            concepts = list((_read_csv if ending == ".csv" else _read_tsv)(lines, path))
-    counts = Counter(found for concept in concepts for found in concept.labels)
+            concepts = _distinct((_read_csv if ending == ".csv" else _read_tsv)(lines, path))
+    counts = Counter(found for concept in concepts for found, _ in concept.labels)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
     first = "en" if language is None else language
@@ -70,21 +71,22 @@ def read_vocabulary(path, language=None):
     found = {}
     for names_of in (
         lambda concept: [concept.uri],
-        lambda concept: [concept.labels[languages[0]]] if languages[0] in concept.labels else [],
-        lambda concept: concept.labels.values(),
+        lambda concept: [label for own, label in concept.labels if own == languages[0]],
+        lambda concept: [label for _, label in concept.labels],
         lambda concept: concept.notations,
     ):
         owners = {}
         for concept in concepts:
             for name in names_of(concept):
-                owners.setdefault(name, {})[concept.uri] = concept
-        for name, same in owners.items():
-            found.setdefault(name, next(iter(same.values())) if len(same) == 1 else None)
-    chosen = {
-        name: (concept.uri, next(concept.labels[own] for own in languages if own in concept.labels))
-        for name, concept in found.items()
-        if concept and concept.labels
-    }
+                before = owners.get(name, concept)
+                owners[name] = concept if before and before.uri == concept.uri else None
+        for name, owner in owners.items():
+            found.setdefault(name, owner)
+    chosen = {}
+    for name, concept in found.items():
+        if concept and concept.labels:
+            labels = dict(concept.labels)
+            chosen[name] = (concept.uri, next(labels[own] for own in languages if own in labels))
     return Vocabulary(path, chosen, languages)
 
 
@@ -126,15 +128,34 @@ def _plain(text):
     return " ".join(CONTROL.sub(" ", text).split())
 
 
+def _distinct(concepts: Iterable[Concept]) -> list[Concept]:
+    """Return concepts without those that are equal to a later one."""
+    distinct = {}
+    for concept in concepts:
+        distinct.pop(concept, None)
+        distinct[concept] = None
+    return list(distinct)
+
+
+def _check_uri(uri: str, path: str, number: int) -> None:
+    """Raise DataFormatError if the URI in a line has what no name can have."""
+    unfit = describe_unfit(uri)
+    if unfit:
+        raise DataFormatError(path, number, f"the URI {excerpt(uri)} {unfit}")
+
+
 def _read_tsv(lines, path):
     for number, line in lines:
-        uri, *fields = (field.strip() for field in line.split("\t"))
+        uri, *fields = line.split("\t")
+        uri = uri.strip()
+        fields = [_plain(field) for field in fields]
         if not uri and not fields:
             continue
         if not (uri.startswith("<") and uri.endswith(">") and fields and fields[0]):
             raise DataFormatError(path, number, f"the line must be `<URI><TAB>label`, not {excerpt(line)}")
-        label, *notations = map(_plain, filter(None, fields))
-        yield Concept(uri[1:-1], {"": label}, notations)
+        _check_uri(uri[1:-1], path, number)
+        label, *notations = fields
+        yield Concept(uri[1:-1], (("", label),), tuple(filter(None, notations)))
 
 
 def _read_csv(lines, path):
@@ -147,9 +168,12 @@ def _read_csv(lines, path):
     for number, fields in rows:
         if len(fields) != len(header):
             raise DataFormatError(path, number, f"this row has {len(fields)} fields, but the header has {len(header)}")
-        row = {name: _plain(field) for name, field in zip(header, fields, strict=True)}
-        labels = {language: row[name] for name, language in columns.items() if row[name]}
-        yield Concept(row["uri"].strip("<>"), labels, list(filter(None, [row.get("notation")])))
+        row = dict(zip(header, fields, strict=True))
+        uri = row["uri"].strip().strip("<>")
+        _check_uri(uri, path, number)
+        labels = ((language, _plain(row[name])) for name, language in columns.items())
+        notations = filter(None, [_plain(row.get("notation", ""))])
+        yield Concept(uri, tuple((language, label) for language, label in labels if label), tuple(notations))
 
 
 def _read_skos(stream, path, name):
@@ -162,22 +186,40 @@ def _read_skos(stream, path, name):
     content = stream.read()
     if name == "xml" and REFERRING.search(content):
         raise XmlgpError(f"{path}: this XML has entities that refer to others or to files, which are refused as unsafe")
+    label_of = rdflib.namespace.SKOS.prefLabel
+    notation_of = rdflib.namespace.SKOS.notation
+    labels = {}
+    notations = {}
+
+    class Concepts(rdflib.Graph):
+        """Keeps preferred labels and notations of the triples that a parser adds: others may be most of them."""
+
+        def add(self, triple):
+            subject, predicate, value = triple
+            text = _plain(str(value)) if predicate in (label_of, notation_of) else ""
+            # A blank node has another name each time.
+            if not (text and isinstance(subject, rdflib.URIRef)):
+                return self
+            if predicate == notation_of:
+                notations.setdefault(str(subject), {})[text] = None
+                return self
+            own = labels.setdefault(str(subject), {})
+            language = (getattr(value, "language", None) or "").lower()
+            # Two labels of a language are a mistake in the vocabulary; their order must not decide which one is shown.
+            own[language] = min(text, own.get(language, text))
+            return self
+
     try:
-        graph = rdflib.Graph().parse(data=content, format=name)
+        Concepts().parse(data=content, format=name)
     except (MemoryError, OSError):
         raise
     except Exception as error:  # its parsers raise exceptions of many kinds
         # Without the name that rdflib gives the stream, and the text around the mistake.
         reason = re.sub(r" of <>|file:\S*?(?=:\d)| at \^ in:.*", "", _plain(str(error)))
         raise XmlgpError(f"{path}: this is not SKOS in {name}: {excerpt(reason)}") from None
-    skos = rdflib.namespace.SKOS
-    concepts = {}
-    for subject, _, label in graph.triples((None, skos.prefLabel, None)):
-        concept = concepts.setdefault(str(subject), Concept(str(subject), {}, []))
-        language = (getattr(label, "language", None) or "").lower()
-        # Two labels of a language are a mistake in the vocabulary; which one is shown must not depend on their order.
-        concept.labels[language] = min(_plain(str(label)), concept.labels.get(language, _plain(str(label))))
-    for subject, _, notation in graph.triples((None, skos.notation, None)):
-        if str(subject) in concepts:
-            concepts[str(subject)].notations.append(_plain(str(notation)))
-    return [concepts[uri] for uri in sorted(concepts)]
+    for uri, own in labels.items():
+        for kind, text in ("URI", uri), *(("preferred label", label) for label in own.values()):
+            unfit = describe_unfit(text)
+            if unfit:
+                raise XmlgpError(f"{path}: the {kind} {excerpt(text)} {unfit}")
+    return [Concept(uri, tuple(labels[uri].items()), tuple(notations.get(uri, ()))) for uri in sorted(labels)]
