@@ -190,6 +190,29 @@ def test_a_concept_without_a_uri_is_left_out(tmp_path):
     assert read_vocabulary(tmp_path / "a.ttl").concepts["cats"] == CATS
 
 
+@pytest.mark.parametrize("name", ["a.tsv.gz", "a.csv.gz", "a.ttl.gz", "a.nt.gz", "a.rdf.gz"])
+def test_a_compressed_vocabulary_expands_within_limits(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("xmlgp.text.vocabulary.FREE_BYTES", 1 << 20)
+    text = {"a.tsv.gz": TSV, "a.csv.gz": CSV, "a.ttl.gz": TURTLE, "a.nt.gz": TRIPLES, "a.rdf.gz": XML}[name]
+    path = tmp_path / name
+    empty = b",,," * (text is CSV) + b" " * 1020 + b"\n"
+    path.write_bytes(gzip.compress(text.encode() + empty * 500))
+    assert read_vocabulary(path).concepts["cats"] == CATS
+    path.write_bytes(gzip.compress(text.encode() + empty * 50_000))
+    expected = f"{path}: it expands to more than 1 MiB and 100 times its size; save it without compression"
+    tracemalloc.start()
+    try:
+        with pytest.raises(XmlgpError) as caught:
+            read_vocabulary(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 25
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value) == expected
+    # A file that is as large as what it has is not refused.
+    path.write_bytes(gzip.compress(text.encode() + empty * 5000, compresslevel=0))
+    assert read_vocabulary(path).concepts["cats"] == CATS
+
+
 @pytest.mark.parametrize(
     ("name", "head", "line"),
     [

@@ -16,7 +16,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["DATA_FILE", "DenseRows", "as_list", "dense_in_folder", "expands_too_much", "read_dense"]
+__all__ = ["DATA_FILE", "MOST_EXPANDED", "DenseRows", "as_list", "dense_in_folder", "expands_too_much", "read_dense"]
 
 #: The description of a data folder.
 DATA_FILE = "data.yaml"

@@ -4,14 +4,17 @@ A file is Annif's TSV (`<URI><TAB>label`, perhaps a notation as a third field), 
 `label_LANGUAGE`, and `notation`, or SKOS, read by rdflib.
 """
 
+import gzip
 import logging
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.dense_files import MOST_EXPANDED
+from xmlgp.data.lines import BLOCK_BYTES, LineReader, decoded_lines
 from xmlgp.data.names import CONTROL, describe_unfit
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
@@ -28,12 +31,53 @@ SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
 REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\s)")
 
 
+#: Bytes that a compressed vocabulary may have however small it is: a million concepts. Beyond, it may expand
+#: `MOST_EXPANDED` times; SKOS expands 10 to 30 times.
+FREE_BYTES = 1 << 26
+
+
 class Concept(NamedTuple):
     """A URI, preferred labels after their languages ("" for none), and notations; hashable."""
 
     uri: str
     labels: tuple[tuple[str, str], ...]
     notations: tuple[str, ...]
+
+
+class _Bounded:
+    """Reads a stream; XmlgpError if it is compressed and expands too much."""
+
+    def __init__(self, stream, path: str) -> None:
+        self._stream = stream
+        self._path = path
+        self._left = None
+        if isinstance(stream, gzip.GzipFile):
+            self._left = max(FREE_BYTES, MOST_EXPANDED * _file_size(stream))
+
+    def read1(self, size: int) -> bytes:
+        """Return the available bytes, at most `size`; none at the end."""
+        piece = self._stream.read1(size)
+        if self._left is not None:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise XmlgpError(
+                    f"{self._path}: it expands to more than {FREE_BYTES >> 20} MiB and {MOST_EXPANDED} times its size; "
+                    "save it without compression"
+                )
+        return piece
+
+    def read(self) -> bytes:
+        """Return all bytes."""
+        return b"".join(iter(lambda: self.read1(BLOCK_BYTES), b""))
+
+
+def _file_size(stream) -> int:
+    """Return the size of the file that a stream reads, 0 if it is none."""
+    try:
+        status = os.fstat(stream.fileno())
+    except OSError:  # standard input of a test or a notebook
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 class Vocabulary(NamedTuple):
@@ -56,6 +100,7 @@ def read_vocabulary(path, language=None):
     path = os.fspath(path)
     ending = os.path.splitext(path.removesuffix(".gz"))[1].lower()
     with open_input(path) as stream:
+        stream = _Bounded(stream, path)
         if ending in SKOS:
             concepts = _read_skos(stream, path, SKOS[ending])
         else:
