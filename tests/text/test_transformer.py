@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import skops.io
 from scipy.sparse import csr_array
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer, StandardScaler
+from sklearn.random_projection import GaussianRandomProjection
 from skops.io._audit import NODE_TYPE_MAPPING
 
 import xmlgp
@@ -30,6 +33,14 @@ VECTORIZERS = {
     "hashes": HashingVectorizer(n_features=64),
     "union": make_union(TfidfVectorizer(), CountVectorizer(analyzer="char", ngram_range=(2, 3))),
     "pipeline": make_pipeline(CountVectorizer(), TfidfTransformer(), TruncatedSVD(5)),
+    "steps": make_pipeline(
+        CountVectorizer(dtype=np.float32, min_df=2),
+        FunctionTransformer(np.log1p, feature_names_out="one-to-one"),
+        MaxAbsScaler(),
+        StandardScaler(with_mean=False),
+        Normalizer(),
+        GaussianRandomProjection(5, random_state=np.random.RandomState(0)),
+    ),
 }
 
 
@@ -143,6 +154,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
     monkeypatch.setattr("xmlgp.data.dense_files.FREE_BYTES", 10**6)
     with monkeypatch.context() as patched:
         patched.setattr(skops.io, "get_untrusted_types", lambda data: [])
+        patched.setattr("xmlgp.text.transformer.check_parts", lambda vectorizer: [])
         tagger.vectorizer_.tokenizer = shout
         tagger.save("code")
     content = skops.io.dumps(TfidfVectorizer().fit(TEXTS))
@@ -168,8 +180,8 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
         "cut": "the vectorizer of this model cannot be used",
         "text": "the vectorizer of this model cannot be used",
         "other": r"the vectorizer of this model does not give its \d+ features",
-        "list": "list fails",
-        "files": "the vectorizer of this model cannot be used: .*it reads files",
+        "list": "the vectorizer of this model cannot be used: .*it is of the type .*list",
+        "files": "the vectorizer of this model cannot be used: .*TfidfVectorizer reads files",
         "system": r"the vectorizer of this model cannot be used: .*\.system",
     }.items():
         with pytest.raises(XmlgpError, match=f"^{name}: {reason}"):
@@ -177,6 +189,88 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
         assert run("predict", name, corpus("new.jsonl")).exit_code == 1
     with pytest.raises(ModelFolderError):
         TextTagger.load("code")
+
+
+def changed(vectorizer, **attributes):
+    """Return a vectorizer with other attributes, as a forged file can have them."""
+    vars(vectorizer).update(attributes)
+    return vectorizer
+
+
+FILES = "CountVectorizer reads files"
+FORGED = {
+    "search": (changed(GridSearchCV(CountVectorizer(), {}), best_estimator_=None), "it is of the type 'GridSearchCV'"),
+    "in an attribute": (changed(TfidfVectorizer(), more=CountVectorizer(input="filename")), FILES),
+    "in a list": (changed(TfidfVectorizer(), more=[({"a": CountVectorizer(input="file")},)]), FILES),
+    "in an array": (changed(TfidfVectorizer(), more=np.array([CountVectorizer(input="filename")], object)), FILES),
+    "in a union": (make_union(make_union(CountVectorizer(input="filename"))), FILES),
+    "another input": (CountVectorizer(input=["filename"]), FILES),
+    "search in a union": (make_union(GridSearchCV(CountVectorizer(), {})), "type 'GridSearchCV'"),
+    "repeated steps": (make_pipeline(CountVectorizer(), NMF(2)), "type 'NMF'"),
+    "a method": (changed(CountVectorizer(), decode=str), "CountVectorizer has the attribute 'decode'"),
+    "n-grams": (CountVectorizer(analyzer="char", ngram_range=(1, 10**9)), "n-grams of lengths that are not from 1"),
+    "n-grams in a union": (make_union(HashingVectorizer(ngram_range=(1, 101))), "n-grams of lengths that are not"),
+    "n-grams of 0": (TfidfVectorizer(ngram_range=(0, 1)), "n-grams of lengths that are not from 1 to 100"),
+    "no hashes": (HashingVectorizer(n_features=0), "HashingVectorizer has not from 1 to 2,147,483,647 features"),
+    "overflow": (HashingVectorizer(n_features=2**32), "HashingVectorizer has not from 1 to 2,147,483,647 features"),
+    "numbers of words": (changed(CountVectorizer(), vocabulary_={"a": 10**9}), "do not have the numbers from 0"),
+    "lists": (changed(CountVectorizer(), vocabulary_={"a": [0]}), "do not have the numbers from 0"),
+    "floats": (changed(CountVectorizer(), vocabulary_={"a": 0, "b": 1.5}), "do not have the numbers from 0"),
+    "n-grams of nothing": (CountVectorizer(ngram_range=None), "n-grams of lengths that are not from 1 to 100"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_vectorizer_is_neither_used_nor_saved(name):
+    vectorizer, reason = FORGED[name]
+    with pytest.raises(ModelFolderError, match=f"^model: the vectorizer of this model cannot be used: .*{reason}"):
+        _ = Transformer(3, stored=skops.io.dumps(vectorizer), source="model").fitted
+    with pytest.raises(SettingsError, match=f"cannot be saved, because no model could use it: .*{reason}"):
+        _ = Transformer(3, vectorizer).stored
+
+
+def test_a_list_cannot_stand_for_lists_that_stand_for_lists():
+    number = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "0"}
+    entry = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": [number]}
+    for level in range(1, 60):
+        again = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": level}
+        entry = entry | {"__id__": level}
+        entry = {name: value for name, value in again.items() if name != "__id__"} | {"content": [entry, again]}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("schema.json", json.dumps(entry | {"protocol": 2}))
+    with pytest.raises(ModelFolderError, match="the vectorizer of this model cannot be used"):
+        _ = Transformer(3, stored=stream.getvalue()).fitted
+
+
+def test_words_that_skops_has_as_keys_stay_words():
+    words = ["__class__", "__id__", "__loader__", "content"]
+    loaded = Transformer(4, stored=skops.io.dumps(CountVectorizer().fit(words))).fitted
+    assert loaded.get_feature_names_out().tolist() == words
+
+
+def test_functions_that_skops_trusts_open_no_files():
+    for function in np.load, np.fromfile, np.memmap, np.loadtxt, np.genfromtxt, open:
+        for name in "analyzer", "tokenizer", "preprocessor":
+            with pytest.raises(ModelFolderError, match="the vectorizer of this model cannot be used"):
+                _ = Transformer(3, stored=skops.io.dumps(CountVectorizer(**{name: function}))).fitted
+
+
+def test_words_beyond_the_features_are_refused():
+    content = skops.io.dumps(CountVectorizer(vocabulary={"ape": 0, "bee": 1}))
+    forged = Transformer(2, stored=content)
+    forged.fitted.vocabulary_ = {"ape": 10**9, "bee": 1}
+    forged.fitted.fixed_vocabulary_ = True
+    with pytest.raises(XmlgpError, match="^the model: CountVectorizer fails: .*indices"):
+        forged.features(["ape"])
+
+
+def test_processes_and_a_folder_of_pickles_are_not_those_of_a_model():
+    union = FeatureUnion([("a", CountVectorizer(vocabulary=["ape"]))], n_jobs=10**6)
+    pipeline = Pipeline([("union", union)], memory="pickles")
+    loaded = Transformer(1, stored=skops.io.dumps(pipeline)).fitted
+    assert (loaded.memory, loaded.get_params()["union__n_jobs"]) == (None, None)
+    assert (pipeline.memory, union.n_jobs) == ("pickles", 10**6)
 
 
 def schema(content):

@@ -2,6 +2,7 @@
 
 import functools
 import io
+import json
 import zipfile
 
 import numpy as np
@@ -14,8 +15,12 @@ from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import no_words
 from xmlgp.text.documents import Columns
+from xmlgp.text.vectorizer_parts import check_parts
 
 __all__ = ["Transformed", "Transformer"]
+
+#: Parameters that are not those of a model: processes that it would start, and a folder of pickles that `fit` reads.
+OF_THE_MACHINE = {"n_jobs", "memory"}
 
 
 class Transformer:
@@ -60,6 +65,10 @@ class Transformer:
             raise SettingsError(
                 f"{name} cannot be saved, because a model folder holds no code, and it has {excerpt(', '.join(code))}"
             )
+        try:
+            check_parts(self.fitted)
+        except ValueError as error:
+            raise SettingsError(f"{name} cannot be saved, because no model could use it: {error}") from None
         return content
 
     @functools.cached_property
@@ -73,15 +82,21 @@ class Transformer:
                     if entry.compress_type:
                         raise ValueError("it is compressed")
                     _check_expansion(io.BytesIO(archive.read(entry)))
-            found = skops.loads(self.stored)
-            # The texts of a user would be names of files that it opens.
-            parameters = getattr(found, "get_params", dict)()
-            if any(name.split("__")[-1] == "input" and value != "content" for name, value in parameters.items()):
-                raise ValueError("it reads files")
-            return found
+            found = skops.loads(_without_references(self.stored))
         except Exception as error:
-            reason = f"cannot be used: {excerpt(error)}"
-            raise ModelFolderError(f"{self._source}: the vectorizer of this model {reason}") from None
+            raise self._unusable(excerpt(error)) from None
+        try:
+            parts = check_parts(found)
+        except Exception as error:
+            # A TypeError if what is looked at has values of other types.
+            raise self._unusable(str(error) if isinstance(error, ValueError) else excerpt(error)) from None
+        for part in parts:
+            for name in OF_THE_MACHINE & vars(part).keys():
+                setattr(part, name, None)
+        return found
+
+    def _unusable(self, reason: str) -> ModelFolderError:
+        return ModelFolderError(f"{self._source}: the vectorizer of this model cannot be used: {reason}")
 
     def feature_names(self):
         """Return the names of the features (list of str), or None if the vectorizer has none that a file can have."""
@@ -96,6 +111,7 @@ class Transformer:
         texts, fitted = list(texts), self.fitted
         try:
             found = sp.csr_array(fitted.transform(texts), dtype=np.float32)
+            found.check_format(full_check=True)
         except Exception as error:
             raise XmlgpError(f"{self._source}: {type(fitted).__name__} fails: {excerpt(error)}") from None
         if found.shape != (len(texts), len(self.words)) or not np.isfinite(found.data).all():
@@ -136,6 +152,27 @@ def _check_expansion(file: io.BytesIO) -> None:
         with zipfile.ZipFile(file) as archive:
             if expands_too_much(archive, file.getbuffer().nbytes):
                 raise ValueError("a matrix in it expands too much")
+
+
+def _without_references(content: bytes) -> bytes:
+    """Return what skops wrote, which has each value in full, so that no part can stand for parts that stand for others.
+
+    `__id__` is the number of a value, by which a later one could refer to it; words of a vocabulary have no numbers.
+    """
+
+    def unnumbered(entry: dict) -> dict:
+        if not isinstance(entry.get("__id__", {}), dict):
+            del entry["__id__"]
+        return entry
+
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(stream, "w") as copy:
+        for name in dict.fromkeys(archive.namelist()):
+            member = archive.read(name)
+            if name == "schema.json":
+                member = json.dumps(json.loads(member, object_hook=unnumbered)).encode()
+            copy.writestr(name, member)
+    return stream.getvalue()
 
 
 def _skops(purpose):
