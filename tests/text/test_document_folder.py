@@ -1,5 +1,8 @@
 """A folder of documents is read in the order of names; a data folder is none."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from xmlgp.errors import DataFormatError, NamesFormatError, XmlgpError
@@ -64,3 +67,49 @@ def test_a_mistake_is_reported_with_its_file(tmp_path, files, error, reason):
     write(tmp_path, {"a.txt": "text"} | files)
     with pytest.raises(error, match=reason):
         list(DocumentFolder(str(tmp_path)).documents(True))
+
+
+LEADS_OUT = (
+    "this is a symbolic link that leads out of the folder; "
+    "copy the documents into the folder, or give the folder that they are in"
+)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.key"])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (os.mkfifo, "this is not a regular file"),
+        (Path.mkdir, "this is not a regular file"),
+        (lambda path: path.symlink_to("missing"), "this is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), LEADS_OUT),
+        (lambda path: path.symlink_to("../secret"), LEADS_OUT),
+        (lambda path: path.symlink_to("chain"), LEADS_OUT),
+    ],
+    ids=["pipe", "folder", "broken link", "device", "link", "chain"],
+)
+def test_other_files_than_those_of_the_folder_are_not_read(tmp_path, name, make, reason):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("<u>\n")
+    (folder / "chain").symlink_to(tmp_path / "secret")
+    write(folder, {"a.txt": "text", "b.txt": "text", "b.key": "cats"} | ({"a.key": "x"} if name == "a.txt" else {}))
+    (folder / name).unlink(missing_ok=True)
+    make(folder / name)
+    with pytest.raises(XmlgpError) as error:
+        list(DocumentFolder(str(folder)).documents(True))
+    assert str(error.value) == f"{folder / name}: {reason}"
+    if name == "a.txt":
+        with pytest.raises(XmlgpError, match="/a.txt: this is "):
+            next(DocumentFolder(str(folder)).documents(False))
+
+
+def test_links_within_the_folder_are_followed(tmp_path):
+    folder = tmp_path / "documents"
+    (folder / "texts").mkdir(parents=True)
+    write(folder / "texts", {"1": "one", "1 labels": "cats"})
+    (folder / "a.txt").symlink_to("texts/1")
+    (folder / "a.key").symlink_to(folder / "texts/1 labels")
+    (tmp_path / "link").symlink_to("documents")
+    for path in folder, tmp_path / "link":
+        assert list(DocumentFolder(str(path)).documents(True)) == [Document(1, "a", "one", ["cats"])]

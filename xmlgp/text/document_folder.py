@@ -1,6 +1,7 @@
 """A folder of documents, as for Annif: `NAME.txt` has the text of a document, `NAME.tsv` or `NAME.key` its labels."""
 
 import os
+from pathlib import Path
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.locate import documents_in
@@ -47,13 +48,31 @@ class DocumentFolder:
                 which = "document has" if left_out == 1 else "documents have"
                 self._note(f"{self.path}: {left_out} {which} neither a .tsv nor a .key file with labels; left out")
         for name in names:
-            text = "\n".join(line for _, line in self._lines(os.path.join(self.path, f"{name}.txt")))
+            self._check(self._text_of(name))
+            if labelled:
+                self._check(files[name])
+        for name in names:
+            text = "\n".join(line for _, line in self._lines(self._text_of(name)))
             yield Document(1, name, text, self._labels(files[name]) if labelled else [])
+
+    def _text_of(self, name: str) -> str:
+        return os.path.join(self.path, f"{name}.txt")
 
     def _labels_of(self, name):
         """Return the file with the labels of a document, or None."""
         files = (os.path.join(self.path, name + ending) for ending in (".tsv", ".key"))
-        return next(filter(os.path.isfile, files), None)
+        return next(filter(os.path.lexists, files), None)
+
+    def _check(self, file: str) -> None:
+        """Raise XmlgpError if a file would be waited for without end, or is a link to what the folder does not hold.
+
+        Words of any file could otherwise get into a model, which others read.
+        """
+        if os.path.islink(file) and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(self.path)):
+            advice = "copy the documents into the folder, or give the folder that they are in"
+            raise XmlgpError(f"{file}: this is a symbolic link that leads out of the folder; {advice}")
+        if not os.path.isfile(file):
+            raise XmlgpError(f"{file}: this is not a regular file")
 
     def _labels(self, path):
         found = []
