@@ -214,6 +214,7 @@ FORGED = {
     "no hashes": (HashingVectorizer(n_features=0), "HashingVectorizer has not from 1 to 2,147,483,647 features"),
     "overflow": (HashingVectorizer(n_features=2**32), "HashingVectorizer has not from 1 to 2,147,483,647 features"),
     "numbers of words": (changed(CountVectorizer(), vocabulary_={"a": 10**9}), "do not have the numbers from 0"),
+    "long values": (HashingVectorizer(dtype="S100000"), "HashingVectorizer has values that are not numbers"),
     "lists": (changed(CountVectorizer(), vocabulary_={"a": [0]}), "do not have the numbers from 0"),
     "floats": (changed(CountVectorizer(), vocabulary_={"a": 0, "b": 1.5}), "do not have the numbers from 0"),
     "n-grams of nothing": (CountVectorizer(ngram_range=None), "n-grams of lengths that are not from 1 to 100"),

@@ -67,7 +67,7 @@ class Transformer:
             )
         try:
             check_parts(self.fitted)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise SettingsError(f"{name} cannot be saved, because no model could use it: {error}") from None
         return content
 

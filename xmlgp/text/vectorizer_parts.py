@@ -32,15 +32,15 @@ def check_parts(vectorizer: Any) -> list[Any]:
     """
     allowed = _allowed()
     parts = []
-    left = [vectorizer]
+    pending = [vectorizer]
     if type(vectorizer) not in allowed:
         raise ValueError(f"it is of the type {excerpt(type(vectorizer).__name__)}")
-    while left:
-        one = left.pop()
+    while pending:
+        one = pending.pop()
         if type(one) in allowed:
             _check_part(one)
             parts.append(one)
-        left += [value for value in _held_by(one, allowed) if value is not None and not isinstance(value, VALUES)]
+        pending += [value for value in _held_by(one, allowed) if value is not None and not isinstance(value, VALUES)]
     return parts
 
 
@@ -76,16 +76,21 @@ def _check_part(part: Any) -> None:
         raise ValueError(f"{name} reads files")
     if "ngram_range" in attributes:
         lengths = attributes["ngram_range"]
-        numbers = isinstance(lengths, tuple | list) and [isinstance(length, int | np.integer) for length in lengths]
-        if numbers != [True, True] or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
+        integers = isinstance(lengths, tuple | list) and [isinstance(length, int | np.integer) for length in lengths]
+        if integers != [True, True] or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
             raise ValueError(f"{name} has n-grams of lengths that are not from 1 to {LONGEST}")
     if "n_features" in attributes:
         number = attributes["n_features"]
         # By another number, scikit-learn would end the process.
         if not isinstance(number, int | np.integer) or not 1 <= number < 2**31:
             raise ValueError(f"{name} has not from 1 to 2,147,483,647 features")
+    # Each value of another type can be as long as the type says.
+    if "dtype" in attributes and np.dtype(attributes["dtype"]).kind not in "biuf":
+        raise ValueError(f"{name} has values that are not numbers")
     if "vocabulary_" in attributes:
         words = attributes["vocabulary_"]
-        numbers = isinstance(words, dict) and all(isinstance(number, int | np.integer) for number in words.values())
-        if not numbers or set(words.values()) != set(range(len(words))):
+        are_integers = isinstance(words, dict) and all(
+            isinstance(number, int | np.integer) for number in words.values()
+        )
+        if not are_integers or set(words.values()) != set(range(len(words))):
             raise ValueError(f"the words of {name} do not have the numbers from 0")
