@@ -10,6 +10,8 @@ import resource
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -359,6 +361,7 @@ def test_a_project_that_cannot_be_opened_leaves_the_others_alone(path, tmp_path)
         # A worker that runs goes on with the model that it has.
         os.rename(other / "model.json", other / "away")
         server.suggest("other", TEXTS[0])
+        _until(lambda: any("no model in the folder; the model before stays" in line for line in server.lines))
         os.kill(worker, signal.SIGKILL)
         _until(lambda: server.request("GET", "/healthz")[0] == 200)
         assert server.suggest("tickets", TEXTS[0])
@@ -402,13 +405,15 @@ def test_idle_connections_make_room_for_others(path):
 
 
 def test_a_server_that_may_open_too_few_files_does_not_start(path):
-    server = Server(path, "--workers", 1, preexec_fn=functools.partial(_few_files, 60))
-    try:
-        assert server.wait() == 1
-        assert any("raise it to" in line and "`ulimit -n" in line for line in server.lines)
-        assert server.lines[-1] == "Error: the workers of the server could not start"
-    finally:
-        server.kill()
+    command = [sys.executable, "-m", "xmlgp", "serve", str(path), "--port", "0"]
+    options = {"preexec_fn": functools.partial(_few_files, 60), "capture_output": True, "text": True}
+    done = subprocess.run(command, **options, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (1, "")
+    expected = (
+        r"Error: the limit of open files of this process, 60, is too low for a server of these models; raise it to "
+        r"\d+ or more \(`ulimit -n \d+`\)\n"
+    )
+    assert re.fullmatch(expected, done.stderr)
 
 
 def test_a_log_that_nobody_reads_stops_nothing(path):

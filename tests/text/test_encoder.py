@@ -402,6 +402,11 @@ def test_text_without_words_needs_dense_features():
     assert "needs words" in said(run("vectorize", "train.jsonl", "data", "--analyzer", "none"))
 
 
+def _replace_by_pipe(file):
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -409,6 +414,7 @@ def test_text_without_words_needs_dense_features():
         (lambda: Path("e/model.safetensors").write_bytes(b"nonsense"), "fails"),
         (lambda: Path("e/tokenizer.json").write_text("{}"), "fails"),
         (lambda: Path("e/modules.json").write_text("{"), "does not list the modules"),
+        (lambda: _replace_by_pipe(Path("e/modules.json")), "does not list the modules"),
         (lambda: Path("e/modules.json").write_text('{"a": 1}'), "does not list the modules"),
         (lambda: make_encoder(Path("e"), width=0), "some finite numbers"),
     ],

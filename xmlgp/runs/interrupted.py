@@ -65,7 +65,8 @@ def _is_run(about: dict, folder: Path) -> bool:
     data = about.get("data")
     entries = about.get("preprocess")
     return (
-        is_data(data)
+        isinstance(data, dict)
+        and is_data(data)
         and isinstance(data.get("learns_on", ""), str)
         and isinstance(entries, dict)
         # Their files are removed with the run.

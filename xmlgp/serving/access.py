@@ -19,6 +19,9 @@ HOST = re.compile(r"(?:\[([0-9a-f:.%]*)\]|([^:\[\]@]*))(?::[0-9]*)?")
 #: Whatever needs no token: pages without content of a model, and whether the server is well.
 OPEN = ("/", "/page.css", "/page.js", "/healthz", "/v1/ui/", "/v1/openapi.json")
 
+#: What a client is told that asks for another host.
+FOREIGN = "this server answers requests for this machine only; whoever runs it can add the name with --allow-host"
+
 #: Pages load their own files only, and are not shown within others.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -71,7 +74,7 @@ class Access:
         if self._hosts is not None:
             host = _name_of(headers.get("host", LOOPBACK))
             if not is_loopback(host) and host not in self._hosts:
-                return Problem(400, "this server answers requests for this machine only; see --allow-host")
+                return Problem(400, FOREIGN)
         if self._token is None or scope["path"] in OPEN:
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")

@@ -17,11 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
-from xmlgp.errors import XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.access import Access
 from xmlgp.serving.batching import Queue
-from xmlgp.serving.connections import check_open_files
 from xmlgp.serving.learning import Learner
 from xmlgp.serving.lines import finish_lines
 from xmlgp.serving.logs import RequestLog, configure_log
@@ -60,7 +58,6 @@ class Options(NamedTuple):
     queue: int = 512
     threads: int | None = None
     parent: int | None = None
-    backlog: int = 0
 
 
 def create_app(options: Options) -> ASGIApp:
@@ -78,14 +75,7 @@ def create_app(options: Options) -> ASGIApp:
         log.error("%s: the metrics of a worker have no space: %s", error.filename, error.strerror)
         finish_lines()
         sys.exit(STARTUP_FAILURE)
-    app = make_app(options, metrics)
-    try:
-        check_open_files(options.backlog)
-    except XmlgpError as error:
-        log.error("%s", error)
-        finish_lines()
-        sys.exit(STARTUP_FAILURE)
-    return app
+    return make_app(options, metrics)
 
 
 def make_app(options: Options, metrics: Metrics | None = None) -> ASGIApp:

@@ -27,7 +27,7 @@ TOO_MANY = 503, "there are too many connections; try again later"
 UNKNOWN_LIMIT = 4096
 
 #: Files beside models and connections, such as those of learning, and the fewest connections that are worth starting.
-OTHER_FILES, FEWEST = 32, 16
+OTHER_FILES, FEWEST = 64, 16
 
 #: Headers of a request of which only one counts, after which the connection ends (RFC 9112).
 TWO_LENGTHS = {b"content-length", b"transfer-encoding"}

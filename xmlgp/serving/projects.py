@@ -26,6 +26,9 @@ PATIENCE = 1.0
 #: folder, file by file.
 SOONEST, LATEST = 2.0, 60.0
 
+#: Looks that find no model in the folder until it is logged.
+MISSED = 3
+
 #: A text that a new model is tried with. What a first request would wait for is done then.
 TRIAL = "a text to try the model with"
 
@@ -53,6 +56,7 @@ class Project:
         self._modified = None
         self._opening = None
         self._failure = None
+        self._missed = 0
         self._pause = SOONEST
         self._again = float("inf")
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-open")
@@ -89,7 +93,11 @@ class Project:
         return self.model
 
     async def look(self) -> None:
-        """Take up a new model also while no one asks."""
+        """Take up a new model also while no one asks; log once that there is none any more."""
+        # While one folder is moved into the place of another, there is none for a moment.
+        self._missed = self._missed + 1 if self.model and self._latest() is None else 0
+        if self._missed == MISSED:
+            log.warning("%s: there is no model in the folder; the model before stays in use", self.path)
         with contextlib.suppress(Unavailable):
             await self.current()
 
@@ -102,7 +110,7 @@ class Project:
             self.model, self.explains = found
             self._modified = version
             self._failure, self._again = None, float("inf")
-            log.info("%s: took up a new model", self.path)
+            log.info("%s: opened the model that is in the folder now", self.path)
         finally:
             self._version, self._opening = version, None
 

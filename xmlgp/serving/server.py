@@ -27,6 +27,9 @@ __all__ = ["LOGS", "serve"]
 #: What `log` can be.
 LOGS = ("text", "json")
 
+#: The beginning of a message that is a warning.
+WARNING = "warning: "
+
 #: Processes by default: each takes some hundred megabytes for itself.
 WORKERS = 4
 
@@ -106,7 +109,7 @@ def serve(
         from uvicorn import Config
 
         from xmlgp.serving.app import Options, create_app
-        from xmlgp.serving.connections import Connections, PatientProtocol
+        from xmlgp.serving.connections import Connections, PatientProtocol, check_open_files
         from xmlgp.serving.lines import finish_lines, write_line
         from xmlgp.serving.logs import configure_log
         from xmlgp.serving.metrics import SHARED
@@ -120,19 +123,26 @@ def serve(
         raise UsageError("There is no model to serve.")
     for name in names:
         if not name.isprintable():
-            raise UsageError(f"The folder name {name!r} cannot be that of a project; serve a link with another name.")
+            raise UsageError(
+                f"The folder name {name!r} has characters that cannot be shown; rename it, or serve a symbolic link "
+                "to it."
+            )
         if names.count(name) > 1:
-            raise UsageError(f"Two models are in folders of the name {name}, which would be one project.")
+            raise UsageError(
+                f"Two models are in folders of the name {name}, which would be one project; rename one, or serve a "
+                "symbolic link to it."
+            )
     if log not in LOGS:
         raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
     if learn and "*" in allow_origin and token is None:
         raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
     threads, secret = core_count(), None if token is None else _read_token(token)
-    for folder in folders:
-        # What the workers would fail by is said before they start, and what is compiled is compiled once.
-        with contextlib.closing(Project(folder)) as project:
-            project.open()
     backlog = min(BACKLOG, _allow_connections() // 4)
+    # What the workers would fail by is said before they start, and what is compiled is compiled once.
+    with contextlib.ExitStack() as opened:
+        for folder in folders:
+            opened.enter_context(contextlib.closing(Project(folder))).open()
+        check_open_files(backlog)
     listening = _listen(host, port)
     local = _is_local(listening)
     with contextlib.closing(listening), temporary_folder(Path(tempfile.gettempdir())) as shared:
@@ -149,7 +159,6 @@ def serve(
             queue=queue,
             threads=threads,
             parent=os.getpid(),
-            backlog=backlog,
         )
         config = Config(
             functools.partial(create_app, options),
@@ -172,7 +181,8 @@ def serve(
         if log == "json":
 
             def note(text):
-                write_line(log, level="info", message=text)
+                level = "warning" if text.startswith(WARNING) else "info"
+                write_line(log, level=level, message=text.removeprefix(WARNING))
 
         shown = f"[{host}]" if ":" in host else host
         with _environment(SHARED, os.fspath(shared)), _signal_handlers():
@@ -180,7 +190,8 @@ def serve(
             supervisor = Supervisor(config, [listening])
             note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
             if not local and secret is None:
-                note("warning: whoever reaches this address can ask; a token (`token=FILE`) would keep others out")
+                can = "ask, and change the models" if learn else "ask"
+                note(f"{WARNING}whoever reaches this address can {can}; a token (`token=FILE`) would keep others out")
             supervisor.run()
     try:
         if supervisor.failed:

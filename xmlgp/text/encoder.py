@@ -173,10 +173,13 @@ def _found(place, download):
 
 def _classes(folder):
     """Return the names of the classes of the modules of an encoder (set), none for one of model2vec alone."""
-    try:
-        return {module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_bytes())}
-    except FileNotFoundError:
+    file = folder / "modules.json"
+    if not file.exists():
         return set()
+    try:
+        # A pipe would be waited for without end.
+        content = file.read_bytes() if file.is_file() else b""
+        return {module["type"].rpartition(".")[2] for module in json.loads(content)}
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise SettingsError(f"{folder}: modules.json does not list the modules of an encoder") from None
 
