@@ -909,6 +909,42 @@ MUTANTS = [
         "project.open()",
         ("tests/serving/test_server.py",),
     ),
+    Mutant(
+        "linked-lock",
+        "lost clean-up",
+        "A lock of a stranger's folder that is a hard link destroys the other file.",
+        "xmlgp/runtime/locks.py",
+        "os.fstat(descriptor).st_nlink > 1 or not",
+        "os.fstat(descriptor).st_nlink > 9 or not",
+        ("tests/runtime/test_locks.py",),
+    ),
+    Mutant(
+        "file-vectorizer",
+        "wrong condition",
+        "A vectorizer in a model opens texts as files.",
+        "xmlgp/text/vectorizer_parts.py",
+        'if attributes.get("input", "content") != "content":',
+        'if attributes.get("input", "content") == "nothing":',
+        ("tests/text/test_transformer.py",),
+    ),
+    Mutant(
+        "unreadable-names",
+        "wrong condition",
+        "Names are written that no one can read again.",
+        "xmlgp/data/names.py",
+        '    check_names(names)\n    return "".join',
+        '    return "".join',
+        ("tests/data/test_names.py",),
+    ),
+    Mutant(
+        "document-link",
+        "wrong condition",
+        "A document may be a link to any file, whose words get into the model.",
+        "xmlgp/text/document_folder.py",
+        "if os.path.islink(file) and not",
+        "if os.path.islink(file) and False and not",
+        ("tests/text/test_document_folder.py",),
+    ),
 ]
 
 
