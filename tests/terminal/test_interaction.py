@@ -77,7 +77,7 @@ def test_bars_follow_the_width_of_the_window(start):
         # One may have been drawn meanwhile.
         widths = {len(bar) for bar in session.bars[before + 2 :]}
         assert max(widths) < columns
-        assert columns == 20 or max(widths) == columns - 1
+        assert columns == 20 or max(widths) == columns - 3
     session.type("\x03")
     assert session.end() == 128 + signal.SIGINT
 

@@ -43,6 +43,9 @@ TIMES = {True: ("{l_bar}{bar}| {elapsed}<{remaining}{postfix}", *LAYOUTS[True][2
 #: Columns of a terminal that does not know its width.
 COLUMNS = 79
 
+#: Columns that stay free: a ^C that is echoed while a bar is written would let it wrap, and its first line stay.
+ECHOED = 2
+
 #: Erases the terminal from the cursor to the end: also the rest of a bar that was wrapped when the window got narrower.
 ERASE = "" if os.name == "nt" else "\x1b[J"
 
@@ -104,7 +107,7 @@ class _Bar(tqdm):
     def __str__(self) -> str:
         facts = self.format_dict
         # tqdm takes one off. Some pseudo-terminals have 0 columns.
-        columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"], 1)
+        columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"] - ECHOED, 1)
         fitting = (
             layout
             for layout in self._layouts
