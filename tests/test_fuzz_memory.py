@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from types import SimpleNamespace
 
@@ -17,8 +18,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from tests.fuzzing.model_originals import DESCRIPTION, make_originals
 from tests.fuzzing.npy_files import packed, unpacked
+from tests.problems import small_dataset
+from xmlgp.errors import ModelFolderError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
 
@@ -303,3 +307,20 @@ def test_the_sizes_of_a_preprocessed_model_allocate_nothing_in_training(place, b
     model = damaged("preprocessed", claim("preprocess.basis", "preprocess.inducing", data=False))
     line = complaint(bounded("train", "-q", "train.txt", model, "-P", "3", "--epochs", "1"))
     assert line.startswith("Error: damaged/arrays/preprocess.")
+
+
+def test_parameters_that_are_a_hole_in_a_file_take_no_memory(tmp_path):
+    xmlgp.train(small_dataset(), tmp_path, settings={"epochs": 1, "inducing_count": 5})
+    description = json.loads((tmp_path / "model.json").read_text())
+    entry = description["arrays"]["parameters.loadings"]
+    array = np.lib.format.open_memmap(tmp_path / entry["file"], "w+", np.float32, (1 << 28,))
+    del array
+    entry |= {"dtype": "<f4", "shape": [1 << 28]}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFolderError, match="its arrays do not fit each other"):
+            xmlgp.load(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()

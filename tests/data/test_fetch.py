@@ -253,3 +253,12 @@ def test_binary_data_set_in_a_mirror(tmp_path, data):
     too_many = entry._replace(files=(file._replace(points=4),))
     with pytest.raises(FetchError, match="has 3 points, not 4"):
         fetch(too_many, data, mirror=str(tmp_path), force=True)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_or_replaced(files, data):
+    (data / "small").mkdir(parents=True)
+    os.mkfifo(data / "small/train.txt")
+    with pytest.raises(FetchError, match="exists but is not a regular file; use --force"):
+        fetch(entry_of(files), data)
+    fetch(entry_of(files), data, force=True)
+    assert_complete(data)

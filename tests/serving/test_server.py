@@ -386,6 +386,19 @@ def _few_files(count):
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
 
 
+def test_a_server_that_starts_with_few_open_files_answers(path):
+    command = [sys.executable, "-m", "xmlgp", "serve", str(path), "--port", "0"]
+    options = {"preexec_fn": functools.partial(_few_files, 60), "capture_output": True, "text": True}
+    error = subprocess.run(command, **options, timeout=PATIENCE).stderr
+    least = int(re.search(r"raise it to (\d+)", error)[1])
+    server = Server(path, "--workers", 1, preexec_fn=functools.partial(_few_files, least))
+    try:
+        assert server.suggest("tickets", TEXTS[0])
+        assert server.end() == 0
+    finally:
+        server.kill()
+
+
 def test_idle_connections_make_room_for_others(path):
     server = Server(path, "--workers", 1, preexec_fn=functools.partial(_few_files, 256))
     try:

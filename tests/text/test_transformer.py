@@ -1,5 +1,6 @@
 """Vectorizers of scikit-learn in a model folder, which holds no code."""
 
+import copy
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import skops.io
 from scipy.sparse import csr_array
 from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer, StandardScaler
@@ -217,6 +219,16 @@ FORGED = {
     "long values": (HashingVectorizer(dtype="S100000"), "HashingVectorizer has values that are not numbers"),
     "lists": (changed(CountVectorizer(), vocabulary_={"a": [0]}), "do not have the numbers from 0"),
     "floats": (changed(CountVectorizer(), vocabulary_={"a": 0, "b": 1.5}), "do not have the numbers from 0"),
+    "array of thresholds": (VarianceThreshold(np.zeros(9)), "VarianceThreshold has an array in 'threshold'"),
+    "arrays of arguments": (FunctionTransformer(np.exp, kw_args={"where": np.ones(9)}), "has an array in 'kw_args'"),
+    "arrays of weights": (
+        changed(make_union(CountVectorizer()), transformer_weights={"a": np.ones(9)}),
+        "FeatureUnion has an array in 'transformer_weights'",
+    ),
+    "array of two axes": (
+        changed(VarianceThreshold(), variances_=np.ones((9, 1))),
+        "an array of another shape in 'variances_'",
+    ),
     "n-grams of nothing": (CountVectorizer(ngram_range=None), "n-grams of lengths that are not from 1 to 100"),
 }
 
@@ -228,6 +240,20 @@ def test_a_forged_vectorizer_is_neither_used_nor_saved(name):
         _ = Transformer(3, stored=skops.io.dumps(vectorizer), source="model").fitted
     with pytest.raises(SettingsError, match=f"cannot be saved, because no model could use it: .*{reason}"):
         _ = Transformer(3, vectorizer).stored
+
+
+def test_members_that_share_their_bytes_are_refused():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("a.npy", bytes(1000))
+        (member,) = archive.filelist
+        for name in "bcdef":
+            again = copy.copy(member)
+            # The directory has the name, and Python compares it with the one before the bytes when it reads them.
+            again.filename = again.orig_filename = f"{name}.npy"
+            archive.filelist.append(again)
+    with pytest.raises(ModelFolderError, match="its members are longer than the file"):
+        _ = Transformer(3, stored=stream.getvalue(), source="model").fitted
 
 
 def test_a_list_cannot_stand_for_lists_that_stand_for_lists():

@@ -108,6 +108,9 @@ def _missing_files(entry, folder):
         path = folder / file.name
         if not path.exists():
             missing.append(file)
+        elif not path.is_file():
+            # A pipe would be waited for without end.
+            raise FetchError(f"{path} exists but is not a regular file; use --force to replace it")
         elif mismatch := _find_mismatch(path, entry, file):
             raise FetchError(f"{path} exists but {mismatch}; use --force to replace it")
     return missing

@@ -82,7 +82,6 @@ class MLGPFPredictor(Predictor):
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         return (
             _are_named_by(settings, parameters)
-            and all(np.isfinite(value).all() for value in parameters.values())
             and all(value.ndim == 0 for name, value in parameters.items() if name.endswith(KERNEL_SCALARS))
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and settings.load_method().are_valid(parameters, D)
@@ -91,6 +90,8 @@ class MLGPFPredictor(Predictor):
             and label_weights.are_valid(parameters, D, K)
             and regression.are_valid(parameters, D, K)
             and replay.are_valid(parameters, D, K)
+            # Last, because it reads all: an array of another shape may be a hole in a file.
+            and all(np.isfinite(value).all() for value in parameters.values())
         )
 
     def prepare(self, features, output, with_std):

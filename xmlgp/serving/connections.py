@@ -1,6 +1,5 @@
 """Connections of a worker: what Uvicorn does not do by itself is to end those that only wait, and to limit them."""
 
-import functools
 import logging
 import os
 
@@ -15,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from xmlgp.errors import XmlgpError
 from xmlgp.serving.problems import refusal
 
-__all__ = ["Connections", "PatientProtocol", "check_open_files"]
+__all__ = ["Connections", "PatientProtocol", "room_for_connections"]
 
 log = logging.getLogger(__name__)
 
@@ -120,35 +119,30 @@ class PatientProtocol(H11Protocol):
 
 
 class Connections:
-    """The connections of a worker: at most as many as its limit of open files allows.
+    """The connections of a worker, of which there are at most so many.
 
     `idle` are those of which a request is awaited, the one that has waited longest first.
     """
 
-    def __init__(self, backlog: int) -> None:
-        self._backlog = backlog
+    def __init__(self, most: float) -> None:
+        self.most = most
         self.idle = {}
 
-    @functools.cached_property
-    def most(self) -> int:
-        """The most connections, counted with the first one, when all models are open."""
-        return _room(self._backlog)
 
+def room_for_connections(backlog: int) -> float:
+    """Return how many connections a worker has room for beside the models that are open in this process.
 
-def check_open_files(backlog: int) -> None:
-    """Raise XmlgpError if the limit of open files is too low for the models that are open, and some connections."""
-    if _room(backlog) < FEWEST:
+    Those of the backlog can be accepted before one is ended. XmlgpError if the limit of open files is too low.
+    """
+    # A model that is replaced is open together with the one that replaces it.
+    room = _most_files() - 2 * _open_files() - OTHER_FILES - backlog
+    if room < FEWEST:
         needed = (2 * _open_files() + OTHER_FILES + FEWEST) * 4 // 3 + 1
         raise XmlgpError(
             f"the limit of open files of this process, {_most_files()}, is too low for a server of these models; raise "
             f"it to {needed} or more (`ulimit -n {needed}`)"
         )
-
-
-def _room(backlog: int) -> float:
-    """Return how many connections there is room for. Those of the backlog can be accepted before one is ended."""
-    # A model that is replaced is open together with the one that replaces it.
-    return _most_files() - 2 * _open_files() - OTHER_FILES - backlog
+    return room
 
 
 def _most_files() -> float:

@@ -109,7 +109,7 @@ def serve(
         from uvicorn import Config
 
         from xmlgp.serving.app import Options, create_app
-        from xmlgp.serving.connections import Connections, PatientProtocol, check_open_files
+        from xmlgp.serving.connections import Connections, PatientProtocol, room_for_connections
         from xmlgp.serving.lines import finish_lines, write_line
         from xmlgp.serving.logs import configure_log
         from xmlgp.serving.metrics import SHARED
@@ -142,7 +142,7 @@ def serve(
     with contextlib.ExitStack() as opened:
         for folder in folders:
             opened.enter_context(contextlib.closing(Project(folder))).open()
-        check_open_files(backlog)
+        connections = Connections(room_for_connections(backlog))
     listening = _listen(host, port)
     local = _is_local(listening)
     with contextlib.closing(listening), temporary_folder(Path(tempfile.gettempdir())) as shared:
@@ -164,7 +164,7 @@ def serve(
             functools.partial(create_app, options),
             factory=True,
             workers=workers or min(threads, WORKERS),
-            http=functools.partial(PatientProtocol, timeout, Connections(backlog)),
+            http=functools.partial(PatientProtocol, timeout, connections),
             loop="asyncio",
             ws="none",
             lifespan="on",

@@ -77,10 +77,12 @@ class Transformer:
         skops = _skops(f"{self._source}: to read text as this model does")
         try:
             with zipfile.ZipFile(io.BytesIO(self.stored)) as archive:
-                # What is compressed could fill the memory.
+                # What is compressed, or in several members at once, could fill the memory.
+                if any(entry.compress_type for entry in archive.infolist()):
+                    raise ValueError("it is compressed")
+                if sum(entry.file_size for entry in archive.infolist()) > len(self.stored):
+                    raise ValueError("its members are longer than the file")
                 for entry in archive.infolist():
-                    if entry.compress_type:
-                        raise ValueError("it is compressed")
                     _check_expansion(io.BytesIO(archive.read(entry)))
             found = skops.loads(_without_references(self.stored))
         except Exception as error:

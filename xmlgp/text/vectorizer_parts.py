@@ -64,6 +64,18 @@ def _held_by(one: Any, allowed: set[type]) -> Iterator[Any]:
         raise ValueError(f"it has a part of the type {excerpt(type(one).__name__)}")
 
 
+def _arrays_in(value: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays in an attribute, also within containers, but not those of parts in it."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif type(value) is dict:
+        for own in value.values():
+            yield from _arrays_in(own)
+    elif type(value) in (list, tuple, set, frozenset):
+        for own in value:
+            yield from _arrays_in(own)
+
+
 def _check_part(part: Any) -> None:
     """Raise ValueError if the attributes of a part open files, need too much memory, or replace its methods."""
     name = type(part).__name__
@@ -71,6 +83,12 @@ def _check_part(part: Any) -> None:
     for attribute in attributes:
         if callable(getattr(type(part), attribute, None)):
             raise ValueError(f"{name} has the attribute {excerpt(attribute)}")
+    for attribute, value in attributes.items():
+        # Arrays of two axes, or more, could be combined into one of gigabytes.
+        if not all(array.ndim <= 1 + (attribute == "components_") for array in _arrays_in(value)):
+            raise ValueError(f"{name} has an array of another shape in {excerpt(attribute)}")
+        if attribute in part.get_params(deep=False) and next(_arrays_in(value), None) is not None:
+            raise ValueError(f"{name} has an array in {excerpt(attribute)}")
     # The texts of a user would be names of files that it opens.
     if attributes.get("input", "content") != "content":
         raise ValueError(f"{name} reads files")
