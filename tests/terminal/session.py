@@ -114,6 +114,10 @@ class Session:
         self._starter, self.columns, self.folder = starter, columns, folder
         self.text, self.status = "", None
         self._terminal, other = os.openpty()
+        # At ^C a terminal drops what it has not shown yet: on a busy machine bars, or what erases them.
+        settings = termios.tcgetattr(other)
+        settings[3] |= termios.NOFLSH
+        termios.tcsetattr(other, termios.TCSANOW, settings)
         self.resize(columns)
         environment = {"TERM": "xterm-256color"} | environment
         self.process = starter.start(words, folder, environment, terminal=os.ttyname(other))

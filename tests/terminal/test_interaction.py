@@ -52,7 +52,8 @@ def test_ctrl_c_at_any_bar_leaves_none(start, drawn):
     if session.status == 0:
         lines = [line for line in lines if line != "^C"]
     assert lines
-    assert [line for line in lines if not line.startswith(("new: ", "interrupted"))] == []
+    left = [line for line in lines if not line.startswith(("new: ", "interrupted"))]
+    assert not left, f"{left}, status {session.status}, after {session.text[-1000:]!r}"
 
 
 def test_an_interrupted_training_is_resumed_on_the_terminal(start):
