@@ -68,8 +68,12 @@ def test_ctrl_c_while_two_workers_train(start):
 def test_a_server_says_where_it_is_and_that_it_stopped(start):
     session = start("serve text --port 0 --workers 1", columns=40, starter=Process())
     url = session.read_until(r"listening on (http://[^ ]+) with text; stop with Ctrl-C\r\n")[1]
-    with urllib.request.urlopen(f"{url}/v1/projects", timeout=PATIENCE) as answer:
-        assert answer.status == 200
+    try:
+        with urllib.request.urlopen(f"{url}/v1/projects", timeout=PATIENCE) as answer:
+            assert answer.status == 200
+    except OSError as error:
+        session.end()
+        raise AssertionError(f"{error}: {session.text}") from error
     session.read_until("GET /v1/projects")
     session.type("\x03")
     assert session.end() == 0, session.text
