@@ -914,8 +914,8 @@ MUTANTS = [
         "lost clean-up",
         "A lock of a stranger's folder that is a hard link destroys the other file.",
         "xmlgp/runtime/locks.py",
-        "os.fstat(descriptor).st_nlink > 1 or not",
-        "os.fstat(descriptor).st_nlink > 9 or not",
+        "os.fstat(descriptor).st_nlink > 1 or (content",
+        "os.fstat(descriptor).st_nlink > 9 or (content",
         ("tests/runtime/test_locks.py",),
     ),
     Mutant(

@@ -16,6 +16,7 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
+from xmlgp.runtime import zip_archives
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
@@ -224,7 +225,7 @@ def test_a_small_checkpoint_does_not_fill_the_memory(interrupted, monkeypatch, k
             archive.writestr("checkpoint.json", content)
     else:
         # Of 46 bytes and the name each.
-        monkeypatch.setattr(checkpoints, "MOST_AT_ONCE", 200)
+        monkeypatch.setattr(zip_archives, "MOST_AT_ONCE", 200)
     tracemalloc.start()
     try:
         with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):

@@ -7,31 +7,19 @@ the paths and sizes in an archive have no effect.
 import contextlib
 import errno
 import gzip
-import os
 import re
-import struct
 import zipfile
 import zlib
-from typing import BinaryIO
 
 from xmlgp.data.streams import GZIP_MAGIC
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
+from xmlgp.runtime.zip_archives import open_archive
 
 __all__ = ["unpack"]
 
 CHUNK = 1 << 20
-
-#: Most bytes of the directory of a zip archive, which zipfile reads into ten times as much memory; those of data sets
-#: have some hundred.
-MAX_DIRECTORY = 1 << 20
-
-#: The record at the end (APPNOTE.TXT 4.3.16), its size, and its signature; the one of large archives and its locator
-#: are before it. A comment of up to 65535 bytes follows.
-END_SIZE, END = 22, b"PK\5\6"
-LARGE_END_SIZE, LARGE_END = 56 + 20, b"PK\6\6"
-MAX_END = END_SIZE + LARGE_END_SIZE + 0xFFFF
 
 #: Exceptions of gzip and zipfile for files that are damaged, encrypted or without the member.
 DAMAGED = (EOFError, LookupError, NotImplementedError, OverflowError, RuntimeError, ValueError)
@@ -65,9 +53,7 @@ def _open_content(file, member, name):
     _refuse_web_page(file)
     try:
         if member is not None:
-            if _directory_size(file) > MAX_DIRECTORY:
-                raise zipfile.BadZipFile(f"the list of its members is larger than {MAX_DIRECTORY} bytes")
-            with zipfile.ZipFile(file) as archive:
+            with open_archive(file.name) as archive:
                 # zipfile does not limit the memory that other methods take.
                 if archive.getinfo(member).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise NotImplementedError("compressed with a method other than deflate")
@@ -80,25 +66,6 @@ def _open_content(file, member, name):
         if isinstance(error, OSError) and not isinstance(error, DAMAGED) and error.errno != errno.EINVAL:
             raise
         raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error
-
-
-def _directory_size(file: BinaryIO) -> int:
-    """Return the size of the directory of a zip archive, as the record at its end says; 0 if there is none."""
-    file.seek(0, os.SEEK_END)
-    file.seek(-min(file.tell(), MAX_END), os.SEEK_CUR)
-    tail = file.read()
-    file.seek(0)
-    # The record is last, unless a comment follows it.
-    place = len(tail) - END_SIZE
-    if place < 0 or tail[place : place + 4] != END:
-        place = tail.rfind(END)
-    if place < 0 or place + END_SIZE > len(tail):
-        return 0
-    (size,) = struct.unpack_from("<L", tail, place + 12)
-    large = place - LARGE_END_SIZE
-    if large >= 0 and tail.startswith(LARGE_END, large):
-        (size,) = struct.unpack_from("<Q", tail, large + 40)
-    return size
 
 
 def _refuse_web_page(file):

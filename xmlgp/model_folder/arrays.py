@@ -36,7 +36,7 @@ ARRAY_FILE = re.compile(r"(preprocess|parameters|names)\.[a-z_.]+\.[0-9a-f]{8}\.
 
 def is_array_file(file: str) -> bool:
     """Return whether a file of an entry has a name that this package gives; others are not removed."""
-    return ARRAY_FILE.fullmatch(file.removeprefix(f"{FOLDER}/")) is not None
+    return ARRAY_FILE.fullmatch(Path(file).name) is not None
 
 
 def is_entry(path, entry):
@@ -141,5 +141,5 @@ def remove_unused_arrays(path, entries):
     # The model is written already, so an error here must not fail the write.
     with contextlib.suppress(OSError):
         unused = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
-        remove([file for file in unused if is_array_file(f"{FOLDER}/{file.name}")], ())
+        remove([file for file in unused if is_array_file(file.name)], ())
         remove_abandoned(path / FOLDER)

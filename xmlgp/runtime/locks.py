@@ -30,9 +30,6 @@ __all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder", "temporar
 #: The content of a lock file: the process that holds it.
 HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
 
-#: What stands for the content of a lock file that is empty.
-NOBODY = b"0 on none\n"
-
 #: Attempts to create a folder that other processes remove at the same time.
 MAX_ATTEMPTS = 1000
 
@@ -147,8 +144,9 @@ def _open(file):
 
 def _check_ours(descriptor: int, file: Path) -> None:
     """Raise NotALockError for a file of somebody else: what is in it would be lost."""
+    content = os.pread(descriptor, 200, 0)
     # An archive of a stranger can unpack the lock as a second name of any file.
-    if os.fstat(descriptor).st_nlink > 1 or not HOLDER.fullmatch(os.pread(descriptor, 200, 0) or NOBODY):
+    if os.fstat(descriptor).st_nlink > 1 or (content and not HOLDER.fullmatch(content)):
         raise NotALockError(errno.EINVAL, "this is not a lock file", os.fspath(file))
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any, BinaryIO
 
-__all__ = ["LARGEST", "MOST_VALUES", "is_plain", "read_json"]
+__all__ = ["LARGEST", "MOST_VALUES", "count_values", "is_plain", "read_json"]
 
 #: Most bytes of JSON; usual descriptions and checkpoints have a few kilobytes.
 LARGEST = 16 << 20
@@ -26,13 +26,18 @@ def read_json(stream: BinaryIO) -> Any:
         content += piece
         if len(content) > LARGEST:
             raise ValueError("the JSON is too long")
-    # Before each value but the outermost there is one of these.
-    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
+    if count_values(content) > MOST_VALUES:
         raise ValueError("the JSON has too many values")
     try:
         return json.loads(content.decode())
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
+
+
+def count_values(content: bytes | bytearray) -> int:
+    """Return how many values JSON has at most, without reading it: signs in texts count as well."""
+    # Before each value but the outermost there is one of these.
+    return 1 + sum(map(content.count, (b",", b"[", b"{")))
 
 
 def is_plain(value: Any, levels: int = LEVELS) -> bool:

@@ -25,8 +25,11 @@ TOO_MANY = 503, "there are too many connections; try again later"
 #: Open files where the limit is unknown.
 UNKNOWN_LIMIT = 4096
 
-#: Files beside models and connections, such as those of learning, and the fewest connections that are worth starting.
-OTHER_FILES, FEWEST = 64, 16
+#: Files beside models and connections, such as those of learning.
+OTHER_FILES = 64
+
+#: The fewest connections that are worth starting.
+FEWEST = 16
 
 #: Headers of a request of which only one counts, after which the connection ends (RFC 9112).
 TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
@@ -40,8 +43,10 @@ class PatientProtocol(H11Protocol):
 
     def __init__(self, seconds, limit, *arguments, **options):
         super().__init__(*arguments, **options)
-        self._seconds, self._limit = seconds, limit
-        self._too_slow_task, self._awaited = None, None
+        self._seconds = seconds
+        self._limit = limit
+        self._too_slow_task = None
+        self._awaited = None
 
     def connection_made(self, transport):
         """Wait for the first request; if there are too many connections, end the one that has waited longest."""

@@ -18,8 +18,12 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 #: Upper bounds of the times that are counted, in seconds.
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
-#: The files of a worker, by the beginning of their names, and their bytes: of a server, and for each of its projects.
-FILES, SIZE, OF_PROJECT = ("counter", "histogram", "gauge_livesum"), 1 << 18, 1 << 12
+#: The files of a worker, by the beginning of their names.
+FILES = ("counter", "histogram", "gauge_livesum")
+
+#: Bytes of each: of a server, and for each of its projects.
+SIZE = 1 << 18
+OF_PROJECT = 1 << 12
 
 
 class Metrics:

@@ -20,14 +20,23 @@ log = logging.getLogger(__name__)
 #: What a client is told while no worker runs: the status and one sentence.
 NO_WORKER = 503, "the server is starting again; try again later"
 
-#: Seconds between looks at workers that are ending, and how much longer they may take than what they are answering.
-PAUSE, GRACE = 0.1, 5.0
+#: Seconds between looks at workers that are ending.
+PAUSE = 0.1
 
-#: Seconds after which a worker is steady, and the longest pause before another one takes the place of one that was not.
-STEADY, LONGEST = 60.0, 60.0
+#: Seconds that they may take longer than what they are answering.
+GRACE = 5.0
 
-#: Connections that are answered at each look while no worker runs, and the bytes of their requests that are read.
-REFUSED, READ = 256, 1 << 16
+#: Seconds after which a worker is steady.
+STEADY = 60.0
+
+#: Longest pause in seconds before another one takes the place of one that was not.
+LONGEST = 60.0
+
+#: Connections that are answered at each look while no worker runs.
+REFUSED = 256
+
+#: Bytes of their requests that are read.
+READ = 1 << 16
 
 
 class _Place:

@@ -83,11 +83,12 @@ def _check_part(part: Any) -> None:
     for attribute in attributes:
         if callable(getattr(type(part), attribute, None)):
             raise ValueError(f"{name} has the attribute {excerpt(attribute)}")
+    settings = part.get_params(deep=False)
     for attribute, value in attributes.items():
         # Arrays of two axes, or more, could be combined into one of gigabytes.
         if not all(array.ndim <= 1 + (attribute == "components_") for array in _arrays_in(value)):
             raise ValueError(f"{name} has an array of another shape in {excerpt(attribute)}")
-        if attribute in part.get_params(deep=False) and next(_arrays_in(value), None) is not None:
+        if attribute in settings and next(_arrays_in(value), None) is not None:
             raise ValueError(f"{name} has an array in {excerpt(attribute)}")
     # The texts of a user would be names of files that it opens.
     if attributes.get("input", "content") != "content":

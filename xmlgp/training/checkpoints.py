@@ -6,12 +6,9 @@ that is killed leaves the last complete one. It is in a folder that people excha
 
 import contextlib
 import errno
-import io
 import json
 import time
 import zipfile
-from collections.abc import Iterator
-from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +18,7 @@ from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
 from xmlgp.runtime.npy import read_array, write_array
 from xmlgp.runtime.untrusted_json import is_plain, read_json
+from xmlgp.runtime.zip_archives import open_archive
 
 __all__ = ["Checkpoint", "CheckpointWriter", "TrainingState", "read_checkpoint"]
 
@@ -29,9 +27,6 @@ FACTS = "checkpoint.json"
 
 #: Smallest ratio of the time between two checkpoints to the time that writing one takes.
 TIME_RATIO = 20
-
-#: Most bytes that are read at once, also of the list of members, which has fewer than a hundred.
-MOST_AT_ONCE = 1 << 20
 
 
 class TrainingState(NamedTuple):
@@ -56,7 +51,7 @@ class Checkpoint:
 
         Raises ModelFolderError if an array is missing or damaged, or has another shape or type.
         """
-        with self.checked(), _opened(self.path) as archive:
+        with self.checked(), open_archive(self.path) as archive:
             for name, array in arrays.items():
                 with _member(archive, f"{name}.npy") as stream:
                     np.copyto(array, read_array(stream, array.shape, array.dtype))
@@ -88,7 +83,7 @@ def read_checkpoint(path):
         # Opening a named pipe would wait forever.
         raise checkpoint.damaged()
     try:
-        with checkpoint.checked(), _opened(path) as archive, _member(archive, FACTS) as stream:
+        with checkpoint.checked(), open_archive(path) as archive, _member(archive, FACTS) as stream:
             content = read_json(stream)
             if not is_plain(content):
                 raise ValueError("a number is not finite, or a text not printable")
@@ -137,22 +132,6 @@ class CheckpointWriter:
         if state is not None:
             self.has_state, self._last = True, time.monotonic()
             self._duration = self._last - start
-
-
-class _Pieces(io.FileIO):
-    """A file that is read in pieces: a list of members that claims to be long is refused before it is read."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; ValueError if these are too many."""
-        if size > MOST_AT_ONCE:
-            raise ValueError("too much is read at once")
-        return super().read(MOST_AT_ONCE if size < 0 else size)
-
-
-@contextlib.contextmanager
-def _opened(path: str | PathLike) -> Iterator[zipfile.ZipFile]:
-    with _Pieces(path) as stream, zipfile.ZipFile(stream) as archive:
-        yield archive
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
