@@ -47,7 +47,7 @@ def read_scores_text(content):
 
 def is_libsvm(content):
     """Return whether the first line identifies libsvm's format, malformed or not."""
-    first = content.split(b"\n")[0]
+    first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     text = first.split(b"#")[0]
     if not text.strip():
         return b"#" in first
@@ -83,7 +83,7 @@ def read_libsvm(content):
 
 def _lines_of(content):
     """Return the lines of a text without their ends, LF or CR LF, and whether the last one has an end."""
-    lines = content.split(b"\n")
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     ended = lines[-1] == b""
     if ended:
         lines.pop()
@@ -99,7 +99,7 @@ def _read(content, counts, read_point, end=b""):
     first = rb"[ \t]*%b%b[ \t]*" % (rb"[ \t]+".join([b"([0-9]+)"] * counts), end)
     header = re.fullmatch(first, lines[0]) if lines else None
     # Without its line end the first line has one byte less.
-    length = content.find(b"\n") if b"\n" in content else len(content)
+    length = len(content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0])
     if not header or length >= HEADER_BYTES:
         raise Malformed(1)
     N, *sizes = map(int, header.groups())
@@ -108,7 +108,10 @@ def _read(content, counts, read_point, end=b""):
     points = []
     for number, line in enumerate(lines[1:], 2):
         if len(points) == N:
-            raise Malformed(number)
+            if line.strip(b" \t\r"):
+                raise Malformed(number)
+            ended = True
+            continue
         try:
             points.append(read_point(line, *sizes))
         except (ValueError, OverflowError):

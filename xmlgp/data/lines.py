@@ -23,8 +23,10 @@ MAX_LINE_BYTES = 1 << 26
 ESCAPED = re.compile("[\udc80-\udcff]")
 #: A word with a character that ASCII does not have.
 BEYOND_ASCII = re.compile(r"\w*[^\x00-\x7f]\w*")
-#: Lines decoded at once.
+#: Lines decoded at once, and blank lines skipped at once.
 LINES = 4096
+#: What blank lines consist of.
+BLANK = b" \t\r\n"
 #: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
 PATIENCE = 0.005
 
@@ -69,7 +71,8 @@ class LineReader:
 
     `path` is its name, for messages, `line_number` the number of the next line, from 1. If `newline_needed`, the last
     line must end with a newline: a truncated number is still a number, so only the newline shows that a file is
-    complete. Lines of another `encoding` become UTF-8; UsageError if there is no such encoding.
+    complete. A byte order mark before the first line is left out. Lines of another `encoding` become UTF-8; UsageError
+    if there is no such encoding.
     """
 
     newline_needed = True
@@ -84,7 +87,7 @@ class LineReader:
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self._finished = self._truncated = False
+        self._begun = self._finished = self._truncated = False
 
     def answer_at_once(self):
         """Return lines of a pipe or terminal when no more come for now, rather than when a block of them is read."""
@@ -133,6 +136,14 @@ class LineReader:
         self.line_number += count
         return text
 
+    def skip_blank_lines(self):
+        """Skip blank lines up to the end, the last of which needs no newline; return the number of another, or None."""
+        while text := self.read_lines(LINES):
+            if rest := text.lstrip(BLANK):
+                return self.line_number - rest.count(b"\n")
+            self.newline_needed = False
+        return None
+
     def peek_line(self):
         """Return the line that `read_lines` returns next; empty at the end of the stream."""
         while not (len(self._ends) or self._finished):
@@ -160,6 +171,9 @@ class LineReader:
         new_ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + len(self._text) + 1
         self._text += piece
         self._ends = np.concatenate([self._ends, new_ends])
+        if len(self._ends) and not self._begun:
+            self._begun = True
+            self._start = len(codecs.BOM_UTF8) * self._text.startswith(codecs.BOM_UTF8)
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > MAX_LINE_BYTES:
             array = self.line_number == 1 and self._text.startswith(b"[")
             advice = "`jq -c '.[]'` divides a JSON array into lines" if array else "this is not a data file"
@@ -168,7 +182,7 @@ class LineReader:
 
 
 def decoded_lines(reader, newline_needed=False, advise=None):
-    """Yield the number of each line, from 1, and its text without the line end and a byte order mark.
+    """Yield the number of each line, from 1, and its text without the line end.
 
     The last one may lack its newline unless that is needed. If a line is not UTF-8, or not of the encoding of the
     reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
@@ -176,8 +190,6 @@ def decoded_lines(reader, newline_needed=False, advise=None):
     """
     reader.newline_needed, number = newline_needed, 1
     while block := reader.read_lines(LINES):
-        if number == 1:
-            block = block.removeprefix(codecs.BOM_UTF8)
         try:
             text, valid = block.decode(), True
         except UnicodeDecodeError:

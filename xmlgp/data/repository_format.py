@@ -1,7 +1,7 @@
 """Read and write data files in the text format of the Extreme Classification Repository.
 
 The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`. No memory is allocated according to the first line, which may declare any number.
+`xmlgp.data.line_parser`, and perhaps blank lines after them. No memory is allocated according to the first line, which may declare any number.
 """
 
 import contextlib
@@ -145,8 +145,7 @@ def read_header_and_blocks(reader):
         for block in _parsed(text, header, reader, line_number):
             missing -= block.N
             yield line_number, block
-    line_number = reader.line_number
-    if reader.read_lines(1):
+    if line_number := reader.skip_blank_lines():
         raise DataFormatError(
             path, line_number, f"the file has more points than the {header.N} that its first line declares"
         )

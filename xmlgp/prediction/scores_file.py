@@ -3,7 +3,8 @@
 The first line is `N K`, the numbers of points and labels, of a ranking, and `N K assigned` where all listed labels are
 assigned to their points. N lines follow, `label:score label:score ...` with the highest score first. In a file with
 standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
-without scores is empty. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read in double precision.
+without scores is empty. Blank lines may follow. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read
+in double precision.
 """
 
 from __future__ import annotations
@@ -199,8 +200,7 @@ def _read_blocks(reader, N, K, path):
             report_first_mistake(text, path, line, check_line, ScoresFormatError)
         missing -= block.N
         yield block
-    line = reader.line_number
-    if reader.read_lines(1):
+    if line := reader.skip_blank_lines():
         raise ScoresFormatError(path, line, f"the file has more points than the {N} that its first line declares")
 
 

@@ -107,7 +107,7 @@ def _named_scores(scores, progress):
         with open_input(path) as stream:
             reader = LineReader(stream, path)
             first = reader.peek_line()
-            if has_corpus_ending(path) or first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+            if has_corpus_ending(path) or first.lstrip().startswith(b"{"):
                 return read_label_records(reader)
             return NamedScores(read_open_scores(reader, progress))
     if isinstance(scores, Scores):
