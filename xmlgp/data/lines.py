@@ -136,7 +136,7 @@ class LineReader:
         self.line_number += count
         return text
 
-    def skip_blank_lines(self):
+    def skip_blank_lines(self) -> int | None:
         """Skip blank lines up to the end, the last of which needs no newline; return the number of another, or None."""
         while text := self.read_lines(LINES):
             if rest := text.lstrip(BLANK):

@@ -1,7 +1,8 @@
 """Read and write data files in the text format of the Extreme Classification Repository.
 
 The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`, and perhaps blank lines after them. No memory is allocated according to the first line, which may declare any number.
+`xmlgp.data.line_parser`, and perhaps blank lines after them. No memory is allocated according to the first line, which
+may declare any number.
 """
 
 import contextlib

@@ -353,7 +353,8 @@ def known_points(data, labels, dense, part, model, corpus, cache, progress, note
     _find_encoder(names, corpus)
     data, rows = _with_dense(data, dense, part, model)
     if is_path(data):
-        return _joined(read_known_data(data, part, names, corpus, cache, progress, note), rows)
+        sizes = model.data["D"], model.data["K"]
+        return _joined(read_known_data(data, part, names, sizes, corpus, cache, progress, note), rows)
     found = in_memory(data, labels, names, extend=False, dense=rows)
     # A data set has names of its own, which the model does not look at.
     return found if labels is not None else found._replace(names=names)
@@ -402,7 +403,8 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
     _find_encoder(model.names, corpus)
     ids, (data, rows) = _index_of(data), _with_dense(data, dense, "test", model)
     if is_path(data):
-        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors, rows)
+        sizes = model.data["D"], model.data["K"]
+        opened = open_points(data, model.names, sizes, corpus, labelled, note, keep_errors, rows)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.dataset import Dataset, as_csr, widened
 from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import MemoryPart, check_memory, counted
@@ -82,10 +83,11 @@ def matched(files, labels, train, corpus, cache, progress, note):
     """Yield `Matched` for each of several scores, see `evaluate`, with the true labels, which are read once."""
     reading = corpus, cache, progress, note
     facts_of = functools.cache(lambda named: training_facts(train, named, *reading))
-    true_of = functools.cache(lambda named: _true_labels(labels, "test", named, lambda: _columns(train), *reading))
+    columns = functools.partial(_columns, train)
+    true_of = functools.cache(lambda *how: _true_labels(labels, "test", columns, *how, *reading))
     for scores in files:
         listed = _named_scores(scores, progress)
-        true = true_of(listed.names is not None)
+        true = true_of(listed.names is not None, listed.scores.K > 1)
         tables = columns_of(scores, "label"), columns_of(labels, "label")
         if any(tables) and None in (listed.names, true.names) and facts_of(True).names is None:
             # Without names elsewhere, the columns of a DataFrame are labels by their places.
@@ -122,13 +124,13 @@ def _named_scores(scores, progress):
     return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
 
 
-def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
+def _true_labels(labels, part, columns, named, several, corpus, cache, progress, note):
     """Return the `LabelledPoints` of a file, a data set, a matrix or lists of names, with names if these are needed.
 
-    `part` and `columns` are as for `read_labels`.
+    `part` is as for `locate`, the others as for `read_labels`.
     """
     if is_path(labels):
-        return read_labels(labels, part, columns, named, corpus, cache, progress, note)
+        return read_labels(locate(labels, part), columns, named, several, corpus, cache, progress, note)
     names = labels.names.labels if isinstance(labels, TrainingData) else None
     dataset = labels.dataset if isinstance(labels, TrainingData) else labels
     if isinstance(dataset, Dataset):
@@ -151,7 +153,7 @@ def training_facts(train, named, corpus, cache, progress, note):
         return TrainingFacts()
     model = known_model(train)
     if model is None:
-        points = _true_labels(train, "train", named, lambda: None, corpus, cache, progress, note)
+        points = _true_labels(train, "train", lambda: None, named, None, corpus, cache, progress, note)
         N, K = points.labels.shape
         check_memory("evaluation", [MemoryPart("counts and propensities of labels", LABEL_BYTES * K)])
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
@@ -186,6 +188,8 @@ def _match(scores, listed, labels, true, named, facts, note):
     name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
     N, K = true.labels.shape
     table = _of_same_points(name, listed, data, true.ids, N, note)
+    if true.open and not named and table.N == N:
+        return _of_numbers(table, true.labels, facts)
     if table.N != N or not (named or table.K == K):
         sizes = [
             counted(n, "point") + f" and {counted(k, 'label')}" * (not named) for n, k in ((table.N, table.K), (N, K))
@@ -217,6 +221,14 @@ def _match(scores, listed, labels, true, named, facts, note):
     matrix.sum_duplicates()
     K = len(known or names)
     return Matched(table, matrix, K, unknown_labels(names, matrix, K, table.labels), named, facts)
+
+
+def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
+    """Return `Matched` for labels without names, whose number no file declares, and those that no score may be of."""
+    known, K = table.K, max(table.K, labels.shape[1])
+    labels = sp.csr_array(widened(labels, K))
+    unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
+    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts)
 
 
 def _scores_first():

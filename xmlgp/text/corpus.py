@@ -9,9 +9,8 @@ import contextlib
 import os
 import re
 
-from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.repository_format import HEADER
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
@@ -52,9 +51,9 @@ def has_corpus_ending(path):
     return _ending(path) in ENDINGS
 
 
-def is_corpus(path, line):
-    """Return whether a file is a corpus, not rows of numbers, by its name and its first line (bytes)."""
-    return has_corpus_ending(path) or not (HEADER.fullmatch(line) or is_libsvm(line))
+def is_corpus(path, line, strict=True):
+    """Return whether a file is a corpus, not rows of numbers (`is_rows`), by its name and its first line (bytes)."""
+    return has_corpus_ending(path) or not is_rows(line, strict)
 
 
 def corpus_format(path, line, options=NO_OPTIONS, usual=None):
@@ -129,8 +128,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             f"corpus with labels: `text<TAB>label label ...`, a JSON object, {FASTTEXT_LABEL}, or a header with a "
             "column for the text"
         )
-        rows = HEADER.fullmatch(first) or is_libsvm(first)
-        if rows:
+        if is_rows(first, strict=True):
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
     path, columns = reader.path, options.columns(usual)

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
-from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
-from xmlgp.data.libsvm_format import resize_features
+from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
 from xmlgp.data.locate import locate
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
@@ -82,7 +81,7 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
             how = {"extend": True, "cache": cache, "progress": progress, "note": note}
             found = vectorize(reader, vectorizer, options=options, same=same, **how)
             return _of_corpus(found, reader.path, note)
-        dataset, data_format = read_rows(reader, cache, progress)
+        dataset, data_format = read_rows(reader, cache, progress, note=note)
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
 
 
@@ -99,9 +98,9 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
             how = {"extend": True, "cache": cache, "progress": progress, "note": note}
             found = vectorize(reader, names.vectorizer, names.labels, options, names.same, **how)
             return _of_corpus(found, path, note, more=True)
-        dataset, data_format = read_rows(reader, cache, progress)
-    if data_format == LIBSVM:  # which does not declare the number of features
-        dataset = resize_features(dataset, max(D, dataset.D))
+        dataset, data_format = read_rows(reader, cache, progress, K > 1, note)
+    if data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
+        dataset = fitted(dataset, max(D, dataset.D), K, path)
     check_sizes(dataset, D, K, path)
     beside = _names_beside(path, dataset, note)
     features = _more_names("feature", FEATURES, names.features, beside.features, dataset.D, path, note)
@@ -115,14 +114,17 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
 
-def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read points for a trained model with these `Names` (`TrainingData`).
+def read_known_data(path, part, names, sizes, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+    """Read points for a trained model with these `Names` and `sizes`, D and K (`TrainingData`).
 
     Words that it has not are left out. Labels that it has not follow its own, in the names of the data, too.
     """
     with _opened(path, part, options, names, note) as (reader, is_text):
         if not is_text:
-            return TrainingData(*read_rows(reader, cache, progress), names)
+            dataset, data_format = read_rows(reader, cache, progress, sizes[1] > 1, note)
+            if data_format == MULTILABEL:
+                dataset = fitted(dataset, *sizes, reader.path, note)
+            return TrainingData(dataset, data_format, names)
         texts = Texts(reader, names, options, True, note, progress, cache)
         blocks = [no_points(texts.D, texts.K, texts.widths), *(block.points for block in texts.blocks())]
     K = len(texts.labels)
@@ -131,25 +133,30 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
 
 
 class LabelledPoints(NamedTuple):
-    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D."""
+    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D.
+
+    If they are `open`, there may be more labels than K, which no point has.
+    """
 
     labels: csr_array
     names: list | None = None
     ids: list | None = None
     D: int = 0
+    open: bool = False
 
 
-def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+def read_labels(path, columns, named, several=None, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
     """Read the labels of points (`LabelledPoints`) without a vectorizer; labels of a corpus are sorted by name.
 
-    `columns` returns the usual ones of a corpus. Rows of numbers get the names of labels beside them if `named`.
+    `columns` returns the usual ones of a corpus. Rows of numbers get the names of labels beside them if `named`;
+    `several` is as for `read_rows`.
     """
-    with _opened(path, part, options, note=note) as (reader, is_text):
+    with _opened(path, "test", options, note=note) as (reader, is_text):
         path = reader.path
         if not is_text:
-            dataset, _ = read_rows(reader, cache, progress)
+            dataset, data_format = read_rows(reader, cache, progress, several, note)
             names = _names_beside(path, dataset, note).labels if named else None
-            return LabelledPoints(dataset.labels, names, None, dataset.D)
+            return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
         numbers, found, lengths, ids = LabelNumbers(), [], [], []
         with progress(f"reading {path}", unit=" documents") as bar:
             for document in read_documents(reader, options, columns(), note=note):
@@ -166,8 +173,8 @@ def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, prog
 
 
 @contextlib.contextmanager
-def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False, beside=None):
-    """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
+def open_points(path, names, sizes, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False, beside=None):
+    """Open points to be scored by a model with these `Names` and `sizes`, D and K; yield `Rows` or `Texts`, by blocks.
 
     Unless `labelled`, no labels of documents are read, a line may be a text alone, and the lines of a pipe come as soon
     as they are there. With `keep_errors`, malformed lines are points without features, where the format allows it. The
@@ -178,9 +185,10 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore,
             reader.answer_at_once()
         if keep_errors:
             reader.errors = {}
-        points = (
-            Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
-        )
+        if is_text:
+            points = Texts(reader, names, options, labelled, note)
+        else:
+            points = Rows(*read_blocks(reader, *sizes, labelled, note), reader)
         points.beside = beside
         if not is_text:
             # Rows of another number get their error before the first is scored.
@@ -306,8 +314,9 @@ def _opened(path, part, options, names=None, note=ignore):
     path = locate(os.fspath(path), part)
     with open_corpus(path, options, note) as reader:
         first, named = reader.peek_line(), any(options) or has_corpus_ending(path) or os.path.isdir(path)
+        for_text = bool(names and names.vectorizer)
         # No documents are an empty corpus to a model of text.
-        is_text = bool(named or (is_corpus(path, first) if first else names and names.vectorizer))
+        is_text = bool(named or (is_corpus(path, first, for_text) if first else for_text))
         if is_text and names is not None and not names.vectorizer:
             if named:
                 raise SettingsError(f"{path} is text, but the model was not trained on text")
