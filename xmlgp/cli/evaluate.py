@@ -53,6 +53,12 @@ def _parse_ks(context, option, value):
     help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
     "says]",
 )
+@click.option(
+    "--filter-labels",
+    type=INPUT,
+    metavar="FILE",
+    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
 def evaluate(scores, data, train, ks, as_json, **options):
@@ -109,7 +115,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
       xmlgp predict models/tickets new.csv -o new.jsonl
       xmlgp evaluate new.jsonl new.csv --train models/tickets
     """
-    check_standard_input(scores, data, train)
+    check_standard_input(scores, data, train, options["filter_labels"])
     result = api.evaluate(scores, data, train=train, ks=ks, **options)
     curves = {name: [row._asdict() for row in rows] for name, rows in result.reliability.items()}
     if as_json:

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable
 
-from xmlgp.data import libsvm_format, repository_format
+from scipy.sparse import csr_array
+
+from xmlgp.data import libsvm_format, repository_format, two_files
 from xmlgp.data.dataset import Dataset, widened
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
@@ -11,18 +13,19 @@ from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import ignore, silent
 
-__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_rows"]
+__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]
+__all__ += ["read_rows"]
 
 #: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
 REPOSITORY, LIBSVM, MULTILABEL = "repository", "libsvm", "multi-label libsvm"
 
 
-def is_rows(line: bytes, strict: bool = False) -> bool:
-    """Return whether a file has rows of numbers, not text, by its first line.
+def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
+    """Return whether a file has rows of numbers, not text, by its first line, and perhaps its name.
 
     What may be text as well, such as a text of two numbers, is text if this is `strict`.
     """
-    return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict)
+    return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
 
 
 def read_dataset(path, cache=True, progress=silent):
@@ -54,9 +57,12 @@ def read_rows(reader, cache=False, progress=silent, several=None, note=ignore):
 
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
     """
-    if is_libsvm(reader.peek_line(), strict=False):
+    first = reader.peek_line()
+    if is_libsvm(first, strict=False):
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
+    if two_files.is_part(reader.path, first):
+        return two_files.read_points(reader, progress, note), REPOSITORY
     return repository_format.read_points(reader, cache, progress), REPOSITORY
 
 
@@ -67,13 +73,34 @@ def read_blocks(reader, D, K=1, labelled=True, note=ignore):
     `labelled`, they have no labels for a model of several. DataFormatError, which iteration may also raise, names the
     line of an error.
     """
-    labelled = labelled or K == 1
-    if not is_libsvm(reader.peek_line(), strict=False):
-        items = repository_format.read_header_and_blocks(reader)
+    first = reader.peek_line()
+    if not is_libsvm(first, strict=False):
+        if two_files.is_part(reader.path, first):
+            items = two_files.read_header_and_blocks(reader, labelled, note)
+        else:
+            items = repository_format.read_header_and_blocks(reader)
         return next(items), items
+    labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
     dataset = fitted(dataset, D, K if labelled else 0, reader.path, note)
     return Header(*dataset.shape), iter([(1, dataset)])
+
+
+def read_labels(
+    reader: LineReader,
+    cache: bool = False,
+    progress: Callable = silent,
+    several: bool | None = None,
+    note: Callable[[str], object] = ignore,
+) -> tuple[csr_array, int, bool]:
+    """Read the labels of points as `read_rows` does; they may be in a file of their own.
+
+    Return a csr_array of bool, N×K, and D, which is 0 if only the labels are known, and whether no line declares K.
+    """
+    if two_files.is_part(reader.path, reader.peek_line()):
+        return *two_files.read_labels(reader, note), False
+    dataset, data_format = read_rows(reader, cache, progress, several, note)
+    return dataset.labels, dataset.D, data_format == MULTILABEL
 
 
 def fitted(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:

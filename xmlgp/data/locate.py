@@ -6,26 +6,53 @@ from pathlib import Path
 
 from xmlgp.errors import XmlgpError
 
-__all__ = ["documents_in", "files_read", "locate"]
+__all__ = [
+    "FILTER",
+    "LABELS_OF",
+    "SPLIT",
+    "documents_in",
+    "files_beside",
+    "files_read",
+    "locate",
+    "other_part",
+    "part_of",
+]
+
+#: How the names of files of labels alone end, by those of the files of their features.
+LABELS_OF = {"_X_Xf": "_X_Y", "_ft_mat": "_lbl_mat"}
+FEATURES_OF = {labels: features for features, labels in LABELS_OF.items()}
+PART = re.compile(rf"(?P<name>.*)(?P<part>{'|'.join([*LABELS_OF, *FEATURES_OF])})\.txt(\.gz)?")
+#: What the names of training and test points start with in such files, also after a name and an underscore.
+STARTS = {"train": re.compile("(.*_)?(trn|train)"), "test": re.compile("(.*_)?(tst|test)")}
+
+#: Files of the numbers of the points in each part of a data set.
+SPLIT = re.compile(r"(.*_)?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
+
+#: Files of pairs of a point and a label.
+FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
 #: Files of a data folder, which holds no documents.
-OF_DATA = re.compile(r"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json")
+OF_DATA = re.compile(
+    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
+)
 
 #: Names beside data, and the files of a model folder.
-OTHERS = re.compile(r"(features|labels)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
+OTHERS = re.compile(r"(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
 
 
 def locate(path, part):
     """Return the training or test file (`part`: "train" or "test") of a data set.
 
-    A file or `-` is returned as it is. In a folder the file is PART.txt, PART.svm or the only `*.PART.svm`; the
-    training points may also be in the only other `.svm` file. Each may be gzipped and named `.gz`. A folder of
-    documents is returned as it is. XmlgpError is raised if a folder has no such file, or several.
+    A file or `-` is returned as it is, but for labels alone the file of the features beside them. In a folder the file
+    is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, or the only `*.PART.svm`; the training points may also be in
+    the only other `.svm` file. Each may be gzipped and named `.gz`. A folder of documents is returned as it is.
+    XmlgpError is raised if a folder has no such file, or several.
     """
     folder = Path(path)
     # An empty name, such as an unset variable in a shell, is not a folder; Path("") is the current one.
     if str(path) == "-" or not os.path.isdir(path):
-        return str(path)
+        is_labels = part_of(path) == "labels" and os.path.isfile(path)
+        return (is_labels and other_part(path)) or str(path)
     if documents_in(folder, labelled=part != "test"):
         return str(folder)
     for name in (f"{part}.txt", f"{part}.svm"):
@@ -33,17 +60,42 @@ def locate(path, part):
             if file.is_file():
                 return str(file)
     names = _libsvm_names(folder)
-    candidates = {name: file for name, file in names.items() if name.endswith(f".{part}.svm")}
-    expected = f"{part}.txt, {part}.svm or *.{part}.svm"
+    candidates = _two_files(folder, STARTS[part])
+    candidates = candidates or {name: file for name, file in names.items() if name.endswith(f".{part}.svm")}
+    expected = f"{part}.txt, {part}.svm, {'trn' if part == 'train' else 'tst'}_X_Xf.txt or *.{part}.svm"
     if part == "train":
         candidates = candidates or {name: file for name, file in names.items() if not f".{name}".endswith(".test.svm")}
-        expected = f"{part}.txt, {part}.svm, *.{part}.svm or other *.svm"
+        expected = expected.replace(" or ", ", ") + " or other *.svm"
     if len(candidates) > 1:
         raise XmlgpError(f"{folder}: the {part} file may be {' or '.join(sorted(candidates))}; name the file")
     for file in candidates.values():
         return str(file)
     documents = "documents NAME.txt with labels in NAME.tsv or NAME.key" if part != "test" else "documents *.txt"
     raise XmlgpError(f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}")
+
+
+def part_of(path: str | os.PathLike) -> str | None:
+    """Return whether a file has the features or the labels of points alone ("features", "labels"), by its name."""
+    match = PART.fullmatch(os.path.basename(path))
+    return match and ("features" if match["part"] in LABELS_OF else "labels")
+
+
+def other_part(path: str | os.PathLike, missing: bool = False) -> str | None:
+    """Return the file of the labels of features, or of the features of labels, or None; its usual name if `missing`."""
+    folder, name = os.path.split(path)
+    match = PART.fullmatch(name)
+    if match is None:
+        return None
+    other = os.path.join(folder, f"{match['name']}{(LABELS_OF | FEATURES_OF)[match['part']]}.txt")
+    return other if missing else next(filter(os.path.isfile, (other, f"{other}.gz")), None)
+
+
+def files_beside(path: str, pattern: re.Pattern) -> list[str]:
+    """Return the files beside one of points whose names match a pattern."""
+    folder = os.path.dirname(path)
+    if path == "-" or not os.path.isdir(folder or os.curdir):
+        return []
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder or os.curdir)) if pattern.fullmatch(name)]
 
 
 def documents_in(folder, labelled=False):
@@ -71,6 +123,14 @@ def files_read(folder):
     return [
         file for name, file in files.items() if name in documents or OF_DATA.fullmatch(name) or OTHERS.fullmatch(name)
     ]
+
+
+def _two_files(folder: Path, start: re.Pattern) -> dict[str, Path]:
+    """Return the files of features whose names start so, by their names without `.gz`; those of labels if none has."""
+    matches = {file: PART.fullmatch(file.name) for file in sorted(folder.iterdir(), reverse=True) if file.is_file()}
+    matches = {file: match for file, match in matches.items() if match and start.fullmatch(match["name"])}
+    features = [file for file, match in matches.items() if match["part"] in LABELS_OF]
+    return {file.name.removesuffix(".gz"): file for file in features or matches}
 
 
 def _libsvm_names(folder):

@@ -128,6 +128,11 @@ class Scores:
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
+    def where(self, kept: np.ndarray) -> Scores:
+        """Return the scores that are `kept`, an ndarray of bool, n, of the same points."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[kept], minlength=self.N))])
+        return self._select(indptr, kept)
+
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))

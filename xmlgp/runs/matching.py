@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Callable
 from numbers import Number
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset, as_csr, widened
+from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input
@@ -30,6 +32,9 @@ from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
 __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
+
+#: The name of a label that is a number.
+NUMBER = re.compile("[0-9]{1,8}")
 
 #: Memory of the counts and propensities of a label, and of what these are computed from.
 LABEL_BYTES = 40
@@ -51,7 +56,8 @@ class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels or more.
 
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
-    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`.
+    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` has the
+    columns of labels by their numbers in the data, -1 for those that have none.
     """
 
     scores: Scores
@@ -60,6 +66,30 @@ class Matched(NamedTuple):
     unknown: dict
     named: bool
     facts: Callable[[], TrainingFacts]
+    columns: np.ndarray | None
+
+    def without(self, path: str | os.PathLike, note: Callable[[str], object]) -> Matched:
+        """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
+        pairs = read_pairs(path, self.scores.N)
+        if self.columns is None:
+            raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
+        known = pairs[:, 1] < len(self.columns)
+        columns = self.columns[pairs[known, 1]]
+        left_out = pairs[known, 0] * self.scores.K + columns
+        true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
+        scored, true = (
+            ~np.isin(points * self.scores.K + labels, left_out[columns >= 0])
+            for points, labels in ((self.scores.points, self.scores.labels), (true_points, self.labels.indices))
+        )
+        counts = [
+            counted(int(np.count_nonzero(~kept)), noun) for kept, noun in ((scored, "score"), (true, "true label"))
+        ]
+        note(
+            f"{os.fspath(path)}: {counted(len(pairs), 'pair')} of a point and a label left out: {' and '.join(counts)}"
+        )
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(true_points[true], minlength=self.scores.N))])
+        labels = sp.csr_array(as_csr(None, self.labels.indices[true], indptr, self.scores.K))
+        return self._replace(scores=self.scores.where(scored), labels=labels)
 
     def with_counts(self, train, name):
         """Return the `TrainingFacts` with points per label for all labels, 0 after the first K; SettingsError if none.
@@ -196,7 +226,7 @@ def _match(scores, listed, labels, true, named, facts, note):
         ]
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
-        return Matched(table, true.labels, K, {}, named, facts)
+        return Matched(table, true.labels, K, {}, named, facts, np.arange(K))
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
@@ -220,7 +250,10 @@ def _match(scores, listed, labels, true, named, facts, note):
     matrix = sp.csr_array(as_csr(None, places[columns[0]][true.labels.indices], true.labels.indptr, len(names)))
     matrix.sum_duplicates()
     K = len(known or names)
-    return Matched(table, matrix, K, unknown_labels(names, matrix, K, table.labels), named, facts)
+    unknown = unknown_labels(names, matrix, K, table.labels)
+    # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
+    columns = places[columns[0]] if true.ids is None else _columns_of_numbers(names)
+    return Matched(table, matrix, K, unknown, named, facts, columns)
 
 
 def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
@@ -228,7 +261,15 @@ def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], Trainin
     known, K = table.K, max(table.K, labels.shape[1])
     labels = sp.csr_array(widened(labels, K))
     unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
-    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts)
+    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, np.arange(K))
+
+
+def _columns_of_numbers(names: list[str]) -> np.ndarray | None:
+    """Return the places of names that are numbers, by these numbers, or None if no name is one."""
+    numbers = {int(name): place for place, name in enumerate(names) if NUMBER.fullmatch(name)}
+    columns = np.full(max(numbers, default=-1) + 1, -1)
+    columns[list(numbers)] = list(numbers.values())
+    return columns if numbers else None
 
 
 def _scores_first():

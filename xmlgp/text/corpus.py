@@ -53,7 +53,7 @@ def has_corpus_ending(path):
 
 def is_corpus(path, line, strict=True):
     """Return whether a file is a corpus, not rows of numbers (`is_rows`), by its name and its first line (bytes)."""
-    return has_corpus_ending(path) or not is_rows(line, strict)
+    return has_corpus_ending(path) or not is_rows(path, line, strict)
 
 
 def corpus_format(path, line, options=NO_OPTIONS, usual=None):
@@ -128,7 +128,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             f"corpus with labels: `text<TAB>label label ...`, a JSON object, {FASTTEXT_LABEL}, or a header with a "
             "column for the text"
         )
-        if is_rows(first, strict=True):
+        if is_rows(reader.path, first, strict=True):
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
     path, columns = reader.path, options.columns(usual)

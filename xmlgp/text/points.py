@@ -8,14 +8,17 @@ Any of the options (`CorpusOptions`) makes the file a corpus.
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
-from xmlgp.data.locate import locate
+from xmlgp.data.label_pairs import pairs_beside
+from xmlgp.data.locate import SPLIT, files_beside, locate
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
@@ -23,7 +26,7 @@ from xmlgp.text.analysis import Vectorizer, checked_analysis
 from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, names_file, read_names
 from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
 
@@ -82,7 +85,11 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
             found = vectorize(reader, vectorizer, options=options, same=same, **how)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress, note=note)
-    return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
+    for file in files_beside(reader.path, SPLIT):
+        note(f"{file} is not used: all {dataset.N} points of {reader.path} are for training")
+    for file in pairs_beside(reader.path, "train"):
+        note(f"{file} is not used: its pairs of a point and a label stay in the training data")
+    return TrainingData(dataset, data_format, _names_beside(reader.path, dataset.D, dataset.K, note))
 
 
 def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
@@ -102,7 +109,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     if data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
         dataset = fitted(dataset, max(D, dataset.D), K, path)
     check_sizes(dataset, D, K, path)
-    beside = _names_beside(path, dataset, note)
+    beside = _names_beside(path, dataset.D, dataset.K, note)
     features = _more_names("feature", FEATURES, names.features, beside.features, dataset.D, path, note)
     labels = _more_names("label", LABELS, names.labels, beside.labels, dataset.K, path, note)
     vectorizer = names.vectorizer
@@ -154,9 +161,9 @@ def read_labels(path, columns, named, several=None, options=NO_OPTIONS, cache=Tr
     with _opened(path, "test", options, note=note) as (reader, is_text):
         path = reader.path
         if not is_text:
-            dataset, data_format = read_rows(reader, cache, progress, several, note)
-            names = _names_beside(path, dataset, note).labels if named else None
-            return LabelledPoints(dataset.labels, names, None, dataset.D, data_format == MULTILABEL)
+            labels, D, is_open = formats.read_labels(reader, cache, progress, several, note)
+            names = _names_beside(path, None, labels.shape[1], note).labels if named else None
+            return LabelledPoints(labels, names, None, D, is_open)
         numbers, found, lengths, ids = LabelNumbers(), [], [], []
         with progress(f"reading {path}", unit=" documents") as bar:
             for document in read_documents(reader, options, columns(), note=note):
@@ -340,15 +347,20 @@ def _beside(path, name):
     return os.path.join(os.path.dirname(path), name)
 
 
-def _names_beside(path, dataset, note):
+def _names_beside(path: str, D: int | None, K: int, note: Callable[[str], object]) -> Names:
+    """Return the `Names` beside points, those of labels only if D is None."""
     if not _is_file(path):
         return Names()
+    folder = os.path.dirname(path) or os.curdir
     try:
-        return read_names(os.path.dirname(path) or os.curdir, dataset.D, dataset.K)
+        return read_names(folder, D, K)
     except XmlgpError as error:
         # Without a vectorizer, files of these names may be something else.
         if os.path.isfile(_beside(path, VECTORIZER)):
             raise
+        if isinstance(error, DataFormatError) and error.path == str(names_file(folder, FEATURES)):
+            note(f"names of features are not used: {error}")
+            return read_names(folder, None, K)
         note(f"names are not used: {error}")
         return Names()
 
@@ -358,7 +370,7 @@ def _more_names(kind, name, known, beside, count, path, note):
 
     `known` are those of the model, `beside` those in the file `name` beside the data, which have `count` of the kind.
     """
-    file = _beside(path, name)
+    file = str(names_file(os.path.dirname(path), name))
     if known is None:
         if beside is not None:
             note(f"{file} is not used: the model has no names of {kind}s")
@@ -384,6 +396,6 @@ def _check_unique(words, D, path):
     known = set(words[:D])
     for number, word in enumerate(words[D:], D):
         if word in known:
-            place = f"{_beside(path, FEATURES)}:{number + 1}"
+            place = f"{names_file(os.path.dirname(path), FEATURES)}:{number + 1}"
             raise SettingsError(f"{place}: feature {number} is {excerpt(word)}, as an earlier one is")
         known.add(word)
