@@ -163,7 +163,7 @@ def compare_with_scikit_learn(content, data_format, N, D, K, points):
     elif b"\0" in content:  # it ignores comments after one
         return
     X, labels = load_svmlight_file(
-        io.BytesIO(content),
+        io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")),
         n_features=max(D, 1),
         dtype=np.float32 if repository else np.float64,
         multilabel=repository,

@@ -94,42 +94,14 @@ def read_points(
     feature 1 of the file is feature 0. With several labels, the highest one determines K, and what is assumed is noted;
     unless `labelled`, any numbers may be in their place, and K is 0.
     """
-    blocks = []
-    seen = set()
-    blank = after = 0  # blank lines, and those after the last point
-    errors = {False: None, True: None}  # the first one of a file that does not, and that does have several labels
     with progress(f"reading {reader.path}", unit=" points") as bar:
-        while True:
-            line_number = reader.line_number
-            try:
-                text = reader.read_lines(ALL)
-            except DataFormatError as error:
-                raise errors[bool(several)] or error from None
-            if not text:
-                break
-            # A blank line at the end needs no newline.
-            reader.newline_needed = bool(text[text.rfind(b"\n", 0, -1) + 1 :].strip())
-            blank += len(BLANK_LINE.findall(text))
-            after = text[len(text.rstrip()) :].count(b"\n") - 1
-            text = COMMENT.sub(b"", text) if b"#" in text else text
-            if several is None and b"," in text and SEVERAL_LABELS.search(text):
-                several = True
-            block = _scan(text, labelled)
-            if not several:
-                errors[False] = errors[False] or _error_of_two_classes(block, seen, text, reader.path, line_number)
-            errors[True] = errors[True] or _error_of_several(block, labelled, text, reader.path, line_number)
-            if block is None:
-                raise errors[bool(several)]
-            blocks.append(block)
-            bar.update(len(block.counts))
-    if error := errors[bool(several)]:
-        raise error
+        blocks, several, blank = _read_blocks(reader, several, labelled, bar)
     if not any(len(block.counts) for block in blocks):
         raise DataFormatError(reader.path, reader.line_number, "the file has no points")
     points = _Block(*map(np.concatenate, zip(*blocks, strict=True)))
     if several:
-        if blank > after:
-            note(f"{reader.path}: {blank - after} blank lines between points are no points")
+        if blank:
+            note(f"{reader.path}: {blank} blank lines between points are no points")
         return _of_several_labels(points, reader.path, note), True
     indptr = np.concatenate([[0], np.cumsum(points.counts)])
     features = as_csr(points.values, points.features - 1, indptr, int(points.features.max(initial=0)))
@@ -142,6 +114,57 @@ def resize_features(dataset, D):
     """Return the points with the first D features; features beyond those of `dataset` are zero."""
     kept = dataset.features[:, :D]
     return Dataset(as_csr(kept.data, kept.indices, kept.indptr, D), dataset.labels)
+
+
+def _read_blocks(reader, several: bool | None, labelled: bool, bar) -> tuple[list[_Block], bool, int]:
+    """Return the points of a file, whether it has several labels a point, and the number of blank lines between points.
+
+    Which kind of file it is may only be known at the end, so the first mistake of each kind is kept until then.
+    """
+    blocks = []
+    seen: set[float] = set()
+    blank = after = 0  # all blank lines, and those after the last point
+    mistakes: dict[bool, Callable | None] = {False: None, True: None}
+    while True:
+        line_number = reader.line_number
+        try:
+            text = reader.read_lines(ALL)
+        except DataFormatError as error:
+            _raise(mistakes[bool(several)])
+            raise error from None
+        if not text:
+            break
+        # A blank line at the end needs no newline.
+        reader.newline_needed = bool(text[text.rfind(b"\n", 0, -1) + 1 :].strip())
+        content = COMMENT.sub(b"", text) if b"#" in text else text
+        if several is None and b"," in content and SEVERAL_LABELS.search(content):
+            several = True
+        block = _scan(content, labelled)
+        report = functools.partial(report_first_mistake, content, reader.path, line_number)
+        if not several and not mistakes[False]:
+            before = set(seen)
+            if block is None or not _is_of_two_classes(block, seen):
+                mistakes[False] = functools.partial(report, functools.partial(_check_line, seen=before))
+        # Labels 0 and 1 are numbers, too.
+        unlike = several or mistakes[False] or -1 in seen
+        if unlike and not mistakes[True] and (block is None or not _is_of_several_labels(block)):
+            mistakes[True] = functools.partial(report, functools.partial(_check_line_of_several, labelled=labelled))
+        if block is None:
+            _raise(mistakes[bool(several)])
+        after = 0
+        if len(block.counts) < text.count(b"\n"):
+            blank += len(BLANK_LINE.findall(text))
+            after = text[len(text.rstrip()) :].count(b"\n") - 1
+        blocks.append(block)
+        bar.update(len(block.counts))
+    _raise(mistakes[bool(several)])
+    return blocks, bool(several), blank - after
+
+
+def _raise(mistake: Callable | None) -> None:
+    """Raise the DataFormatError of a mistake if there is one."""
+    if mistake:
+        mistake()
 
 
 def _scan(text: bytes, labelled: bool) -> _Block | None:
@@ -171,40 +194,27 @@ def _rows(indices: np.ndarray, counts: np.ndarray) -> csr_array:
     return as_csr(None, indices, np.concatenate([[0], np.cumsum(counts)]), MAX_FEATURES + 1)
 
 
-def _error_of_two_classes(
-    block: _Block | None, seen: set, text: bytes, path: str, first_line: int
-) -> DataFormatError | None:
-    """Return the error of some lines in a file of two classes, or None; add their labels to the set `seen`."""
-    if block and (block.label_counts == 1).all() and block.features.min(initial=1) > 0:
-        labels = seen | set(np.unique(block.labels).tolist())
-        two = labels <= {-1, 1} or labels <= {0, 1}
-        if two and _rows(block.features, block.counts).has_canonical_format:
-            seen |= labels
-            return None
-    return _first_mistake(text, path, first_line, functools.partial(_check_line, seen=seen))
+def _is_of_two_classes(block: _Block, seen: set[float]) -> bool:
+    """Return whether points are of two classes, as those with the labels `seen`; add theirs to the set."""
+    if (block.label_counts != 1).any() or block.features.min(initial=1) == 0:
+        return False
+    labels = seen | set(np.unique(block.labels).tolist())
+    if not ((labels <= {-1, 1} or labels <= {0, 1}) and _rows(block.features, block.counts).has_canonical_format):
+        return False
+    seen |= labels
+    return True
 
 
-def _error_of_several(
-    block: _Block | None, labelled: bool, text: bytes, path: str, first_line: int
-) -> DataFormatError | None:
-    """Return the error of some lines in a file of several labels a point, or None."""
-    if block and ((block.labels >= 0) & (block.labels <= MAX_FEATURES) & (block.labels % 1 == 0)).all():
-        # Copies, which are sorted.
-        pairs = (block.labels, block.label_counts), (block.features, block.counts)
-        rows = [_rows(indices.astype(np.int32), counts) for indices, counts in pairs]
-        for row in rows:
-            row.sort_indices()
-        if all(row.has_canonical_format for row in rows):
-            return None
-    return _first_mistake(text, path, first_line, functools.partial(_check_line_of_several, labelled=labelled))
-
-
-def _first_mistake(text: bytes, path: str, first_line: int, check_line: Callable[[bytes], object]) -> DataFormatError:
-    try:
-        report_first_mistake(text, path, first_line, check_line)
-    except DataFormatError as error:
-        return error
-    raise AssertionError("unreachable")
+def _is_of_several_labels(block: _Block) -> bool:
+    """Return whether points have labels that are numbers, and neither labels nor features twice."""
+    if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels % 1 > 0)).any():
+        return False
+    # Copies, which are sorted.
+    pairs = (block.labels, block.label_counts), (block.features, block.counts)
+    rows = [_rows(indices.astype(np.int32), counts) for indices, counts in pairs]
+    for row in rows:
+        row.sort_indices()
+    return all(row.has_canonical_format for row in rows)
 
 
 def _of_several_labels(points: _Block, path: str, note: Callable[[str], object]) -> Dataset:

@@ -22,8 +22,8 @@ __all__ = [
 LABELS_OF = {"_X_Xf": "_X_Y", "_ft_mat": "_lbl_mat"}
 FEATURES_OF = {labels: features for features, labels in LABELS_OF.items()}
 PART = re.compile(rf"(?P<name>.*)(?P<part>{'|'.join([*LABELS_OF, *FEATURES_OF])})\.txt(\.gz)?")
-#: What the names of training and test points start with in such files, also after a name and an underscore.
-STARTS = {"train": re.compile("(.*_)?(trn|train)"), "test": re.compile("(.*_)?(tst|test)")}
+#: What the names of training and test points start with in such files, perhaps after a name and an underscore.
+SHORT = {"train": "trn", "test": "tst", "validation": "val"}
 
 #: Files of the numbers of the points in each part of a data set.
 SPLIT = re.compile(r"(.*_)?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
@@ -60,9 +60,9 @@ def locate(path, part):
             if file.is_file():
                 return str(file)
     names = _libsvm_names(folder)
-    candidates = _two_files(folder, STARTS[part])
+    candidates = _two_files(folder, re.compile(f"(.*_)?({part}|{SHORT[part]})"))
     candidates = candidates or {name: file for name, file in names.items() if name.endswith(f".{part}.svm")}
-    expected = f"{part}.txt, {part}.svm, {'trn' if part == 'train' else 'tst'}_X_Xf.txt or *.{part}.svm"
+    expected = f"{part}.txt, {part}.svm, {SHORT[part]}_X_Xf.txt or *.{part}.svm"
     if part == "train":
         candidates = candidates or {name: file for name, file in names.items() if not f".{name}".endswith(".test.svm")}
         expected = expected.replace(" or ", ", ") + " or other *.svm"
