@@ -183,7 +183,7 @@ def test_what_is_not_used_is_noted():
     write(bibtex_trSplit__txt="1 2\n", trn_filter_labels__txt="0 1\n", filter_labels_test__txt="0 1\n")
     notes = ok("train", "bibtex_data.txt", "model", *SMALL).stderr.splitlines()
     assert notes[:2] == [
-        f"bibtex_trSplit.txt is not used: all {dataset.N} points of bibtex_data.txt are for training",
+        "bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
         "trn_filter_labels.txt is not used: its pairs of a point and a label stay in the training data",
     ]
 

@@ -43,7 +43,13 @@ def test_malformed_line_is_reported(tmp_path, monkeypatch, block, line, reason):
 
 
 def test_pairs_beside_points(tmp_path):
-    for name in "filter_labels_train.txt", "trn_filter_labels.txt", "filter_labels_test.txt", "a_filter_labels.txt":
+    for name in (
+        "filter_labels_train.txt",
+        "trn_filter_labels.txt",
+        "filter_labels_test.txt",
+        "a_filter_labels.txt",
+        "points.txt",
+    ):
         (tmp_path / name).touch()
     path = str(tmp_path / "points.txt")
     found = {part: [name[len(str(tmp_path)) + 1 :] for name in pairs_beside(path, part)] for part in ("train", "test")}

@@ -207,7 +207,7 @@ def _is_of_two_classes(block: _Block, seen: set[float]) -> bool:
 
 def _is_of_several_labels(block: _Block) -> bool:
     """Return whether points have labels that are numbers, and neither labels nor features twice."""
-    if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels % 1 > 0)).any():
+    if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels > np.floor(block.labels))).any():
         return False
     # Copies, which are sorted.
     pairs = (block.labels, block.label_counts), (block.features, block.counts)

@@ -93,7 +93,7 @@ def other_part(path: str | os.PathLike, missing: bool = False) -> str | None:
 def files_beside(path: str, pattern: re.Pattern) -> list[str]:
     """Return the files beside one of points whose names match a pattern."""
     folder = os.path.dirname(path)
-    if path == "-" or not os.path.isdir(folder or os.curdir):
+    if not os.path.isfile(path):
         return []
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder or os.curdir)) if pattern.fullmatch(name)]
 

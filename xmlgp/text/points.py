@@ -79,16 +79,16 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
     """
     with _opened(path, "train", options, note=note) as (reader, is_text):
         analysis = checked_analysis(analysis, is_text, reader.path)
+        for file in files_beside(reader.path, SPLIT):
+            note(f"{file} is not used: all points of {reader.path} are for training")
+        for file in pairs_beside(reader.path, "train"):
+            note(f"{file} is not used: its pairs of a point and a label stay in the training data")
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
             how = {"extend": True, "cache": cache, "progress": progress, "note": note}
             found = vectorize(reader, vectorizer, options=options, same=same, **how)
             return _of_corpus(found, reader.path, note)
         dataset, data_format = read_rows(reader, cache, progress, note=note)
-    for file in files_beside(reader.path, SPLIT):
-        note(f"{file} is not used: all {dataset.N} points of {reader.path} are for training")
-    for file in pairs_beside(reader.path, "train"):
-        note(f"{file} is not used: its pairs of a point and a label stay in the training data")
     return TrainingData(dataset, data_format, _names_beside(reader.path, dataset.D, dataset.K, note))
 
 
