@@ -945,6 +945,15 @@ MUTANTS = [
         "if os.path.islink(file) and False and not",
         ("tests/text/test_document_folder.py",),
     ),
+    Mutant(
+        "scores-as-truth",
+        "missing check",
+        "Scores that are given in the place of the data are taken for true labels.",
+        "xmlgp/data/two_files.py",
+        "wrong = rows.data != 1 if strict else rows.data < 0",
+        "wrong = rows.data < 0",
+        ("tests/data/test_two_files.py",),
+    ),
 ]
 
 

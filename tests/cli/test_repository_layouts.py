@@ -180,10 +180,15 @@ def test_pairs_of_a_corpus_whose_labels_are_numbers():
 def test_what_is_not_used_is_noted():
     dataset = small_dataset()
     write_dataset("bibtex_data.txt", dataset)
-    write(bibtex_trSplit__txt="1 2\n", trn_filter_labels__txt="0 1\n", filter_labels_test__txt="0 1\n")
+    write(
+        Bibtex_trSplit__txt="1 2\n",
+        other_trSplit__txt="1 2\n",
+        trn_filter_labels__txt="0 1\n",
+        filter_labels_test__txt="0 1\n",
+    )
     notes = ok("train", "bibtex_data.txt", "model", *SMALL).stderr.splitlines()
     assert notes[:2] == [
-        "bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
+        "Bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
         "trn_filter_labels.txt is not used: its pairs of a point and a label stay in the training data",
     ]
 

@@ -1,6 +1,7 @@
 """Points whose features and labels are in two files, as in newer sets of the Extreme Classification Repository."""
 
 import gzip
+import io
 
 import numpy as np
 import pytest
@@ -98,6 +99,22 @@ def test_points_to_predict_need_no_labels(written):
         assert (header, line, block.features.toarray().tolist(), block.K) == ((3, 4, 0), 2, X, 0)
 
 
+def test_features_alone_of_any_name_can_be_predicted():
+    notes = []
+    _, blocks = read_blocks(LineReader(io.BytesIO(FEATURES), "-"), 4, 2, labelled=False, note=notes.append)
+    ((_, block),) = blocks
+    assert block.features.toarray().tolist() == X
+    assert notes == ["-: taking lines of `feature:value` as features, of 3 points"]
+    for content, labelled in (FEATURES, True), (b"0 5\n1 6\n", False):
+        with pytest.raises(DataFormatError, match="-:1: "):
+            read_blocks(LineReader(io.BytesIO(content), "-"), 4, 2, labelled)
+
+
+def test_a_file_of_the_usual_format_may_have_any_name(tmp_path):
+    (tmp_path / "trn_X_Xf.txt").write_bytes(b"1 3 2\n0 1:1\n")
+    assert read_dataset("trn_X_Xf.txt")[0].shape == (1, 3, 2)
+
+
 def test_values_of_labels(written):
     written(labels=b"3 3\n0:0 1:1\n2:0.5 0:1\n1:2\n")
     expected = [[False, True, False], [True, False, True], [False, True, False]]
@@ -123,6 +140,17 @@ def test_labels_of_another_name_are_those_of_a_file_alone(tmp_path):
         (FEATURES, None, "trn_X_Xf.txt:1: this file has features alone; the labels must be in trn_X_Y.txt beside it"),
         (FEATURES, b"4 2\n\n\n\n\n", "trn_X_Y.txt:1: the labels are of 4 points, but trn_X_Xf.txt has 3"),
         (FEATURES, b"3 2 1\n", "trn_X_Y.txt:1: the first line must be two nonnegative integers `N K`, not '3 2 1'"),
+        (
+            FEATURES,
+            b"0:1 1:1\n1:1\n\n",
+            "trn_X_Y.txt:1: the first line must be two nonnegative integers `N K`, not '0:1 1",
+        ),
+        (
+            b"0:1 3:2.5\n",
+            LABELS,
+            "trn_X_Xf.txt:1: the first line must be two nonnegative integers `N D`, not '0:1 3:2.5'",
+        ),
+        (b"0.5 1.5\n", LABELS, "trn_X_Xf.txt:1: the first line must be two nonnegative integers `N D`, not '0.5 1.5'"),
         (FEATURES, b"", "trn_X_Y.txt:1: the first line must be two nonnegative integers `N K`, not empty"),
         (FEATURES, b"3 2\n0:1\n\n", "trn_X_Y.txt:4: the file ends after 2 of 3 points"),
         (FEATURES, b"3 2\n0:1\n\n\n\n1:1\n", "trn_X_Y.txt:6: the file has more points than the 3"),

@@ -74,8 +74,9 @@ def evaluate(scores, data, train, ks, as_json, **options):
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
-    number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt, or a model. Every
-    file may be gzipped (.gz), and one of them may be - for standard input.
+    number, the lower first. DATA may be a folder with test.txt or test.svm, or a file of labels alone such as
+    tst_X_Y.txt, TRAIN a folder with train.txt, or a model. Every file may be gzipped (.gz), and one of them may be -
+    for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.
@@ -111,6 +112,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
+      xmlgp evaluate titles.scores tst_X_Y.txt --filter-labels filter_labels_test.txt
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
       xmlgp predict models/tickets new.csv -o new.jsonl
       xmlgp evaluate new.jsonl new.csv --train models/tickets

@@ -58,11 +58,11 @@ def read_rows(reader, cache=False, progress=silent, several=None, note=ignore):
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
     """
     first = reader.peek_line()
+    if two_files.is_part(reader.path, first):
+        return two_files.read_points(reader, progress, note), REPOSITORY
     if is_libsvm(first, strict=False):
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
-    if two_files.is_part(reader.path, first):
-        return two_files.read_points(reader, progress, note), REPOSITORY
     return repository_format.read_points(reader, cache, progress), REPOSITORY
 
 
@@ -74,11 +74,11 @@ def read_blocks(reader, D, K=1, labelled=True, note=ignore):
     line of an error.
     """
     first = reader.peek_line()
+    if two_files.is_part(reader.path, first):
+        items = two_files.read_header_and_blocks(reader, labelled, note)
+        return next(items), items
     if not is_libsvm(first, strict=False):
-        if two_files.is_part(reader.path, first):
-            items = two_files.read_header_and_blocks(reader, labelled, note)
-        else:
-            items = repository_format.read_header_and_blocks(reader)
+        items = repository_format.read_header_and_blocks(reader)
         return next(items), items
     labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)

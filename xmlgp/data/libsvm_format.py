@@ -40,6 +40,7 @@ WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
 #: Several labels of a point.
 SEVERAL = re.compile(rb"\d+(,\d+)+")
+ONE_OF_MANY = re.compile(rb"\d{1,8}")
 #: A feature and its value.
 PAIR = re.compile(rb"\d+:%b" % DECIMAL.pattern)
 #: The start of a line with several labels.
@@ -243,7 +244,8 @@ def _check_line(line, seen):
         raise ValueError(f"the label is missing before {quote(label)}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
-        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1")
+        advice = "; rows with one of many labels need a first line `N D K`" if ONE_OF_MANY.fullmatch(label) else ""
+        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1{advice}")
     seen.add(value)
     if {-1, 0} <= seen:
         raise ValueError(

@@ -6,17 +6,8 @@ from pathlib import Path
 
 from xmlgp.errors import XmlgpError
 
-__all__ = [
-    "FILTER",
-    "LABELS_OF",
-    "SPLIT",
-    "documents_in",
-    "files_beside",
-    "files_read",
-    "locate",
-    "other_part",
-    "part_of",
-]
+__all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
+__all__ += ["splits_beside"]
 
 #: How the names of files of labels alone end, by those of the files of their features.
 LABELS_OF = {"_X_Xf": "_X_Y", "_ft_mat": "_lbl_mat"}
@@ -25,8 +16,8 @@ PART = re.compile(rf"(?P<name>.*)(?P<part>{'|'.join([*LABELS_OF, *FEATURES_OF])}
 #: What the names of training and test points start with in such files, perhaps after a name and an underscore.
 SHORT = {"train": "trn", "test": "tst", "validation": "val"}
 
-#: Files of the numbers of the points in each part of a data set.
-SPLIT = re.compile(r"(.*_)?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
+#: Files of the numbers of the training points of NAME_data.txt.
+SPLIT = re.compile(r"(.*[_-])?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
 
 #: Files of pairs of a point and a label.
 FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
@@ -96,6 +87,13 @@ def files_beside(path: str, pattern: re.Pattern) -> list[str]:
     if not os.path.isfile(path):
         return []
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder or os.curdir)) if pattern.fullmatch(name)]
+
+
+def splits_beside(path: str) -> list[str]:
+    """Return the files beside points, of the same name, that say which of them are training points."""
+    name = os.path.basename(path).lower()
+    starts = {file: SPLIT.fullmatch(os.path.basename(file))[1] or "" for file in files_beside(path, SPLIT)}
+    return [file for file, start in starts.items() if name.startswith(start.lower().rstrip("_-"))]
 
 
 def documents_in(folder, labelled=False):

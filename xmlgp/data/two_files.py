@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.data import repository_format
 from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points, stack
 from xmlgp.data.line_parser import parse_pairs
 from xmlgp.data.lines import LineReader
@@ -43,8 +44,10 @@ class _Sizes(NamedTuple):
 
 
 def is_part(path: str, line: bytes, strict: bool = False) -> bool:
-    """Return whether a file may have features or labels alone, by its first line, and by its name if `strict`."""
-    return bool(HEADER.fullmatch(line)) and not (strict and part_of(path) is None)
+    """Return whether a file has features or labels alone, by its name, or by its first line unless that is `strict`."""
+    if part_of(path) is None:
+        return bool(HEADER.fullmatch(line)) and not strict
+    return not repository_format.HEADER.fullmatch(line)
 
 
 def read_points(reader: LineReader, progress: Callable = silent, note: Callable[[str], object] = ignore) -> Dataset:
@@ -64,8 +67,13 @@ def read_header_and_blocks(
 ) -> Iterator[Header | tuple[int, Dataset]]:
     """Yield what `repository_format.read_header_and_blocks` does for one file; no labels are read unless `labelled`."""
     N, D = _read_sizes(reader)
-    if part_of(reader.path) != "features" or (labelled and other_part(reader.path) is None):
+    part = part_of(reader.path)
+    if part == "labels" or (labelled and (part is None or other_part(reader.path) is None)):
         raise _alone(reader)
+    if part is None:
+        if _are_pairs(reader):
+            raise _alone(reader)
+        note(f"{reader.path}: taking lines of `feature:value` as features, of {N} points")
     if not labelled:
         yield Header(N, D, 0)
         yield from _read_rows(reader, "feature", _Sizes(N, D))

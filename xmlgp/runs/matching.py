@@ -34,7 +34,7 @@ from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
 
 #: The name of a label that is a number.
-NUMBER = re.compile("[0-9]{1,8}")
+NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 #: Memory of the counts and propensities of a label, and of what these are computed from.
 LABEL_BYTES = 40
@@ -56,8 +56,8 @@ class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels or more.
 
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
-    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` has the
-    columns of labels by their numbers in the data, -1 for those that have none.
+    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` has
+    the numbers that labels have in the data, ascending, and their columns, or is None if labels are no numbers.
     """
 
     scores: Scores
@@ -66,19 +66,21 @@ class Matched(NamedTuple):
     unknown: dict
     named: bool
     facts: Callable[[], TrainingFacts]
-    columns: np.ndarray | None
+    columns: tuple[np.ndarray, np.ndarray] | None
 
     def without(self, path: str | os.PathLike, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
         pairs = read_pairs(path, self.scores.N)
         if self.columns is None:
             raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
-        known = pairs[:, 1] < len(self.columns)
-        columns = self.columns[pairs[known, 1]]
-        left_out = pairs[known, 0] * self.scores.K + columns
+        numbers, columns = self.columns
+        places = np.minimum(np.searchsorted(numbers, pairs[:, 1]), len(numbers) - 1)
+        # A label that is neither scored nor true of any point has no column.
+        known = numbers[places] == pairs[:, 1]
+        left_out = pairs[known, 0] * self.scores.K + columns[places[known]]
         true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
         scored, true = (
-            ~np.isin(points * self.scores.K + labels, left_out[columns >= 0])
+            ~np.isin(points * self.scores.K + labels, left_out)
             for points, labels in ((self.scores.points, self.scores.labels), (true_points, self.labels.indices))
         )
         counts = [
@@ -226,7 +228,7 @@ def _match(scores, listed, labels, true, named, facts, note):
         ]
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
-        return Matched(table, true.labels, K, {}, named, facts, np.arange(K))
+        return Matched(table, true.labels, K, {}, named, facts, (np.arange(K), np.arange(K)))
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
@@ -252,7 +254,7 @@ def _match(scores, listed, labels, true, named, facts, note):
     K = len(known or names)
     unknown = unknown_labels(names, matrix, K, table.labels)
     # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
-    columns = places[columns[0]] if true.ids is None else _columns_of_numbers(names)
+    columns = (np.arange(len(columns[0])), places[columns[0]]) if true.ids is None else _columns_of_numbers(names)
     return Matched(table, matrix, K, unknown, named, facts, columns)
 
 
@@ -261,15 +263,13 @@ def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], Trainin
     known, K = table.K, max(table.K, labels.shape[1])
     labels = sp.csr_array(widened(labels, K))
     unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
-    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, np.arange(K))
+    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, (np.arange(K), np.arange(K)))
 
 
-def _columns_of_numbers(names: list[str]) -> np.ndarray | None:
-    """Return the places of names that are numbers, by these numbers, or None if no name is one."""
-    numbers = {int(name): place for place, name in enumerate(names) if NUMBER.fullmatch(name)}
-    columns = np.full(max(numbers, default=-1) + 1, -1)
-    columns[list(numbers)] = list(numbers.values())
-    return columns if numbers else None
+def _columns_of_numbers(names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the names that are numbers, ascending, and their places, or None if no name is one."""
+    found = sorted((int(name), place) for place, name in enumerate(names) if NUMBER.fullmatch(name))
+    return tuple(np.array(found, np.int64).T) if found else None
 
 
 def _scores_first():

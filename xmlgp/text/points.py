@@ -18,7 +18,7 @@ from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
 from xmlgp.data.label_pairs import pairs_beside
-from xmlgp.data.locate import SPLIT, files_beside, locate
+from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
@@ -79,7 +79,7 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
     """
     with _opened(path, "train", options, note=note) as (reader, is_text):
         analysis = checked_analysis(analysis, is_text, reader.path)
-        for file in files_beside(reader.path, SPLIT):
+        for file in splits_beside(reader.path):
             note(f"{file} is not used: all points of {reader.path} are for training")
         for file in pairs_beside(reader.path, "train"):
             note(f"{file} is not used: its pairs of a point and a label stay in the training data")
