@@ -241,7 +241,8 @@ def _check_line(line, seen):
     if not label:
         return
     if b":" in label:
-        raise ValueError(f"the label is missing before {quote(label)}")
+        advice = "rows of which some have no label need a first line `N D K`"
+        raise ValueError(f"the label is missing before {quote(label)}; {advice}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
         advice = "; rows with one of many labels need a first line `N D K`" if ONE_OF_MANY.fullmatch(label) else ""
