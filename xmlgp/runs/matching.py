@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Number
 from typing import NamedTuple
 
@@ -56,8 +56,8 @@ class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels or more.
 
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
-    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` has
-    the numbers that labels have in the data, ascending, and their columns, or is None if labels are no numbers.
+    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` maps
+    numbers that labels have in the data, an array, to their columns, −1 for others, or to None if they have names only.
     """
 
     scores: Scores
@@ -66,18 +66,16 @@ class Matched(NamedTuple):
     unknown: dict
     named: bool
     facts: Callable[[], TrainingFacts]
-    columns: tuple[np.ndarray, np.ndarray] | None
+    columns: Callable[[np.ndarray], np.ndarray | None]
 
     def without(self, path: str | os.PathLike, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
         pairs = read_pairs(path, self.scores.N)
-        if self.columns is None:
+        columns = self.columns(pairs[:, 1])
+        if columns is None:
             raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
-        numbers, columns = self.columns
-        places = np.minimum(np.searchsorted(numbers, pairs[:, 1]), len(numbers) - 1)
         # A label that is neither scored nor true of any point has no column.
-        known = numbers[places] == pairs[:, 1]
-        left_out = pairs[known, 0] * self.scores.K + columns[places[known]]
+        left_out = (pairs[:, 0] * self.scores.K + columns)[columns >= 0]
         true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
         scored, true = (
             ~np.isin(points * self.scores.K + labels, left_out)
@@ -228,7 +226,7 @@ def _match(scores, listed, labels, true, named, facts, note):
         ]
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
-        return Matched(table, true.labels, K, {}, named, facts, (np.arange(K), np.arange(K)))
+        return Matched(table, true.labels, K, {}, named, facts, functools.partial(_below, K))
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
@@ -254,8 +252,8 @@ def _match(scores, listed, labels, true, named, facts, note):
     K = len(known or names)
     unknown = unknown_labels(names, matrix, K, table.labels)
     # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
-    columns = (np.arange(len(columns[0])), places[columns[0]]) if true.ids is None else _columns_of_numbers(names)
-    return Matched(table, matrix, K, unknown, named, facts, columns)
+    numbers = zip(range(len(columns[0])), places[columns[0]], strict=True) if true.ids is None else _numbers(names)
+    return Matched(table, matrix, K, unknown, named, facts, functools.partial(_columns_by_number, numbers))
 
 
 def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
@@ -263,13 +261,23 @@ def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], Trainin
     known, K = table.K, max(table.K, labels.shape[1])
     labels = sp.csr_array(widened(labels, K))
     unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
-    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, (np.arange(K), np.arange(K)))
+    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, functools.partial(_below, K))
 
 
-def _columns_of_numbers(names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the names that are numbers, ascending, and their places, or None if no name is one."""
-    found = sorted((int(name), place) for place, name in enumerate(names) if NUMBER.fullmatch(name))
-    return tuple(np.array(found, np.int64).T) if found else None
+def _below(K: int, labels: np.ndarray) -> np.ndarray:
+    """Return labels that are below K, and -1 in the place of others."""
+    return np.where(labels < K, labels, -1)
+
+
+def _numbers(names: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of names that are numbers, and the places of these names."""
+    return ((int(name), place) for place, name in enumerate(names) if NUMBER.fullmatch(name))
+
+
+def _columns_by_number(numbers: Iterable[tuple[int, int]], labels: np.ndarray) -> np.ndarray | None:
+    """Return the columns of labels if there are pairs of their numbers and columns, −1 for those without one."""
+    column_of = dict(numbers)
+    return np.array([column_of.get(label, -1) for label in labels.tolist()], np.int64) if column_of else None
 
 
 def _scores_first():
