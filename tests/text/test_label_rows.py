@@ -91,7 +91,7 @@ def test_ordinary_labels_are_not_noted(tmp_path, labels):
 def test_lists_of_labels_are_not_noted(tmp_path):
     lines = [json.dumps({"text": "", "labels": [f"{name}, {name};x|y"]}) for name in TOPICS]
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    (tmp_path / "a.txt").write_text("".join(f"words\t{name},x;y\n" for name in TOPICS))
+    (tmp_path / "a.txt").write_text("".join(f"words\t{name},x;y\n" for name in TOPICS * 2))
     assert notes_of(tmp_path / "a.jsonl") == notes_of(tmp_path / "a.txt") == []
 
 

@@ -24,7 +24,7 @@ from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.corpus import has_corpus_ending
+from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
