@@ -362,7 +362,10 @@ def test_what_programs_leave_in_tables(tmp_path):
     content = "sep=;\n Text ;LABELS;\ncat;animals;\nText;nan;\n Text ;LABELS;\nnan;home;\n"
     found, notes = read(tmp_path / "a.csv", content)
     assert found == [("cat", ["animals"]), ("Text", [""]), ("", ["home"])]
-    assert notes == ["1 row is the header again; left out", "2 cells with nan count as empty"]
+    assert notes == [
+        "1 row is the header again; left out",
+        "2 cells count as empty, with nan or another mark of no value",
+    ]
     for delimiter in "\t|;":
         table = "text,labels\ncat,animals\n".replace(",", delimiter)
         assert read(tmp_path / "a.csv", table)[0] == [("cat", ["animals"])]
@@ -433,3 +436,97 @@ def test_names_that_look_the_same_are_one_label_of_a_model(tmp_path, monkeypatch
     scores = [succeed("evaluate", "-q", "out.jsonl", file).stdout for file in ("a.csv", "b.csv")]
     assert scores[0] == scores[1]
     np.testing.assert_equal("100.00" in scores[0], True)
+
+
+# Other situations of public reports
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "expected"),
+    [
+        ("Food &amp; Drink;caf&eacute;", None, ["Food & Drink", "café"]),
+        ('"Smith; John";animals', None, ["Smith; John", "animals"]),
+        ('6" disk;animals', None, ['6" disk', "animals"]),
+        ('[{"id": 28, "name": "Action"}, {"label": "b"}]', None, ["Action", "b"]),
+        ("{animals,home}", ",", ["animals", "home"]),
+        ('{"New York",home}', None, ['{"New York",home}']),
+    ],
+)
+def test_more_labels_in_a_cell(text, separator, expected):
+    assert divide_labels(text, separator, ";") == expected
+
+
+@pytest.mark.parametrize("text", ["{animals,home}", '[{"id": 28}]', "[animals, home]"])
+def test_other_structures_in_a_cell_are_refused(text):
+    with pytest.raises(ValueError, match="it is no list|an entry is no name"):
+        divide_labels(text, None, ";")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # Files that were joined.
+        ("a.txt", "__label__x cat\n\ufeff__label__y dog\n", [("cat", ["x"]), ("dog", ["y"])]),
+        # Labels that do not hold.
+        ("a.jsonl", '{"text": "a", "labels": [{"label": "x"}, {"label": "y", "value": 0.0}]}\n', [("a", ["x"])]),
+        ("a.jsonl", '{"text": "a", "labels": 2}\n', [("a", ["2"])]),
+        ("a.csv", "text,labels\na,\\N\nb,NULL\nc,None\n", [("a", [""]), ("b", [""]), ("c", ["None"])]),
+        ("a.csv", "text,labels\ncat,animals,\ndog,home,\n", [("cat", ["animals"]), ("dog", ["home"])]),
+    ],
+)  # fmt: skip
+def test_more_that_is_read(tmp_path, name, content, expected):
+    assert read(tmp_path / name, content)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.jsonl", '{"text": "a", "labels": [1.0, 0.0, 1.0]}\n', "the labels are a list of 0 and 1, which names none"),
+        ("a.csv", "text,labels\na,[1 0 1]\n", "the labels are a list of 0 and 1, which names none"),
+        ("a.txt", '"__label__x cat"\n', "a quote is before __label__; lines of fastText have no quotes around them"),
+        ("a.txt", "sentence\tlabel\na\tx\n", "this seems to be the header of a table; `--text-column sentence --label"),
+        ("a.jsonl", '{"data": [{"text": "a"}]}\n', "there is no field 'text'; the fields are 'data'; --text-column"),
+        ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
+    ],
+)
+def test_more_that_is_refused(tmp_path, name, content, reason):
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(write(tmp_path / name, content))
+    assert caught.value.reason.startswith(reason)
+    ways = ["jq -c '.data[]'", "json.dumps writes JSON", "--label-columns", "--columns text,labels", "no quotes around"]
+    assert any(way in caught.value.reason for way in ways)
+
+
+def test_markup_is_not_answered_line_by_line(tmp_path):
+    with pytest.raises(DataFormatError, match="this is markup, not lines of text"):
+        documents_of(write(tmp_path / "a.xml", '<?xml version="1.0"?>\n<a>cat</a>\n'), labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "note"),
+    [
+        (
+            "a.csv",
+            "text,labels,labels.1\na,x,y\n",
+            "column 'labels.1' is not read; another --label-column reads it too",
+        ),
+        ("a.csv", "text,labels\na,True\nb,False\n", "the labels in 'labels' are False and True; if columns are labels"),
+        ("a.txt", "__label__a, __label__b cat\n", "labels such as 'a,' have what separates or quotes labels elsewhere"),
+        (
+            "a.csv",
+            'text,labels\na,"Smith, John|Doe, Jane"\n',
+            "labels such as 'Smith, John|Doe, Jane' have a bar in 100%",
+        ),
+        ("a.txt", "cat\ta,b\n", "labels such as 'a,b' have a comma in 100% of the rows"),
+    ],
+)
+def test_more_that_is_noted(tmp_path, name, content, note):
+    notes = read(tmp_path / name, content)[1]
+    assert any(own.startswith(note) for own in notes), notes
+
+
+def test_labels_of_lines_are_separated_as_an_option_says(tmp_path):
+    content = "cat\tDomestic animals|Kitchen\n"
+    assert read(tmp_path / "a.txt", content, CorpusOptions(separator="|"))[0] == [
+        ("cat", ["Domestic animals", "Kitchen"])
+    ]

@@ -201,8 +201,8 @@ def decoded_lines(reader, newline_needed=False, advise=None):
     """
     reader.newline_needed, number = newline_needed, 1
     while block := reader.read_lines(LINES):
-        if number == 1:
-            block = block.removeprefix(codecs.BOM_UTF8)
+        # Files with byte order marks may have been joined.
+        block = block.removeprefix(codecs.BOM_UTF8)
         try:
             text, valid = block.decode(), True
         except UnicodeDecodeError:
@@ -210,6 +210,8 @@ def decoded_lines(reader, newline_needed=False, advise=None):
         if "\r\n" in text:
             # A file that was converted twice has several carriage returns before a newline.
             text = RETURNS.sub("\n", text)
+        if "\n\ufeff" in text:
+            text = text.replace("\n\ufeff", "\n")
         # Each line of the block ends with a newline.
         lines = text.split("\n")[:-1]
         for reader.decoded, line in enumerate(lines, number):

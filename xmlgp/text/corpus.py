@@ -15,7 +15,7 @@ from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Document, Reading
 from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
 from xmlgp.text.headerless import FASTTEXT_LABEL
-from xmlgp.text.label_rows import merge_rows, note_repeated, note_unlikely, split_labels
+from xmlgp.text.label_rows import merge_rows, note_odd, note_repeated, note_unlikely, split_labels
 
 __all__ = ["is_corpus", "open_corpus", "read_documents"]
 
@@ -57,7 +57,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     """
     if isinstance(reader, DocumentFolder):
         reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
-        yield from note_unlikely(reader.documents(labelled), reading, advice="")
+        yield from note_odd(note_unlikely(reader.documents(labelled), reading, advice=""), reading)
         return
     first = reader.peek_line()
     if not first:

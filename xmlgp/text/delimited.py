@@ -41,7 +41,7 @@ NO_QUOTES = "; --no-quotes takes quotes as any other character"
 QUOTES = "; --quotes reads fields in quotes that have tabs or line ends"
 
 #: What programs write for no value.
-NOT_A_VALUE = ("nan", "NaN", "<NA>")
+NOT_A_VALUE = ("nan", "NaN", "<NA>", "#N/A", "NULL", "\\N")
 
 #: Most texts of labels, and rows, that are kept to tell whether rows were merged.
 KEPT = 1 << 12
@@ -136,6 +136,7 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Places:
             raise DataFormatError(reading.path, line, f"there are {header.count(same)} columns {excerpt(same)}")
         return header.index(same)
 
+    _note_renamed(header, reading)
     texts = [place(name, "--text-column") for name in columns.text]
     labels = [place(name, "--label-column") for name in columns.labels] if reading.labelled else []
     named = "id" if columns.id is None else columns.id
@@ -151,6 +152,15 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Places:
             reason = unmatched("column", columns.flags, header)
             raise DataFormatError(reading.path, line, reason)
     return _Places(texts, labels, flags, identifier)
+
+
+def _note_renamed(header: list[str], reading: Reading) -> None:
+    """Note columns of the same name, which pandas tells apart by a number, and of which one is read."""
+    for option, names in (("--text-column", reading.columns.text), ("--label-column", reading.columns.labels)):
+        for name in names:
+            more = [other for other in header if re.fullmatch(rf"{re.escape(name)}\.[0-9]+", other)]
+            if more and more[0] not in names:
+                reading.note(f"{reading.path}: column {excerpt(more[0])} is not read; another {option} reads it too")
 
 
 class _Doubts:
@@ -200,16 +210,17 @@ class _Doubts:
             what = "1 row is" if self._repeated == 1 else f"{self._repeated} rows are"
             note(f"{path}: {what} the header again; left out")
         if self._empty:
-            what = "1 cell with nan counts" if self._empty == 1 else f"{self._empty} cells with nan count"
-            note(f"{path}: {what} as empty")
+            what = "1 cell counts" if self._empty == 1 else f"{self._empty} cells count"
+            note(f"{path}: {what} as empty, with nan or another mark of no value")
         merged = [line for line, texts in self._within.items() if not self._labels or texts & self._texts]
         if merged:
             what = "1 row has" if len(merged) == 1 else f"{len(merged)} rows have"
             note(f"{path}:{merged[0]}: {what} other rows within quotes; if quotes are characters there, --no-quotes")
-        if self._texts == {"0", "1"}:
+        if len(self._texts) == 2 and {is_set(text) for text in self._texts} == {True, False}:
             name = excerpt(self._header[self._labels[0]])
+            values = " and ".join(sorted(filter(None, self._texts)))
             note(
-                f"{path}: the labels in {name} are 0 and 1; if columns are labels that the rows with 1 have, "
+                f"{path}: the labels in {name} are {values}; if columns are labels that the rows with 1 have, "
                 "--label-columns names them, as in --label-columns 'topic_*' or FIRST:LAST"
             )
 

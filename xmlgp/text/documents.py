@@ -94,7 +94,7 @@ class CorpusOptions(NamedTuple):
     @property
     def name_columns(self) -> bool:
         """Whether they say what columns hold, or how, so that there is a table or JSON."""
-        return self.columns() != Columns()
+        return self._replace(separator=None).columns() != Columns()
 
 
 class Reading(NamedTuple):

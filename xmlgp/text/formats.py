@@ -18,6 +18,7 @@ from xmlgp.text.headerless import (
     FASTTEXT_LABEL,
     LABEL_NUMBERS,
     LABELS_IN_BRACKETS,
+    QUOTES,
     read_annif,
     read_fasttext,
     read_pecos,
@@ -25,6 +26,7 @@ from xmlgp.text.headerless import (
 )
 from xmlgp.text.json_lines import read_json_lines
 from xmlgp.text.label_rows import (
+    note_odd,
     note_repeated,
     note_returns,
     note_unlikely,
@@ -106,7 +108,7 @@ def _has_width(start: Start, delimiter: str) -> bool:
 
 
 def _is_fasttext(start: Start) -> bool:
-    return any(word.startswith(FASTTEXT_LABEL) for word in start.line.split())
+    return any(word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in start.line.split())
 
 
 def _is_lines(start: Start) -> bool:
@@ -128,10 +130,12 @@ FORMATS = {
     "jsonl": Format(_is_json, read_json_lines, (".jsonl", ".ndjson", ".json"), doubts=(note_repeated,)),
     "tsv": Format(_is_tsv, read_tsv, separator=";", doubts=(note_repeated,)),
     "csv": Format(_is_csv, read_csv, (".csv",), separator=";", doubts=(note_repeated,)),
-    "fasttext": Format(_is_fasttext, read_fasttext, doubts=(note_unlikely, note_returns)),
+    "fasttext": Format(_is_fasttext, read_fasttext, doubts=(note_unlikely, note_odd, note_returns)),
     "lines": Format(_is_lines, read_plain, doubts=(note_returns,)),
     "pecos": Format(_is_pecos, read_pecos, doubts=(note_unlikely,), certain=(refuse_identifiers_as_labels,)),
-    "annif": Format(_is_annif, read_annif, doubts=(note_unlikely, note_returns), certain=(refuse_text_as_labels,)),
+    "annif": Format(
+        _is_annif, read_annif, separator=" ", doubts=(note_unlikely, note_returns), certain=(refuse_text_as_labels,)
+    ),
 }
 
 

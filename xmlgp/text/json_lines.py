@@ -25,6 +25,9 @@ SUBJECT = ("uri", "label")
 #: The usual field of the name in an object of another program.
 NAME = "name"
 
+#: The fields that say how much a label holds.
+WEIGHTS = ("value", "score", "probability")
+
 #: The field of the identifier as Annif has it, which is read where there is no `id`.
 DOCUMENT_ID = "document_id"
 
@@ -83,8 +86,12 @@ def _object(text, number, path, parse, element):
     try:
         found = JSON.decode(text)
     except (ValueError, RecursionError) as error:
-        # The first line of an object that has several.
-        advice = "; `jq -c .` writes each object on one line" if text.rstrip() == "{" else ""
+        advice = ""
+        if text.rstrip() == "{":
+            # The first line of an object that has several.
+            advice = "; `jq -c .` writes each object on one line"
+        elif text.lstrip().startswith("{'"):
+            advice = "; this is how Python shows a dict, json.dumps writes JSON"
         number += getattr(error, "lineno", 1) - 1
         raise DataFormatError(path, number, f"{what} is not JSON: {_reason(error)}{advice}") from None
     if not isinstance(found, dict):
@@ -231,7 +238,17 @@ def _field(found, name, option):
     try:
         return _within(found, name.split("."))
     except KeyError:
-        raise Malformed(absent("field", name, found, option)) from None
+        raise Malformed(absent("field", name, found, option) + _array_within(found)) from None
+
+
+def _array_within(found: dict) -> str:
+    """Return what to do with an object that has the documents in one of its fields."""
+    if found and all(key.isdigit() for key in found):
+        return "; pandas writes documents by to_json(path, orient='records', lines=True)"
+    for name, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return f"; `jq -c {shlex.quote(f'.{name}[]')}` writes the objects in it, one a line"
+    return ""
 
 
 def _within(value, path):
@@ -270,10 +287,17 @@ def _labels(value: object, name: str) -> list[str] | str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return [_label(label, name) for label in _flattened(value) if label is not None]
+        return [_label(label, name) for label in _flattened(value) if label is not None and not _is_rejected(label)]
     if isinstance(value, dict) and value:
         return _flagged(value)
+    if type(value) is int:
+        return [str(value)]
     raise Malformed(f"{name} is {_shown(value)}, neither a list of labels nor text")
+
+
+def _is_rejected(label: object) -> bool:
+    """Return whether a label is an object whose value or score says that the document has not the label."""
+    return isinstance(label, dict) and any(label[field] in (0, False) for field in WEIGHTS if field in label)
 
 
 def _flattened(values: list) -> Iterator[object]:

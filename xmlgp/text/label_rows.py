@@ -7,6 +7,8 @@ note says so once all are read.
 from __future__ import annotations
 
 import contextlib
+import csv
+import html
 import json
 import re
 import shlex
@@ -24,6 +26,7 @@ from xmlgp.text.written_lists import bracketed_names, written_list
 __all__ = [
     "divide_labels",
     "merge_rows",
+    "note_odd",
     "note_repeated",
     "note_returns",
     "note_unlikely",
@@ -40,6 +43,8 @@ SEPARATORS = {
     "；": "a full-width semicolon",
     "，": "a full-width comma",
     "、": "an ideographic comma",
+    "،": "an Arabic comma",
+    "•": "a bullet",
 }
 
 #: What separates labels, but is often within one: these are noted if most of what they separate is a label alone, too.
@@ -49,6 +54,7 @@ WITHIN_NAMES = {
     "#": "a number sign",
     "&": "an ampersand",
     "+": "a plus sign",
+    "::": "two colons",
     ":": "a colon",
     "_": "an underscore",
     "-": "a hyphen",
@@ -57,6 +63,18 @@ WITHIN_NAMES = {
 
 #: What no name of a label can have, so it separates labels.
 LINES = re.compile("[\n\r\t\v\f]+")
+
+#: What a list of names without quotes has not.
+STRUCTURE = re.compile(r"""[\[\](){}'"]""")
+
+#: A character as HTML writes it.
+ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6});")
+
+#: Labels that are no names, but say whether a label without a name holds.
+VECTOR = {"0", "1"}
+
+#: What labels of lines have if they were divided, or written, otherwise.
+ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
 
 #: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
 #: the given one is in more than few. Repeated identifiers are noted in more than few rows.
@@ -87,7 +105,7 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
         inside = text.strip()[1:-1]
         if (separator or usual) is None:
             return [text]
-        if not separator or "[" in inside:
+        if not separator or STRUCTURE.search(inside):
             raise
         # The user says how a list without quotes is divided.
         text = inside
@@ -99,9 +117,22 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
     separator = separator or usual
     if separator is None:
         return [text]
+    if ENTITY.search(text):
+        # Its semicolon separates nothing.
+        text = html.unescape(text)
     if separator.isspace() and separator != "\t":
         return split_at_blanks(text)
-    return [name for line in LINES.split(text) for name in line.split(separator)]
+    return [name for line in LINES.split(text) for name in _divided(line, separator)]
+
+
+def _divided(text: str, separator: str) -> list[str]:
+    """Return what a separator divides a text into, unless it is in quotes, as in a row of CSV."""
+    if '"' in text and len(separator) == 1:
+        try:
+            return next(csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True), [])
+        except csv.Error:
+            pass
+    return text.split(separator)
 
 
 class _Separators:
@@ -137,7 +168,11 @@ class _Separators:
         """Return what to note, if there is something."""
         if self._divided > FEW * self._rows or not self._rows:
             return None
-        usual = sorted((other for other in SEPARATORS if self._counts[other]), key=lambda other: -self._counts[other])
+        # Of several, the one that divides texts into fewer labels: a name may have a comma.
+        usual = sorted(
+            (other for other in SEPARATORS if self._counts[other]),
+            key=lambda other: (-self._counts[other], len(self._pieces[other])),
+        )
         for separator in [*usual[:1], *WITHIN_NAMES]:
             count = self._counts[separator]
             if not count:
@@ -185,6 +220,12 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
                 seen.count(text, own)
                 names += own
             document = Document(document.line, document.id, document.text, names)
+        if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
+            reason = (
+                "the labels are a list of 0 and 1, which names none; write the names, or a column for each label and "
+                "give --label-columns"
+            )
+            raise DataFormatError(reading.path, document.line, reason)
         yield document
     advice = seen.advice()
     if advice:
@@ -207,6 +248,18 @@ def note_unlikely(documents: Iterable[Document], reading: Reading, advice: str =
     elif rows >= FEWEST and len(labels) == labels.total():
         example = excerpt(next(iter(labels)))
         reading.note(f"{reading.path}: each label, such as {example}, occurs once{advice}")
+
+
+def note_odd(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
+    """Yield documents whose labels are not divided; note labels that look like several, or have quotes around."""
+    labels: dict[str, None] = {}
+    for document in documents:
+        if len(labels) < KEPT:
+            labels.update(dict.fromkeys(document.labels))
+        yield document
+    odd = [label for label in labels if ODD_LABEL.search(label)]
+    if len(odd) > SOME * len(labels):
+        reading.note(f"{reading.path}: labels such as {excerpt(odd[0])} have what separates or quotes labels elsewhere")
 
 
 def note_returns(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:

@@ -18,6 +18,12 @@ ENTRY = r"""(?:[ub]?'(?:[^'\\]|\\.)*'|[ub]?"(?:[^"\\]|\\.)*"|-?\d+|None|nan|NaN|
 ENTRIES = re.compile(rf"\s*(?:{ENTRY}\s*(?:,\s*{ENTRY}\s*)*,?\s*|{ENTRY}(?:\s+{ENTRY})*\s*)?", re.DOTALL)
 ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
 
+#: A list of names without quotes in braces, as databases write it.
+UNQUOTED_SET = re.compile(r"\{[^{}'\"]+,[^{}'\"]+\}")
+
+#: The fields of an object that has the name of a label.
+NAME_FIELDS = ("uri", "label", "name")
+
 #: Entries that say that there is no label.
 NOTHING = ("None", "nan", "NaN", "null")
 
@@ -47,7 +53,7 @@ def written_list(text: str) -> list[str] | None:
             return _names(names)
     inside = text[1:-1]
     if not ENTRIES.fullmatch(inside):
-        if is_list or wrapped:
+        if is_list or wrapped or UNQUOTED_SET.fullmatch(text):
             raise ValueError("it is no list of names")
         return None
     entries = ONE_ENTRY.findall(inside)
@@ -61,6 +67,8 @@ def written_list(text: str) -> list[str] | None:
 def _names(values: list) -> list[str]:
     names = []
     for value in values:
+        if isinstance(value, dict):
+            value = next((value[field] for field in NAME_FIELDS if isinstance(value.get(field), str)), True)
         if isinstance(value, bool) or not isinstance(value, str | int | None | float):
             raise ValueError("an entry is no name")
         if isinstance(value, float) and value == value:
