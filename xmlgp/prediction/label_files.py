@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import os
 import re
 import sys
@@ -98,6 +99,8 @@ def _record(found, numbers, kinds):
     `kinds` says whether the labels of earlier points are assigned; those of all must be of one kind.
     """
     identifier, entries = found.get("id"), found.get("labels")
+    if type(identifier) is float and math.isfinite(identifier):
+        identifier = str(identifier)  # pandas writes integers so if one is missing
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
     if not isinstance(entries, list):

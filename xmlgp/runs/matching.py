@@ -21,8 +21,10 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
+from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers, label_matrix
@@ -185,7 +187,11 @@ def _match(scores, listed, labels, true, named, facts, note):
     """
     name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
     N, K = true.labels.shape
-    table = _of_same_points(name, listed, data, true.ids, N, note)
+    # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
+    in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
+    numbered = is_path(labels) and not isinstance(scores, Predictions)
+    points = IdentifiedPoints(name, listed.ids, listed.scores.N)
+    table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
     if table.N != N or not (named or table.K == K):
         sizes = [
             counted(n, "point") + f" and {counted(k, 'label')}" * (not named) for n, k in ((table.N, table.K), (N, K))
@@ -229,32 +235,11 @@ def _nameless(one, other):
     )
 
 
-def _of_same_points(name, listed, data, ids, N, note):
-    """Return the `Scores` of the points with these identifiers, by which points are matched if both have them.
-
-    Those of data without any are the numbers from 1.
-    """
-    if listed.ids is None or (ids is None and len(listed.ids) != N):
+def _of_same_points(predicted, listed, true, numbered, note):
+    """Return the `Scores` of the true points, by identifier if both have them; see `matched_rows`."""
+    rows = matched_rows(predicted, true, numbered, note)
+    if rows is None:
         return listed.scores
-    pair = listed.ids, ids or [None] * N
-    own, wanted = ([str(number if i is None else i) for number, i in enumerate(part, 1)] for part in pair)
-    numbers = [str(number) for number in range(1, max(len(own), N) + 1)]
-    places = dict(zip(own, range(len(own)), strict=True))
-    missing = next((i for i in wanted if i not in places), None)
-    # What was predicted without identifiers is numbered, from 0 by pandas.
-    counted_own = own in (numbers[: len(own)], ["0", *numbers][: len(own)])
-    if own == wanted or (missing is not None and (counted_own or wanted == numbers[:N])):
-        if not counted_own and own != wanted:
-            note(f"{name} has identifiers, but {data} has none, so points are matched by their order")
-        return listed.scores
-    if missing is not None:
-        raise SettingsError(f"{name} has no labels of {excerpt(missing)}, a point of {data}")
-    if len(places) < len(own):
-        twice = next(i for place, i in enumerate(own) if places[i] != place)
-        raise SettingsError(f"{name} has {excerpt(twice)} twice")
-    if len(own) > len(set(wanted)):
-        note(f"{name}: {len(own) - len(set(wanted))} of {len(own)} points are not in {data} and left out")
-    rows = np.array([places[i] for i in wanted])
     return listed.scores.gather(listed.scores.indptr[rows], np.diff(listed.scores.indptr)[rows])
 
 
