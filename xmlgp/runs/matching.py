@@ -20,6 +20,7 @@ from xmlgp.model import MemoryPart, check_memory, counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
+from xmlgp.runs.common_names import describe_difference
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
 from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
@@ -34,6 +35,10 @@ __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matc
 
 #: Memory of the counts and propensities of a label, and of what these are computed from.
 LABEL_BYTES = 40
+
+
+#: Share of the true labels with a name that is listed, below which a note says so.
+FEW = 0.1
 
 
 class TrainingFacts(NamedTuple):
@@ -221,8 +226,46 @@ def _match(scores, listed, labels, true, named, facts, note):
     table = dataclasses.replace(table, labels=places[columns[1]][table.labels], K=len(names))
     matrix = sp.csr_array(as_csr(None, places[columns[0]][true.labels.indices], true.labels.indptr, len(names)))
     matrix.sum_duplicates()
+    if true.names is not None:
+        own = None if listed.names is None else set(places[columns[1]].tolist())
+        _check_common(names, own, set(places[columns[0]].tolist()), known and len(known), name, data)
+        if own and not known:
+            _note_few_common(names, own, matrix, name, data, note)
     K = len(known or names)
     return Matched(table, matrix, K, unknown_labels(names, matrix, K, table.labels), named, facts)
+
+
+def _check_common(names, listed, true, K, name, data):
+    """Raise SettingsError if none of the true labels is known, or none of those that are listed is known or true.
+
+    Both are sets of numbers of `names`, `listed` of the file `name` or None, `true` of `data`. The first K are known;
+    without any, K is None.
+    """
+    known = set(range(K or 0))
+    if K and true and not true & known:
+        difference = describe_difference(names[:K], _names_of(names, true))
+        raise SettingsError(f"no label of {data} is known to the model or the training data, {difference}")
+    if listed and true and not listed & (true | known):
+        difference = describe_difference(_names_of(names, listed), _names_of(names, true))
+        advice = "" if K else "; `train=MODEL` tells which labels there are, if these are right"
+        raise SettingsError(f"{name} and {data} have no label in common, {difference}{advice}")
+
+
+def _note_few_common(names, listed, labels, name, data, note):
+    """Note that few true labels, N×K, have a name that is `listed`."""
+    common = np.isin(labels.indices, list(listed)).sum()
+    if labels.nnz and common < FEW * labels.nnz:
+        true = set(np.unique(labels.indices).tolist())
+        text = f"only {common} of {labels.nnz} true labels in {data} have a name that {name} lists"
+        if listed - true:
+            text += (
+                f"; others are {describe_difference(_names_of(names, listed - true), _names_of(names, true - listed))}"
+            )
+        note(text)
+
+
+def _names_of(names, numbers):
+    return [names[number] for number in sorted(numbers)]
 
 
 def _scores_first():
