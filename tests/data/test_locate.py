@@ -24,7 +24,7 @@ def test_folder_without_the_file_is_reported(tmp_path):
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
         f"{tmp_path}: this folder contains no train.txt, train.svm, *.train.svm or other *.svm, with or without .gz, "
-        "and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     )
 
 
@@ -49,6 +49,12 @@ FOLDERS = [
     ("articles.txt articles.tsv train.txt labels.txt", "train.txt", None),
     ("articles.txt articles.key vectorizer.json", None, None),
     ("a.txt b.txt", None, "."),
+    ("a.json b.json", ".", "."),
+    ("a.txt b.json", ".", "."),
+    ("train.txt train.json notes.json", "train.txt", None),
+    ("some.svm notes.json", "some.svm", None),
+    ("vectorizer.json notes.json", None, None),
+    ("model.json notes.json", None, None),
     ("a.txt b.txt b.tsv train.txt train.key labels.txt", ".", "."),
 ]
 

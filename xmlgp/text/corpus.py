@@ -57,7 +57,10 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     """
     if isinstance(reader, DocumentFolder):
         reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
-        yield from note_odd(note_unlikely(reader.documents(labelled), reading, advice=""), reading)
+        documents = reader.documents(labelled, reading.columns)
+        if labelled:
+            documents = note_unlikely(split_labels(documents, reading, None), reading, advice="")
+        yield from note_odd(documents, reading)
         return
     first = reader.peek_line()
     if not first:
