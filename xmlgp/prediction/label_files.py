@@ -17,7 +17,7 @@ from xmlgp.data.names import CONTROL
 from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
 from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
 
@@ -206,9 +206,11 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
     for record in label_records(blocks, names, output, with_std, explain, uris, assigned):
+        if isinstance(record["id"], str):
+            # That of a malformed line may have bytes that are not UTF-8.
+            record["id"] = escape_undecodable(record["id"])
         lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
-        # An identifier of a malformed line may have bytes that are not UTF-8.
-        stream.write((head + "".join(lines)).encode(errors="backslashreplace"))
+        stream.write((head + "".join(lines)).encode())
         head = ""
     stream.write(head.encode())
 
