@@ -180,3 +180,4 @@ def test_identifiers_that_are_not_utf_8_are_read_as_they_were_written(name):
 
 def test_an_identifier_may_be_a_number_as_pandas_writes_it():
     assert read('{"id": 3.0, "labels": ["a"]}\n{"id": null, "labels": []}\n').ids == ["3.0", None]
+    assert read('{"document_id": "x", "labels": ["a"]}\n{"id": 7, "document_id": 8, "labels": []}\n').ids == ["x", 7]

@@ -183,6 +183,26 @@ def test_what_no_name_can_have_is_refused(tmp_path, name, content, reason):
     assert str(caught.value) == f"{tmp_path}/{name}{place}: {reason}which no name can have"
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        (TURTLE, "SKOS in Turtle is read from a file named .ttl"),
+        (f"<?xml version='1.0'?>\n{XML}", "SKOS in XML is read from a file named .rdf"),
+        (XML, "SKOS in XML is read from a file named .rdf"),
+        (TRIPLES, "SKOS in N-Triples is read from a file named .nt"),
+        (
+            '{"@graph": []}',
+            "this is JSON; if it is JSON-LD, `rdfpipe -i json-ld -o turtle FILE` of rdflib makes a .ttl of it",
+        ),
+    ],
+)
+def test_skos_of_another_name_is_refused_with_its_ending(tmp_path, content, advice):
+    (tmp_path / "a.skos").write_text(content)
+    with pytest.raises(DataFormatError) as caught:
+        read_vocabulary(tmp_path / "a.skos")
+    assert str(caught.value) == f"{tmp_path}/a.skos:1: {advice}"
+
+
 def test_a_label_of_control_characters_alone_is_none(tmp_path):
     (tmp_path / "a").write_text("<u:1>\t\x1b\n")
     with pytest.raises(XmlgpError, match="a: there are no concepts with preferred labels"):

@@ -98,7 +98,7 @@ def _record(found, numbers, kinds):
 
     `kinds` says whether the labels of earlier points are assigned; those of all must be of one kind.
     """
-    identifier, entries = found.get("id"), found.get("labels")
+    identifier, entries = found.get("id", found.get("document_id")), found.get("labels")
     if type(identifier) is float and math.isfinite(identifier):
         identifier = str(identifier)  # pandas writes integers so if one is missing
     if identifier is not None and type(identifier) not in (str, int):

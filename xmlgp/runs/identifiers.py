@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import count
+from operator import eq
 from typing import NamedTuple
 
 from xmlgp.errors import SettingsError
@@ -96,7 +98,7 @@ def matched_rows(
 
 def _are_row_numbers(ids: Sequence[str]) -> bool:
     """Return whether identifiers are the numbers of rows in order, from 1 or, as by pandas, from 0."""
-    return any(ids == [str(number) for number in range(first, len(ids) + first)] for first in (0, 1))
+    return any(all(map(eq, ids, map(str, count(first)))) for first in (0, 1))
 
 
 def _comparable(own: list[str], others: list[str]) -> tuple[list[str], list[str]]:

@@ -41,6 +41,16 @@ LABEL_COLUMN = re.compile(
     r"(?:skos:)?(?:pref)?label(?:[_@:. -]([A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*))?", re.IGNORECASE
 )
 
+#: What is wrong with files that begin in these ways.
+OTHER_FORMATS = {
+    re.compile(r"@(prefix|base)\b|(?i:prefix)\s+\S*:"): "SKOS in Turtle is read from a file named .ttl",
+    re.compile(r"<\?xml|<rdf:RDF|<!DOCTYPE"): "SKOS in XML is read from a file named .rdf",
+    re.compile(r"<\S+>\s+<\S+>\s+\S.*\.\s*$"): "SKOS in N-Triples is read from a file named .nt",
+    re.compile(
+        r"[{\[]"
+    ): "this is JSON; if it is JSON-LD, `rdfpipe -i json-ld -o turtle FILE` of rdflib makes a .ttl of it",
+}
+
 #: The columns that a table needs, in messages.
 COLUMNS = "the columns uri and label or label_LANGUAGE"
 
@@ -226,6 +236,9 @@ def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]
     """Yield the concepts of a table with a header, or of Annif's TSV, as the first line that is not blank says."""
     lines = iter(lines)
     first = _up_to_text(lines)
+    for start, reason in OTHER_FORMATS.items():
+        if first and start.match(first[-1][1].lstrip()):
+            raise DataFormatError(path, first[-1][0], reason)
     headers = {delimiter: header_fields(first[-1][1], delimiter) if first else [] for delimiter in ",\t;"}
     delimiter = next((delimiter for delimiter in headers if "uri" in _columns(headers[delimiter]).values()), None)
     if delimiter:
