@@ -61,8 +61,8 @@ def files(tmp_path, monkeypatch):
     [
         (
             "p.jsonl true.csv",
-            "p.jsonl and true.csv have no label in common, such as 'Cats' and 'cats', which differ in case; --train "
-            "MODEL tells which labels there are, if these are right",
+            "p.jsonl and true.csv have no label in common, such as 'Cats' and 'cats', which differ in case; if these "
+            "are other labels, --train MODEL tells which there are",
         ),
         (
             "p.jsonl true.csv --train train.csv",
@@ -86,7 +86,7 @@ def test_no_common_name_is_an_error(arguments, sentence):
 
 @pytest.mark.usefixtures("files")
 def test_the_way_out_that_the_error_names_works():
-    assert "--train MODEL tells" in said(run("evaluate", "other.jsonl", "true.csv"))
+    assert "--train MODEL tells which there are" in said(run("evaluate", "other.jsonl", "true.csv"))
     result = run("evaluate", "other.jsonl", "true.csv", "--train", "train.csv", "--json")
     assert json.loads(result.stdout)["recall_micro"] == 0
     # Where nothing is listed, no name is another.

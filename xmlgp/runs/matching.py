@@ -247,7 +247,7 @@ def _check_common(names, listed, true, K, name, data):
         raise SettingsError(f"no label of {data} is known to the model or the training data, {difference}")
     if listed and true and not listed & (true | known):
         difference = describe_difference(_names_of(names, listed), _names_of(names, true))
-        advice = "" if K else "; `train=MODEL` tells which labels there are, if these are right"
+        advice = "" if K else "; if these are other labels, `train=MODEL` tells which there are"
         raise SettingsError(f"{name} and {data} have no label in common, {difference}{advice}")
 
 
