@@ -945,6 +945,24 @@ MUTANTS = [
         "if os.path.islink(file) and False and not",
         ("tests/text/test_document_folder.py",),
     ),
+    Mutant(
+        "merged-identifiers",
+        "wrong condition",
+        "Points whose identifiers differ in leading zeros only are taken as one.",
+        "xmlgp/runs/identifiers.py",
+        "return canonical if distinct and more else",
+        "return canonical if more else",
+        ("tests/runs/test_identifiers.py",),
+    ),
+    Mutant(
+        "no-common-label",
+        "lost case",
+        "Labels that differ in case only are compared, and all measures are 0.",
+        "xmlgp/runs/matching.py",
+        "if listed and true and not listed & (true | known):",
+        "if False:",
+        ("tests/runs/test_common_names.py",),
+    ),
 ]
 
 
