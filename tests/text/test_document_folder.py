@@ -147,11 +147,14 @@ def test_objects_are_documents_beside_texts(tmp_path):
 
 
 def test_other_objects_beside_texts_are_left_out(tmp_path):
-    write(tmp_path, {"a.txt": "text", "a.key": "cats", "a.json": '{"year": 2024}', "notes.json": "{}"})
+    write(tmp_path, {"a.txt": "text", "a.key": "cats", "a.json": '{"year": 2024}', "notes.json": "[]"})
     notes = []
     expected = [Document(1, "a", "text", ["cats"])]
     assert list(DocumentFolder(str(tmp_path), note=notes.append).documents(True)) == expected
-    assert notes == [f"{tmp_path}: 2 .json files have no text; left out; --text-column names its field"]
+    assert notes == [
+        f"{tmp_path}: 2 .json files are left out; the first: {tmp_path}/a.json:1: there is no field 'text'; the fields "
+        "are 'year'; --text-column says which has the text"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -161,9 +164,12 @@ def test_other_objects_beside_texts_are_left_out(tmp_path):
         ({"a.json": '{"text": "b", "labels": []}', "b.json": '{"title": "a"}'}, "/b.json:1: there is no field 'text'"),
         ({"a.json": '{"title": "a"}', "b.json": '{"year": 1}'}, "/a.json:1: there is no field 'text'; the fields are "),
         ({"a.json": '{"title": "a"}\n{"title": "b"}'}, "/a.json:2: this line is not JSON: Extra data"),
-        ({"a.json": '[{"text": "a"}, {"text": "b"}]'}, "/a.json:1: this file has 2 JSON objects, not one with a docum"),
-        ({"a.json": "[]"}, "/a.json:1: this file has 0 JSON objects, not one with a document"),
-        ({"a.json": ""}, "/a.json:1: this file has 0 JSON objects, not one with a document"),
+        (
+            {"a.json": '[{"text": "a"}, {"text": "b"}]'},
+            "/a.json:1: this file has 2 objects, but a document is one; give a",
+        ),
+        ({"a.json": "[]"}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
+        ({"a.json": ""}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
         ({"a.json": '{\n"text": "a",\n}'}, "/a.json:3: this line is not JSON: "),
         ({"a.json": '{"text": "a", "labels": 7}'}, "/a.json:1: labels is 7, neither a list of labels nor text"),
         ({"a.json": '{"text": "a", "labels": ["x\\u0007"]}'}, "/a.json:1: U+0007 at column 2 is a control character"),

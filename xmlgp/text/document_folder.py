@@ -103,10 +103,8 @@ class DocumentFolder:
             which = "document has" if without_labels == 1 else "documents have"
             self._note(f"{self.path}: {without_labels} {which} no .tsv, .key or .json file with labels; left out")
         if without_text:
-            which = "file has" if len(without_text) == 1 else "files have"
-            self._note(
-                f"{self.path}: {len(without_text)} .json {which} no text; left out; --text-column names its field"
-            )
+            files = "file is" if len(without_text) == 1 else "files are"
+            self._note(f"{self.path}: {len(without_text)} .json {files} left out; the first: {without_text[0]}")
 
     def _file(self, name: str, ending: str) -> str | None:
         """Return the file of a document, or None if there is none."""
@@ -128,7 +126,8 @@ class DocumentFolder:
         content = self._text(path)
         objects = list(read_objects(iter([(1, content)]), path, lambda number, found: (found, [])))
         if len(objects) != 1:
-            raise DataFormatError(path, 1, f"this file has {len(objects)} JSON objects, not one with a document")
+            reason = f"this file has {len(objects)} objects, but a document is one; give a file in place of its folder"
+            return DataFormatError(path, 1, reason)
         has_labels = bool(columns.flags) or _has_any(objects[0], {*columns.labels, SUBJECTS})
         reading = Reading(path, columns, labelled and has_labels)
         (document,) = read_json_lines(iter([(1, content)]), reading)
