@@ -108,6 +108,7 @@ def test_labels_keep_their_names_and_get_others(tmp_path):
         ("a", "<u:1>\n", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a", "", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a.csv", "id,label\n", DataFormatError, "a.csv:1: a vocabulary needs the columns uri and label"),
+        ("a", "\n\nuri;label\n\nu:1\n", DataFormatError, "a:5: this row has 1 fields, but the header has 2"),
         ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 fields, but the header has 2"),
         ("a.ttl", "<u:1> <u:2>\n", XmlgpError, "a.ttl: this is not SKOS in turtle: "),
         ("a.nt", "text\n", XmlgpError, "a.nt: this is not SKOS in nt: "),
@@ -282,6 +283,15 @@ def test_the_note_names_the_language_that_was_taken(tmp_path):
     assert read_vocabulary(tmp_path / "a.ttl", "de").concepts["cats"] == (f"{PREFIX}1", "Katzen")
 
 
+def test_quotes_in_tables_with_tabs_count_where_they_are_closed(tmp_path):
+    (tmp_path / "a.tsv").write_text(
+        'uri\tlabel\nu:1\t"Cats" and dogs\nu:2\t"big ""dogs"""\n\nu:3\t"open\nu:4\t5" disk\n'
+    )
+    found = read_vocabulary(tmp_path / "a.tsv").concepts
+    labels = [found[f"u:{number}"][1] for number in (1, 2, 3, 4)]
+    assert labels == ['"Cats" and dogs', 'big "dogs"', '"open', '5" disk']
+
+
 def test_characters_have_one_form(tmp_path):
     (tmp_path / "a").write_text("<http://e/caf\u00e9>\tErna\u0308hrung\n")
     assert set(read_vocabulary(tmp_path / "a").concepts) == {"http://e/café", "Ern\u00e4hrung"}
@@ -332,6 +342,8 @@ def test_only_distinct_concepts_are_held(tmp_path, name, head, line):
     read_vocabulary_of(tmp_path / name, head + line)
     least = read_vocabulary_of(tmp_path / name, head + line)
     assert read_vocabulary_of(tmp_path / name, head + line * times) < least + (1 << 21)
+    if name != "a.ttl":
+        assert read_vocabulary_of(tmp_path / name, "\n" * times * 10 + head + line) < least + (1 << 22)
 
 
 def read_vocabulary_of(path, text):

@@ -13,7 +13,7 @@ import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from xmlgp.data.dense_files import MOST_EXPANDED
@@ -235,29 +235,21 @@ def _checked_uri(uri: str, path: str, number: int) -> str:
 def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]:
     """Yield the concepts of a table with a header, or of Annif's TSV, as the first line that is not blank says."""
     lines = iter(lines)
-    first = _up_to_text(lines)
+    number, first = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
     for start, reason in OTHER_FORMATS.items():
-        if first and start.match(first[-1][1].lstrip()):
-            raise DataFormatError(path, first[-1][0], reason)
-    headers = {delimiter: header_fields(first[-1][1], delimiter) if first else [] for delimiter in ",\t;"}
+        if start.match(first.lstrip()):
+            raise DataFormatError(path, number, reason)
+    # Rows are numbered from the first line, also if that is blank.
+    lines = chain(repeat((0, ""), number - 1), [(number, first)], lines)
+    headers = {delimiter: header_fields(first, delimiter) for delimiter in ",\t;"}
     delimiter = next((delimiter for delimiter in headers if "uri" in _columns(headers[delimiter]).values()), None)
     if delimiter:
-        yield from _read_table(chain(first, lines), path, delimiter)
+        yield from _read_table(lines, path, delimiter)
     elif path.removesuffix(".gz").lower().endswith(".csv"):
         found = ", ".join(map(excerpt, headers[","])) or "none"
-        raise DataFormatError(path, first[-1][0] if first else 1, f"a vocabulary needs {COLUMNS}, not {found}")
+        raise DataFormatError(path, number, f"a vocabulary needs {COLUMNS}, not {found}")
     else:
-        yield from _read_tsv(chain(first, lines), path)
-
-
-def _up_to_text(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return lines up to the first that is not blank."""
-    found = []
-    for number, line in lines:
-        found.append((number, line))
-        if line and not line.isspace():
-            break
-    return found
+        yield from _read_tsv(lines, path)
 
 
 def _read_tsv(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]:
@@ -288,7 +280,12 @@ def _columns(header: list[str]) -> dict[int, str]:
 
 
 def _read_table(lines: Iterable[tuple[int, str]], path: str, delimiter: str) -> Iterator[Concept]:
-    rows = ((line, row) for line, row in read_rows(lines, path, delimiter) if "".join(row).strip())
+    if delimiter == "\t":
+        # Quotes count where they are closed within the line: programs write them without a meaning, too.
+        rows = ((number, header_fields(line, delimiter) or line.split(delimiter)) for number, line in lines)
+    else:
+        rows = read_rows(lines, path, delimiter)
+    rows = ((line, row) for line, row in rows if "".join(row).strip())
     line, header = next(rows)
     columns = _columns(header)
     if not any(kind.startswith("label ") for kind in columns.values()):
