@@ -219,13 +219,16 @@ def test_identifiers_that_a_spreadsheet_changed_are_the_same(tmp_path, ids):
     rows = [f"{own},z,{label}\n" for own, label in zip(ids.split(), "cab", strict=True)]
     (tmp_path / "true.csv").write_text("id,text,labels\n" + "".join(rows))
     for predicted in "123", ("1.0", "2.0", "3.0"):
-        lines = [f'{{"id": {own}, "labels": ["{label}"]}}' for own, label in zip(predicted, "abc", strict=True)]
+        lines = [
+            f'{{"id": {own}, "text": "", "labels": ["{label}"]}}' for own, label in zip(predicted, "abc", strict=True)
+        ]
         (tmp_path / "p.jsonl").write_text("\n".join(lines))
         result = run("p.jsonl", "true.csv", "--json")
         assert json.loads(result.stdout)["F1_micro"] == 1
         first, *others = result.stderr.splitlines()
         assert others == ["p.jsonl has the assigned labels of each point"][: len(others)]
         assert first.startswith("identifiers are compared without blanks") == (ids.split()[0] != predicted[2])
+        assert json.loads(run("p.jsonl", "p.jsonl", "--json").stdout)["F1_micro"] == 1
 
 
 def test_a_file_without_labels_is_no_ranking(tmp_path):

@@ -294,7 +294,10 @@ def test_quotes_in_tables_with_tabs_count_where_they_are_closed(tmp_path):
 
 def test_characters_have_one_form(tmp_path):
     (tmp_path / "a").write_text("<http://e/caf\u00e9>\tErna\u0308hrung\n")
-    assert set(read_vocabulary(tmp_path / "a").concepts) == {"http://e/café", "Ern\u00e4hrung"}
+    found = read_vocabulary(tmp_path / "a")
+    assert set(found.concepts) == {"http://e/café", "Ern\u00e4hrung"}
+    # Names beside rows of numbers are as they are.
+    assert name_labels(Names(["<http://e/cafe\u0301>", "Erna\u0308h\xadrung"]), found).uris == ["http://e/café"] * 2
 
 
 def test_a_concept_without_a_uri_is_left_out(tmp_path):

@@ -188,6 +188,9 @@ def _document(number: int, found: dict, reading: Reading) -> Document:
     text = " ".join([_text(_field(found, name, "--text-column"), name) for name in columns.text])
     labels = _all_labels(found, columns) if reading.labelled else []
     identifier = _identifier(found, columns)
+    if isinstance(identifier, float) and identifier.is_integer():
+        # What pandas makes of a number where others are missing.
+        identifier = int(identifier)
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
     return Document(number, identifier, text, labels)

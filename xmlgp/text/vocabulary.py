@@ -10,10 +10,9 @@ import logging
 import os
 import re
 import stat
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple
 
 from xmlgp.data.dense_files import MOST_EXPANDED
@@ -23,6 +22,7 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.characters import normalized_name
 from xmlgp.text.delimited import header_fields, read_rows
 
 __all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
@@ -175,10 +175,11 @@ def name_labels(names, vocabulary=None, note=ignore, earlier=None):
     if earlier.preferred:
         known = dict(zip(earlier.labels, zip(earlier.uris, earlier.preferred, strict=True), strict=True))
     found = [
-        concepts.get(label) or known.get(label) or (label if "://" in label else "", label) for label in names.labels
+        concepts.get(normalized_name(label)) or known.get(label) or (label if "://" in label else "", label)
+        for label in names.labels
     ]
     if vocabulary:
-        named = sum(label in concepts for label in names.labels)
+        named = sum(normalized_name(label) in concepts for label in names.labels)
         language, *others = vocabulary.languages
         text = f", in {_in_words([language])}" if language or others else ""
         text += f" (there is also {_in_words(others)})" if others else ""
@@ -193,8 +194,8 @@ def _in_words(languages):
 
 
 def _plain(text):
-    """Return text in a line, without control characters and in Unicode's form NFC, as a name must be."""
-    return unicodedata.normalize("NFC", " ".join(CONTROL.sub(" ", text).split()))
+    """Return text in a line, without control characters, as the name of a label."""
+    return normalized_name(" ".join(CONTROL.sub(" ", text).split()))
 
 
 def _language_tag(language: str) -> str:
@@ -225,11 +226,11 @@ def _distinct(concepts: Iterable[Concept]) -> list[Concept]:
 
 
 def _checked_uri(uri: str, path: str, number: int) -> str:
-    """Return the URI in a line in Unicode's form NFC; DataFormatError if it has what no name can have."""
+    """Return the URI in a line as the name of a label; DataFormatError if it has what no name can have."""
     unfit = describe_unfit(uri)
     if unfit:
         raise DataFormatError(path, number, f"the URI {excerpt(uri)} {unfit}")
-    return unicodedata.normalize("NFC", uri)
+    return normalized_name(uri)
 
 
 def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]:
@@ -239,8 +240,7 @@ def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]
     for start, reason in OTHER_FORMATS.items():
         if start.match(first.lstrip()):
             raise DataFormatError(path, number, reason)
-    # Rows are numbered from the first line, also if that is blank.
-    lines = chain(repeat((0, ""), number - 1), [(number, first)], lines)
+    lines = chain([(number, first)], lines)
     headers = {delimiter: header_fields(first, delimiter) for delimiter in ",\t;"}
     delimiter = next((delimiter for delimiter in headers if "uri" in _columns(headers[delimiter]).values()), None)
     if delimiter:
@@ -346,4 +346,7 @@ def _read_skos(stream, path, name):
             unfit = describe_unfit(text)
             if unfit:
                 raise XmlgpError(f"{path}: the {kind} {excerpt(text)} {unfit}")
-    return [Concept(uri, tuple(labels[uri].items()), tuple(notations.get(uri, ()))) for uri in sorted(labels)]
+    return [
+        Concept(normalized_name(uri), tuple(labels[uri].items()), tuple(notations.get(uri, ())))
+        for uri in sorted(labels)
+    ]
