@@ -24,7 +24,7 @@ def test_folder_without_the_file_is_reported(tmp_path):
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
         f"{tmp_path}: this folder contains no train.txt, train.svm, trn_X_Xf.txt, *.train.svm or other *.svm, "
-        "with or without .gz, and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+        "with or without .gz, and no documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     )
 
 
@@ -83,6 +83,12 @@ FOLDERS = [
     ("trn_ft_mat.txt trn_lbl_mat.txt tst_ft_mat.txt", "trn_ft_mat.txt", "tst_ft_mat.txt"),
     ("train.txt trn_X_Xf.txt trn_X_Y.txt", "train.txt", None),
     ("filter_labels_test.txt trn.json.gz", None, None),
+    ("a.json b.json", ".", "."),
+    ("a.txt b.json", ".", "."),
+    ("train.txt train.json notes.json", "train.txt", None),
+    ("some.svm notes.json", "some.svm", None),
+    ("vectorizer.json notes.json", None, None),
+    ("model.json notes.json", None, None),
     ("a.txt b.txt b.tsv train.txt train.key labels.txt", ".", "."),
 ]
 

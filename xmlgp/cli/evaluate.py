@@ -70,7 +70,8 @@ def evaluate(scores, data, train, ks, as_json, **options):
 
     DATA may be a corpus. Its labels are matched by name with those in SCORES; for the numbers of a scores file, the
     names are those of the model that --train names. Its points are matched by identifier if SCORES has them, otherwise
-    by their order. True labels that --train does not know count as missed.
+    by their order. Identifiers such as 003, 3 and 3.0 are the same unless a file has several of them. True labels that
+    --train does not know count as missed.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by

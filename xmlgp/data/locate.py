@@ -27,6 +27,9 @@ OF_DATA = re.compile(
     rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
+#: The file that makes a folder that of a model.
+MODEL = "model.json"
+
 #: Names beside data, and the files of a model folder.
 OTHERS = re.compile(r"(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
 
@@ -61,7 +64,9 @@ def locate(path, part):
         raise XmlgpError(f"{folder}: the {part} file may be {' or '.join(sorted(candidates))}; name the file")
     for file in candidates.values():
         return str(file)
-    documents = "documents NAME.txt with labels in NAME.tsv or NAME.key" if part != "test" else "documents *.txt"
+    documents = "documents *.txt or *.json"
+    if part != "test":
+        documents = "documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     raise XmlgpError(f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}")
 
 
@@ -97,22 +102,26 @@ def splits_beside(path: str) -> list[str]:
 
 
 def documents_in(folder, labelled=False):
-    """Return the sorted names of the documents NAME.txt in a folder, or none if they are files of a data folder.
+    """Return the sorted names of the documents NAME.txt or NAME.json in a folder, or none if it is one of data.
 
-    If they must be `labelled`, one of them at least has a file NAME.tsv or NAME.key.
+    If they must be `labelled`, one of them at least has a file NAME.tsv or NAME.key, or is NAME.json, which may have
+    labels.
     """
     files = {name for name in os.listdir(folder) if not name.startswith(".")}
-    names = {name.removesuffix(".txt") for name in files if name.endswith(".txt")}
-    with_labels = {name for name in names if not files.isdisjoint((f"{name}.tsv", f"{name}.key"))}
+    texts = {name.removesuffix(".txt") for name in files if name.endswith(".txt")}
+    objects = {name.removesuffix(".json") for name in files if name.endswith(".json")}
+    if MODEL in files:
+        objects = set()
+    with_labels = {name for name in texts if not files.isdisjoint((f"{name}.tsv", f"{name}.key"))}
     of_data = {name.removesuffix(".txt") for name in filter(OF_DATA.fullmatch, files)}
     # `train.txt` may be a document among others, but not the only one.
-    found = of_data <= with_labels and (with_labels if labelled else names) - of_data
-    return sorted(names) if found else []
+    found = of_data <= with_labels and ((with_labels if labelled else texts) | objects) - of_data
+    return sorted(texts | objects) if found else []
 
 
 def files_read(folder):
     """Return the files of a folder of data, of documents or of a model that are read; others in it may be results."""
-    documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "tsv", "key")}
+    documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "json", "tsv", "key")}
     files = {
         file.relative_to(folder).as_posix(): file
         for pattern in ("*", "arrays/*")

@@ -111,7 +111,7 @@ def evaluate(
     Raises
     ------
     SettingsError
-        If the shapes disagree, or a measure is undefined.
+        If the points or the shapes disagree, true labels and others have no name in common, or a measure is undefined.
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")

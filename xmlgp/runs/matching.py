@@ -23,11 +23,14 @@ from xmlgp.model import MemoryPart, check_memory, counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
+from xmlgp.runs.common_names import describe_difference
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
+from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.corpus import has_corpus_ending
+from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
@@ -38,6 +41,10 @@ NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 #: Memory of the counts and propensities of a label, and of what these are computed from.
 LABEL_BYTES = 40
+
+
+#: Share of the true labels with a name that is listed, below which a note says so.
+FEW = 0.1
 
 
 class TrainingFacts(NamedTuple):
@@ -217,7 +224,11 @@ def _match(scores, listed, labels, true, named, facts, note):
     """
     name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
     N, K = true.labels.shape
-    table = _of_same_points(name, listed, data, true.ids, N, note)
+    # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
+    in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
+    numbered = is_path(labels) and not isinstance(scores, Predictions)
+    points = IdentifiedPoints(name, listed.ids, listed.scores.N)
+    table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
     if true.open and not named and table.N == N:
         return _of_numbers(table, true.labels, facts)
     if table.N != N or not (named or table.K == K):
@@ -249,6 +260,11 @@ def _match(scores, listed, labels, true, named, facts, note):
     table = dataclasses.replace(table, labels=places[columns[1]][table.labels], K=len(names))
     matrix = sp.csr_array(as_csr(None, places[columns[0]][true.labels.indices], true.labels.indptr, len(names)))
     matrix.sum_duplicates()
+    if true.names is not None:
+        own = None if listed.names is None else set(places[columns[1]].tolist())
+        _check_common(names, own, set(places[columns[0]].tolist()), known and len(known), name, data)
+        if own and not known:
+            _note_few_common(names, own, matrix, name, data, note)
     K = len(known or names)
     unknown = unknown_labels(names, matrix, K, table.labels)
     # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
@@ -280,6 +296,39 @@ def _columns_by_number(numbers: Iterable[tuple[int, int]], labels: np.ndarray) -
     return np.array([column_of.get(label, -1) for label in labels.tolist()], np.int64) if column_of else None
 
 
+def _check_common(names, listed, true, K, name, data):
+    """Raise SettingsError if none of the true labels is known, or none of those that are listed is known or true.
+
+    Both are sets of numbers of `names`, `listed` of the file `name` or None, `true` of `data`. The first K are known;
+    without any, K is None.
+    """
+    known = set(range(K or 0))
+    if K and true and not true & known:
+        difference = describe_difference(names[:K], _names_of(names, true))
+        raise SettingsError(f"no label of {data} is known to the model or the training data, {difference}")
+    if listed and true and not listed & (true | known):
+        difference = describe_difference(_names_of(names, listed), _names_of(names, true))
+        advice = "" if K else "; if these are other labels, `train=MODEL` tells which there are"
+        raise SettingsError(f"{name} and {data} have no label in common, {difference}{advice}")
+
+
+def _note_few_common(names, listed, labels, name, data, note):
+    """Note that few true labels, N×K, have a name that is `listed`."""
+    common = np.isin(labels.indices, list(listed)).sum()
+    if labels.nnz and common < FEW * labels.nnz:
+        true = set(np.unique(labels.indices).tolist())
+        text = f"only {common} of {labels.nnz} true labels in {data} have a name that {name} lists"
+        if listed - true:
+            text += (
+                f"; others are {describe_difference(_names_of(names, listed - true), _names_of(names, true - listed))}"
+            )
+        note(text)
+
+
+def _names_of(names, numbers):
+    return [names[number] for number in sorted(numbers)]
+
+
 def _scores_first():
     return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
 
@@ -290,32 +339,11 @@ def _nameless(one, other):
     )
 
 
-def _of_same_points(name, listed, data, ids, N, note):
-    """Return the `Scores` of the points with these identifiers, by which points are matched if both have them.
-
-    Those of data without any are the numbers from 1.
-    """
-    if listed.ids is None or (ids is None and len(listed.ids) != N):
+def _of_same_points(predicted, listed, true, numbered, note):
+    """Return the `Scores` of the true points, by identifier if both have them; see `matched_rows`."""
+    rows = matched_rows(predicted, true, numbered, note)
+    if rows is None:
         return listed.scores
-    pair = listed.ids, ids or [None] * N
-    own, wanted = ([str(number if i is None else i) for number, i in enumerate(part, 1)] for part in pair)
-    numbers = [str(number) for number in range(1, max(len(own), N) + 1)]
-    places = dict(zip(own, range(len(own)), strict=True))
-    missing = next((i for i in wanted if i not in places), None)
-    # What was predicted without identifiers is numbered, from 0 by pandas.
-    counted_own = own in (numbers[: len(own)], ["0", *numbers][: len(own)])
-    if own == wanted or (missing is not None and (counted_own or wanted == numbers[:N])):
-        if not counted_own and own != wanted:
-            note(f"{name} has identifiers, but {data} has none, so points are matched by their order")
-        return listed.scores
-    if missing is not None:
-        raise SettingsError(f"{name} has no labels of {excerpt(missing)}, a point of {data}")
-    if len(places) < len(own):
-        twice = next(i for place, i in enumerate(own) if places[i] != place)
-        raise SettingsError(f"{name} has {excerpt(twice)} twice")
-    if len(own) > len(set(wanted)):
-        note(f"{name}: {len(own) - len(set(wanted))} of {len(own)} points are not in {data} and left out")
-    rows = np.array([places[i] for i in wanted])
     return listed.scores.gather(listed.scores.indptr[rows], np.diff(listed.scores.indptr)[rows])
 
 

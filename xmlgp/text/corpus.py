@@ -1,13 +1,8 @@
-"""Read corpora of any format, which the first line and the ending of the name tell apart.
-
-The reader of a format is a generator from the numbered lines of a file, its path for messages, the `Columns`, and
-whether documents must have labels. It yields a `Document`, or the DataFormatError of one that it can go on after.
-"""
+"""Open and read corpora: a file of any of the formats, or a folder of documents."""
 
 import codecs
 import contextlib
 import os
-import re
 
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader, decoded_lines
@@ -15,20 +10,16 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
-from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.document_folder import DocumentFolder
-from xmlgp.text.documents import NO_OPTIONS, Columns, Document
-from xmlgp.text.json_lines import read_json_lines
-from xmlgp.text.label_rows import merge_rows, note_repeated, split_labels
+from xmlgp.text.documents import NO_OPTIONS, Document, Reading
+from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
+from xmlgp.text.headerless import FASTTEXT_LABEL
+from xmlgp.text.label_rows import merge_rows, note_odd, note_repeated, note_unlikely, split_labels
 
-__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "open_corpus", "read_documents"]
-
+__all__ = ["is_corpus", "open_corpus", "read_documents"]
 
 #: The first bytes of text in UTF-16.
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-#: Formats that the ending of a name tells; of the others it tells nothing.
-ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 
 #: Usual encodings besides UTF-8. Others are so similar to these that a few lines do not tell them apart.
 ENCODINGS = ["cp1252", "cp1251", "cp1253", "cp932", "gb18030", "big5", "euc_kr"]
@@ -36,55 +27,10 @@ ENCODINGS = ["cp1252", "cp1251", "cp1253", "cp932", "gb18030", "big5", "euc_kr"]
 #: Bytes from which the encoding is guessed, and bytes that are shown as they would be read.
 GUESSED, SHOWN = 4096, 30
 
-#: The prefix of labels in fastText's format.
-FASTTEXT_LABEL = "__label__"
-
-#: The start of an object, or of an array of objects.
-JSON_START = re.compile(r"\s*(\{|\[\s*(\{|\]?\s*\Z))")
-
-#: The first field of a line in PECOS's format.
-PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")
-
-
-def has_corpus_ending(path):
-    """Return whether a name alone says that a file is a corpus."""
-    return _ending(path) in ENDINGS
-
 
 def is_corpus(path, line, strict=True):
     """Return whether a file is a corpus, not rows of numbers (`is_rows`), by its name and its first line (bytes)."""
     return has_corpus_ending(path) or not is_rows(path, line, strict)
-
-
-def corpus_format(path, line, options=NO_OPTIONS, usual=None):
-    """Return the name of the format of a corpus, one of `FORMATS`, by its name and its first line (bytes).
-
-    The usual columns (`Columns`), those of a model, do not tell that there is a header.
-    """
-    if options.format:
-        return options.format
-    if _ending(path) in ENDINGS:
-        return ENDINGS[_ending(path)]
-    text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
-    if JSON_START.match(text):
-        return "jsonl"
-    columns = options.columns(usual)
-    for name, delimiter in ("tsv", "\t"), ("csv", ","), ("csv", ";"):
-        fields = header_fields(text, delimiter)
-        if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
-            return name
-    if any(options) and columns != Columns():
-        return "tsv" if "\t" in text else "csv"
-    if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
-        return "fasttext"
-    first, *others = text.split("\t")
-    if not others:
-        return "lines"
-    # A document of PECOS may have no labels, and one of Annif's has some text.
-    if not first or PECOS_LABELS.fullmatch(first):
-        return "pecos"
-    # More tabs are those of a table, unless they are between labels in brackets.
-    return "annif" if len(others) == 1 or all(other.startswith("<") for other in others) else "tsv"
 
 
 @contextlib.contextmanager
@@ -109,7 +55,11 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     are documents without text whose identifier is the error.
     """
     if isinstance(reader, DocumentFolder):
-        yield from reader.documents(labelled)
+        reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
+        documents = reader.documents(labelled, reading.columns)
+        if labelled:
+            documents = note_unlikely(split_labels(documents, reading, None), reading, advice="")
+        yield from note_odd(documents, reading)
         return
     first = reader.peek_line()
     if not first:
@@ -121,7 +71,7 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         raise DataFormatError(
             reader.path, 1, f"the text has NUL bytes, as UTF-16 has; --encoding utf-16-{order} reads it"
         )
-    name = corpus_format(reader.path, first, options, usual)
+    name = format_of_corpus(reader.path, first, options, usual)
     if labelled and name == "lines":
         reason = (
             f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "
@@ -131,16 +81,18 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         if is_rows(reader.path, first, strict=True):
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
-    path, columns = reader.path, options.columns(usual)
-    documents = FORMATS[name](decoded_lines(reader, advise=_advise), path, columns, labelled)
+    chosen = FORMATS[name]
+    reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
+    documents = chosen.read(decoded_lines(reader, advise=_advise), reading)
     documents = _or_errors(documents, reader.errors)
     if labelled:
-        documents = split_labels(documents, path, columns, ";" if name in ("csv", "tsv") else None, note)
-    if options.merge_ids:
-        documents = merge_rows(documents, path)
-    elif labelled:
-        documents = note_repeated(documents, path, note)
-    yield from documents
+        documents = split_labels(documents, reading, chosen.separator)
+    doubts = chosen.doubts if options.format else (*chosen.certain, *chosen.doubts)
+    for doubt in doubts:
+        # Rows that are merged are meant to have the same identifier.
+        if not (options.merge_ids and doubt is note_repeated):
+            documents = doubt(documents, reading)
+    yield from merge_rows(documents, reader.path) if options.merge_ids else documents
 
 
 def _or_errors(found, errors):
@@ -158,62 +110,6 @@ def _or_errors(found, errors):
         yield document
 
 
-def read_plain(lines, path, columns, labelled):
-    """Yield documents, each line the text of one."""
-    for number, line in lines:
-        yield Document(number, None, line, [])
-
-
-def read_annif(lines, path, columns, labelled):
-    """Yield documents `text<TAB>label label ...`; a label may be in angle brackets."""
-    for number, text, tab, labels in _tabbed(lines):
-        if labelled and not tab:
-            raise DataFormatError(path, number, "there is no tab between a text and its labels")
-        names = labels.split() if labelled else []
-        if "<" in labels:
-            names = [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]
-        yield Document(number, None, text, names)
-
-
-def _tabbed(lines):
-    """Yield the numbers of lines that are not blank, and what is before the first tab, the tab, and what follows."""
-    return ((number, *line.partition("\t")) for number, line in lines if "\t" in line or line.strip())
-
-
-def read_fasttext(lines, path, columns, labelled):
-    """Yield documents `__label__a __label__b text`."""
-    for number, line in lines:
-        words = line.split()
-        if words:
-            labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
-            text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
-            yield Document(number, None, text, labels)
-
-
-def read_pecos(lines, path, columns, labelled):
-    """Yield documents `label,label,...<TAB>text`, whose labels are numbers."""
-    for number, labels, tab, text in _tabbed(lines):
-        if not tab:
-            yield DataFormatError(path, number, "there is no tab between the numbers of labels and the text")
-        elif labels and not PECOS_LABELS.fullmatch(labels):
-            reason = "the labels before the tab must be nonnegative integers, separated by commas"
-            yield DataFormatError(path, number, reason)
-        else:
-            yield Document(number, None, text, labels.split(",") if labels else [])
-
-
-#: The reader of each format by its name.
-FORMATS = {
-    "annif": read_annif,
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "jsonl": read_json_lines,
-    "fasttext": read_fasttext,
-    "pecos": read_pecos,
-    "lines": read_plain,
-}
-
-
 def _advise(lines, place):
     """Return how to go on with lines (bytes) that are not UTF-8 at a place of the first one."""
     try:
@@ -229,7 +125,3 @@ def _advise(lines, place):
     name = ENCODINGS[0] if ENCODINGS[0] in guess.could_be_from_charset else guess.encoding
     word = lines[max(lines.rfind(space, 0, place) for space in (b" ", b"\t", b",")) + 1 :].split(b"\n")[0]
     return f"; --encoding {name} reads it as {excerpt(word[:SHOWN].decode(name, 'ignore').strip())}"
-
-
-def _ending(path):
-    return os.path.splitext(path.lower().removesuffix(".gz"))[1]

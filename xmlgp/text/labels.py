@@ -8,6 +8,7 @@ from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import counts
+from xmlgp.text.characters import normalized_name
 
 __all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "numbered_in_order"]
 
@@ -19,20 +20,23 @@ class BadName(Exception):
 class LabelNumbers(dict):
     """The numbers of labels by their names, new names included; −1 for an empty name.
 
-    Names that are the `same` (dict) are one label. It is called by the value if that is among them, unless it is known.
+    Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. Names that are the
+    `same` (dict) are one label too. It is called by the value if that is among them, unless it is known.
     """
 
     def __init__(self, names=(), same=None):
         self.names, self._known = list(names), len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
+        for number, name in enumerate(self.names):
+            self.setdefault(normalized_name(name), number)
         self[""] = -1
         self._same = same or {}
         self._owners = {self._same.get(name, name): self[name] for name in self.names} if same else {}
 
     def __missing__(self, name):
-        stripped = name.strip()
-        if stripped != name:
-            number = self[stripped]
+        normalized = normalized_name(name)
+        if normalized != name:
+            number = self[normalized]
         else:
             control = CONTROL.search(name)
             if control:

@@ -23,8 +23,9 @@ from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, checked_analysis
-from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
+from xmlgp.text.corpus import is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.formats import format_of_corpus, has_corpus_ending
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, names_file, read_names
 from xmlgp.text.transformer import Transformer
@@ -272,7 +273,7 @@ class Texts(_Points):
     def __init__(self, reader, names, options, labelled, note=ignore, progress=silent, cache=False):
         first = reader.peek_line()
         if not labelled and not options.format and first:
-            options = options._replace(format=corpus_format(reader.path, first, options, names.vectorizer.columns))
+            options = options._replace(format=format_of_corpus(reader.path, first, options, names.vectorizer.columns))
             if options.format == "annif":
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 note(f"{reader.path}: {text}")
