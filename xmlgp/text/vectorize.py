@@ -21,6 +21,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
+from xmlgp.text.doubtful_texts import note_texts
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, numbered_in_order
 from xmlgp.text.transformer import Transformed, Transformer
 
@@ -181,6 +182,8 @@ def vectorize(
             corpus.add(points)
         return corpus
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
+    if extend:
+        documents = note_texts(documents, reader.path, vectorizer.analysis.analyzer, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, same, cache)
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"

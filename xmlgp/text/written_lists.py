@@ -19,7 +19,7 @@ ENTRIES = re.compile(rf"\s*(?:{ENTRY}\s*(?:,\s*{ENTRY}\s*)*,?\s*|{ENTRY}(?:\s+{E
 ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
 
 #: A list of names without quotes in braces, as databases write it.
-UNQUOTED_SET = re.compile(r"\{[^{}'\"]+,[^{}'\"]+\}")
+UNQUOTED_SET = re.compile(r"\{[^{}'\"]+\}")
 
 #: The fields of an object that has the name of a label.
 NAME_FIELDS = ("uri", "label", "name")
@@ -52,6 +52,11 @@ def written_list(text: str) -> list[str] | None:
         else:
             return _names(names)
     inside = text[1:-1]
+    if is_list and inside.lstrip().startswith("{"):
+        try:
+            return _names(ast.literal_eval(text))
+        except (SyntaxError, RecursionError, MemoryError):
+            raise ValueError("it is no list of names") from None
     if not ENTRIES.fullmatch(inside):
         if is_list or wrapped or UNQUOTED_SET.fullmatch(text):
             raise ValueError("it is no list of names")
