@@ -355,9 +355,9 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ("one text", [["a"]], "X must be a list of texts, not one text"),
-        (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
-        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan"),
+        ("one text", [["a"]], r"X must be a list of texts, not one text; write it as \[text\]"),
+        (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None; a missing text is '', .*"),
+        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan; a missing text is '', .*"),
         (
             ["a text"],
             ["abc"],
@@ -367,7 +367,7 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
         (
             ["a text"],
             [["a", 7]],
-            r"labels must be a list of names for each document, but labels\[0\] has 7, which is no text",
+            r"labels must be a list of names for each document, but labels\[0\] has 7, which is no text; .*",
         ),
         (
             ["a text"],

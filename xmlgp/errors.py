@@ -16,6 +16,7 @@ __all__ = [
     "ModelFolderError",
     "ModelInUseError",
     "NamesFormatError",
+    "NoSuchFileError",
     "NumericalError",
     "OutOfMemoryError",
     "ScoresFormatError",
@@ -115,6 +116,20 @@ class SettingsError(XmlgpError):
 
 class UsageError(XmlgpError):
     """Arguments that contradict each other."""
+
+
+class NoSuchFileError(UsageError, FileNotFoundError):
+    """Points are given by a str that is no file; its text says how texts are given in Python.
+
+    As an OSError it says what the system does, which is what the command line shows.
+    """
+
+    def __init__(self, error: OSError, text: str) -> None:
+        super().__init__(error.errno, error.strerror, error.filename)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def nearest(name, known):

@@ -19,7 +19,8 @@ from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import in_memory, is_matrix, text_column
+from xmlgp.runs.data_frames import text_column
+from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.encoder import open_encoder

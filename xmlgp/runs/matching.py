@@ -143,7 +143,7 @@ def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
     if isinstance(labels, Predictions | Scores):
         raise _scores_first()
     if _are_numbers(labels):
-        if (as_matrix(labels, float).data % 1).any():
+        if (as_matrix(labels, float, is_labels=True).data % 1).any():
             raise _scores_first()
         return LabelledPoints(labels_in_memory(labels, np.shape(labels)[0]), columns_of(labels, "label"))
     if any(isinstance(own, dict) or (isinstance(own, list) and own and isinstance(own[0], tuple)) for own in labels):

@@ -7,8 +7,9 @@ import contextlib
 import tempfile
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
+from numbers import Number
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from xmlgp.text.documents import NO_OPTIONS, Document
 from xmlgp.text.doubtful_texts import note_texts
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, numbered_in_order
 from xmlgp.text.transformer import Transformed, Transformer
+from xmlgp.text.written_names import is_missing
 
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
@@ -214,11 +216,20 @@ def _note_case(labels, known, path, note):
 def as_texts(X):
     """Return documents in memory as a list of texts; raise SettingsError if one is not a str."""
     if isinstance(X, str | bytes):
-        raise SettingsError("X must be a list of texts, not one text")
+        raise SettingsError("X must be a list of texts, not one text; write it as [text]")
+    if not isinstance(X, Iterable):
+        raise SettingsError(f"X must be a list of texts, not {excerpt(X)}")
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biuf" and len(X):
+        raise SettingsError("X has numbers in one dimension. Reshape your data to N×D: X.reshape(1, -1) is one point")
     texts = list(X)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}")
+            advice = ""
+            if is_missing(text):
+                advice = "; a missing text is '', such as by X.fillna('')"
+            elif isinstance(text, list | tuple | np.ndarray) and any(isinstance(value, Number) for value in text):
+                advice = "; features are a matrix, np.array(X)"
+            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}{advice}")
     return texts
 
 
