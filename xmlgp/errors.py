@@ -110,8 +110,8 @@ class OutOfMemoryError(XmlgpError, MemoryError):
     """Memory could not be allocated."""
 
 
-class SettingsError(XmlgpError):
-    """Settings that are not allowed, or that do not fit the data."""
+class SettingsError(XmlgpError, ValueError):
+    """Settings that are not allowed, or that do not fit the data; a ValueError, as scikit-learn expects of `fit`."""
 
 
 class UsageError(XmlgpError):

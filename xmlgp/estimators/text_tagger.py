@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator, split
+from xmlgp.estimators.classifier import Classifier, _predicted, check_feature_count, load_estimator, split
 from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
@@ -78,6 +78,8 @@ class TextTagger(BaseEstimator):
         The fitted classifier.
     vectorizer_ : Vectorizer, estimator or None
         The fitted vectorizer; None if `fit` was given features.
+    n_features_in_ : int
+        The number of features if `fit` was given features, otherwise missing.
     classes_ : ndarray of str, K
         The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are. Those
         that `partial_fit` has added follow, each time in this order.
@@ -124,6 +126,8 @@ class TextTagger(BaseEstimator):
         SettingsError, NumericalError
             As for `xmlgp.train`, and if there are no words or no labels.
         """
+        if y is None:
+            raise ValueError("TextTagger requires y to be passed, but the target y is None")
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
@@ -170,6 +174,7 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y, dense=dense)
+        self._check_features(X, dense, more=True)
         X, dense = self._transformed(X, dense)
         points = in_memory(X, y, self.classifier_.names_, extend=True, dense=dense)
         if not points.dataset.N:
@@ -334,6 +339,13 @@ class TextTagger(BaseEstimator):
         return cls(clone(classifier), parameter, encoder=encoder)._set_fitted(classifier)
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of features if the tagger was fitted on a matrix; missing if it was fitted on texts."""
+        if self.vectorizer_ is not None:
+            raise AttributeError("texts have no number of features")
+        return self.classifier_.n_features_in_
+
+    @property
     def model_(self) -> TrainedModel:
         """The fitted model, for the functions of `xmlgp`."""
         return self.classifier_.model_
@@ -367,8 +379,14 @@ class TextTagger(BaseEstimator):
         X = _not_a_table(X, transformer)
         return (transformer.transform(X) if transformer else X), dense
 
+    def _check_features(self, X, dense, more=False):
+        """Do what `check_feature_count` does for a matrix alone, if the tagger was fitted on one."""
+        if self.vectorizer_ is None and is_matrix(X) and not split(X, dense)[1]:
+            check_feature_count(self, np.shape(X)[1], more)
+
     def _features(self, X, dense):
         """Return the features of documents, as the predictor takes them."""
+        self._check_features(X, dense)
         X, dense = self._transformed(X, dense)
         features = in_memory(X, None, self.classifier_.names_, extend=False, dense=dense).dataset.features
         self.classifier_._check_features(features)
@@ -388,6 +406,7 @@ class TextTagger(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
         return tags
 
 
