@@ -1,6 +1,7 @@
 """scikit-learn's own checks pass, but for those that cannot, and its tools read from the tags what estimators are."""
 
 import copy
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from xmlgp.errors import SettingsError
@@ -215,6 +216,55 @@ def test_values_that_are_no_labels_are_refused_with_what_is_right(model):
 
 
 TEXTS, LABELS = ["a dog", "a cat", "a cow", "a dog and a cat"] * 5, [["dog"], ["cat"], ["cow"], ["dog", "cat"]] * 5
+
+
+def test_parameters_of_the_default_classifier_can_be_searched():
+    tagger = TextTagger()
+    parameters = {"classifier__factors": [1, 2], "classifier__epochs": [2]}
+    search = GridSearchCV(tagger, parameters, cv=KFold(2), error_score="raise").fit(TEXTS, LABELS)
+    found = [
+        cross_val_score(TextTagger(MLGPFClassifier(factors=factors, epochs=2)), TEXTS, LABELS, cv=KFold(2)).mean()
+        for factors in (1, 2)
+    ]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], found)
+    best = search.best_estimator_
+    assert best.classifier_.factors == search.best_params_["classifier__factors"]
+    assert tagger.classifier is None
+    pipeline = make_pipeline(TfidfVectorizer(), TextTagger(random_state=3))
+    parameters = {f"texttagger__{name}": values for name, values in parameters.items()}
+    random = RandomizedSearchCV(pipeline, parameters, n_iter=2, cv=KFold(2), random_state=0, error_score="raise")
+    fitted = random.fit(TEXTS, LABELS).best_estimator_[-1].classifier_
+    assert (fitted.epochs, fitted.random_state) == (2, 3)
+
+
+def test_nested_parameters_of_the_default_classifier_are_listed_and_set():
+    tagger = TextTagger()
+    listed = tagger.get_params()
+    assert {name: listed[f"classifier__{name}"] for name in MLGPFClassifier().get_params()} == (
+        MLGPFClassifier().get_params()
+    )
+    assert tagger.get_params(deep=False).keys() == {name for name in listed if "__" not in name}
+    tagger.set_params(**listed)
+    assert tagger.get_params() == listed | {"classifier": tagger.classifier}
+    for given, kind, factors in [
+        ({"classifier__factors": 3}, MLGPFClassifier, 3),
+        ({"classifier": None, "classifier__factors": 4}, MLGPFClassifier, 4),
+        ({"classifier": BMLPLClassifier(), "classifier__topics": 5}, BMLPLClassifier, None),
+        ({"classifier": None}, type(None), None),
+    ]:
+        assert TextTagger().set_params(**given) is not None
+        tagger.set_params(**given)
+        assert type(tagger.classifier) is kind
+        assert getattr(tagger.classifier, "factors", None) == factors
+    assert clone(tagger).classifier is None
+    assert repr(TextTagger()) == "TextTagger()"
+    assert repr(TextTagger().set_params(classifier__factors=3)) == "TextTagger(classifier=MLGPFClassifier(factors=3))"
+    assert "TextTagger" in estimator_html_repr(TextTagger())
+    assert pickle.loads(pickle.dumps(TextTagger())).get_params() == TextTagger().get_params()
+    with pytest.raises(ValueError, match="^Invalid parameter 'topics' for estimator MLGPFClassifier"):
+        TextTagger().set_params(classifier__topics=3)
+    with pytest.raises(SettingsError, match="^the vectorizer is None, and parameters inside it need an estimator"):
+        TextTagger().set_params(vectorizer__min_df=3)
 
 
 def test_a_tagger_of_features_has_their_number():

@@ -108,6 +108,27 @@ class TextTagger(BaseEstimator):
         self.classifier, self.vectorizer, self.encoder = classifier, vectorizer, encoder
         self.random_state, self.n_jobs = random_state, n_jobs
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, and if `deep` those of the classifier, also of the default one, and the vectorizer."""
+        params = super().get_params(deep)
+        if deep and self.classifier is None:
+            params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also `classifier__factors` and the like, and return the tagger itself.
+
+        If the classifier is None, a parameter of it makes it an `MLGPFClassifier` that has this parameter.
+        """
+        nested = {name.partition("__")[0] for name in params if "__" in name}
+        if "classifier" in nested and params.get("classifier", self.classifier) is None:
+            params["classifier"] = MLGPFClassifier()
+        vectorizer = params.get("vectorizer", self.vectorizer)
+        if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
+            what = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
+            raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {what}")
+        return super().set_params(**params)
+
     def fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
 
