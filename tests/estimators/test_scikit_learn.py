@@ -194,6 +194,34 @@ def test_wrappers_of_one_output_around_several_labels_are_refused(model, wrapper
     np.testing.assert_array_equal(clone(model).fit(X, Y[:, :1]).predict(X).shape, (60, 1))
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@any_classifier
+def test_score_reads_y_as_fit_does_and_all_methods_say_where_texts_go(model):
+    fitted = clone(model).fit(X, Y)
+    expected = (fitted.predict(X) == Y).all(axis=1).mean()
+    for y in Y, Y * 2, sp.csr_array(Y), pd.DataFrame(Y), Y.tolist(), Y > 0:
+        assert fitted.score(X, y) == expected
+    weights = np.arange(60)
+    right = (fitted.predict(X) == Y).all(axis=1)
+    assert fitted.score(X, Y, sample_weight=weights) == pytest.approx(np.average(right, weights=weights))
+    for y, message in [
+        (Y[:, :2], "y has 2 labels, but the model was trained on 4"),
+        (Y[:, 0], "y has one value for each point"),
+        ([["a"]] * 60, "y has lists, not a column"),
+        (Y[:9], "there are 60 points, but the labels of 9 points"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}"):
+            fitted.score(X, y)
+    texts = pd.DataFrame({"text": ["a dog"] * 60})
+    gpc = clone(GPC).fit(X, Y[:, 0])
+    for call in fitted.predict, fitted.predict_proba, fitted.decision_function, gpc.predict:
+        for given in "a dog", ["a dog"], texts:
+            with pytest.raises(SettingsError, match="^X has text; give texts to a TextTagger, or turn them into num"):
+                call(given)
+    with pytest.raises(SettingsError, match="^X has text; give texts to a TextTagger"):
+        clone(GPC).fit(texts, Y[:, 0])
+
+
 @any_classifier
 def test_values_that_are_no_labels_are_refused_with_what_is_right(model):
     names = ["dog;pet", "cat;pet", "cow"] * 20
@@ -205,6 +233,8 @@ def test_values_that_are_no_labels_are_refused_with_what_is_right(model):
         (names, r".*pd.Series\(y\).str.get_dummies\(';'\) has a column", pd.Series(names).str.get_dummies(";")),
         (pairs, r".*pd.Series\(y\).str.get_dummies\(';'\) has", pd.Series(pairs).str.get_dummies(";")),
         (np.arange(60) % 2, r".*np.reshape\(y, \(-1, 1\)\)", np.reshape(np.arange(60) % 2, (-1, 1))),
+        (Y.astype(str), r"y has texts, .*; give np.array\(y\).astype\(int\)$", np.array(Y.astype(str)).astype(int)),
+        ([[1], []] * 30, "y has lists", None),
         (np.linspace(0, 1, 60), "Unknown label type: continuous; y has one value for each point", None),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}"):

@@ -86,6 +86,8 @@ def test_all_functions_say_which_columns_they_need(model):
         lambda: xmlgp.tune(model, df),
         lambda: xmlgp.report(model, df),
         lambda: xmlgp.train(df, labels="tags"),
+        lambda: xmlgp.train(df, labels=["tags"]),
+        lambda: xmlgp.train(df, labels=df.columns[2:]),
     ):
         with pytest.raises(UsageError, match=needs + re.escape(labels)):
             call()
@@ -99,6 +101,17 @@ def test_all_functions_say_which_columns_they_need(model):
     ranked = xmlgp.predict(model, TEXTS, k="all")
     with pytest.raises(SettingsError, match=r"^a DataFrame must have numbers; .* such as " + re.escape(labels)):
         xmlgp.evaluate(ranked, df)
+    for scores, message in [
+        (df["tags"], "prediction 1: labels is 'dog;pet', not a list of names"),
+        (np.arange(20) / 20, "numbers in one dimension are no labels; one label is a column, .*"),
+        (df, "a DataFrame must have numbers; .*"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}$"):
+            xmlgp.evaluate(scores, NAMES)
+    one = xmlgp.evaluate(np.reshape(np.arange(1, 21) / 20, (-1, 1)), INDICATORS[["cat"]].to_numpy())
+    with pytest.raises(SettingsError, match="^numbers in one dimension are no labels; one label is a column, "):
+        xmlgp.evaluate(np.reshape(np.arange(1, 21) / 20, (-1, 1)), INDICATORS["cat"])
+    assert one.kind == "binary"
     with pytest.raises(SettingsError, match=r"^a DataFrame must have numbers; .* such as df\['text'\]$"):
         xmlgp.predict(model, df).matrix()
     with pytest.raises(UsageError, match="^The third argument is the path of the page; give labels as labels="):
@@ -146,6 +159,9 @@ def test_labels_that_are_texts_are_refused_with_how_they_are_divided():
         (joined(";"), r"\[names.split\(';'\) if isinstance\(names, str\) and names else \[\] for names in labels\]$"),
         (pd.Series(joined(",", None)), r"\[names.split\(','\) if .* for names in labels\]$"),
         (pd.Series(map(str, NAMES[:2] * 10)), r"\[ast.literal_eval\(names\) for names in labels\]$"),
+        (dict(enumerate(NAMES)), "in the order of these, not a dict$"),
+        (set(map(tuple, NAMES)), "in the order of these, not a set$"),
+        ([*NAMES[:19], [np.nan]], r"but labels\[19\] has nan, which is no text$"),
         (["dog", "cat"] * 10, r"but labels\[0\] is 'dog'; write a single name as \[name\]$"),
         ([*NAMES[:19], None], r"but labels\[19\] is None; write no names as \[\]$"),
         (np.arange(20) % 3, r"not numbers; a number is a name as a text: \[\[str\(label\)\] for label in labels\]$"),
@@ -176,6 +192,9 @@ def test_texts_and_matrices_of_other_types_are_taken_or_refused(model):
         (model, texts.where(texts.index != 3), r"X must be a list of texts, but X\[3\] is nan; a missing text is ''"),
         (model, texts.astype("string").where(texts.index != 3), r".* X\[3\] is <NA>; a missing text is ''"),
         (model, 3, "X must be a list of texts, not 3$"),
+        (model, {"text": "a dog"}, "X must be a list of texts, not {'text': 'a dog'}$"),
+        (model, set(TEXTS), "X must be a list of texts, not {"),
+        (model, np.array("a text"), "X must be a list of texts, not array"),
         (model, b"a text", r"X must be a list of texts, not one text; write it as \[text\]$"),
         (numbers, X[0], r"X has numbers in one dimension. .*X.reshape\(1, -1\) is one point$"),
         (numbers, X.tolist(), r"X must be a list of texts, but X\[0\] is .*; features are a matrix, np.array\(X\)$"),

@@ -228,7 +228,13 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
                 raise SettingsError("there are no points: give X, dense features, or both")
             X = sp.csr_array((rows.dense.shape[0], 0), dtype=dtype)
         else:
-            X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+            try:
+                X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+            except ValueError as error:
+                if _has_texts(_rows(X)):
+                    hint = "give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
+                    raise SettingsError(f"X has text; {hint}") from None
+                raise error from None
         if rows is None:
             return X
         rows.check(X.shape[0])
@@ -354,7 +360,11 @@ class Classifier(Estimator):
         """
         check_is_fitted(self)
         check_columns("label", columns_of(y, "label"), self.names_.labels)
-        return accuracy_score(y, self.predict(X, dense=dense), sample_weight=sample_weight)
+        found = self.predict(X, dense=dense)
+        true = self._labels(y, len(found)).toarray()
+        if true.shape[1] != found.shape[1]:
+            raise SettingsError(f"y has {true.shape[1]} labels, but the model was trained on {found.shape[1]}")
+        return accuracy_score(true, found, sample_weight=sample_weight)
 
     def tune(
         self,
@@ -394,26 +404,24 @@ class Classifier(Estimator):
         They are for a known `TrainedModel` or a new one.
         """
         X, blocks = split(X, dense)
-        try:
-            # Columns of dense features have no names in the model.
-            alone = known and not known.data["D"]
-            features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
-        except ValueError as error:
-            if _has_texts(_rows(X)):
-                hint = "give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
-                raise SettingsError(f"X has text; {hint}") from None
-            raise error from None
+        # Columns of dense features have no names in the model.
+        alone = known and not known.data["D"]
+        features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
         if known and X is not None and not alone:
             check_feature_count(self, _count(features), more=True)
+        labels = self._labels(y, features.shape[0])
+        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.shape[1] else None)
+        return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+    def _labels(self, y, N):
+        """Return the labels of N points, a csr_array of bool; an error says what is wrong with y."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         try:
-            labels = labels_in_memory(check_array(y, accept_sparse="csr", dtype=None), features.shape[0])
+            return labels_in_memory(check_array(y, accept_sparse="csr", dtype=None), N)
         except ValueError as error:
             hint = _hint_at_labels(_rows(y))
             raise (SettingsError(hint) if hint else error) from None
-        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.shape[1] else None)
-        return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -489,9 +497,12 @@ def _hint_at_labels(y):
         return None
     if not any(isinstance(row, list) for row in y):
         return _hint_at_values(y)
-    if not all(isinstance(row, list) for row in y) or _has_texts(y) or len({len(row) for row in y}) > 1:
-        return "y has lists, not a column for each label; a TextTagger takes lists of names, for texts or features"
-    return None
+    is_matrix = all(isinstance(row, list) for row in y) and len({len(row) for row in y}) == 1
+    if is_matrix and not _has_texts(y):
+        return None
+    if is_matrix and all(value in ("0", "1") for row in y for value in row):
+        return "y has texts, not the numbers 0 and 1; give np.array(y).astype(int)"
+    return "y has lists, not a column for each label; a TextTagger takes lists of names, for texts or features"
 
 
 def _hint_at_values(y):

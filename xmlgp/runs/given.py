@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Number
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -105,7 +105,7 @@ def check_exists(data: object, example: str = '["a text"]') -> None:
         if raised.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
             return
         error = raised
-    text = f"there is no file or folder {excerpt(data)}; a text must be in a list: {example}"
+    text = f"there is no file or folder {excerpt(str(data))}; a text must be in a list: {example}"
     raise NoSuchFileError(error, text) from None
 
 
@@ -121,12 +121,21 @@ def check_points(data: object, labels: object, needed: bool = True) -> None:
         return
     if not needed:
         return
-    # The name of a column is no list of names.
-    if labels is None or (isinstance(labels, str) and hasattr(data, "columns")):
+    if labels is None or _are_columns(labels, data):
         columns = labels_of_table(data) if hasattr(data, "columns") else None
         if columns is None:
             raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
         raise UsageError(f"points in memory need labels: of this DataFrame, give {text_column(data)}, labels={columns}")
+
+
+def _are_columns(labels: Any, data: Any) -> bool:
+    """Return whether labels are given by the names of columns of a DataFrame, one or several."""
+    if not hasattr(data, "columns") or hasattr(labels, "columns"):
+        return False
+    names = [labels] if isinstance(labels, str) else labels
+    if not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1 or not len(names):
+        return False
+    return all(isinstance(name, str) and name in data.columns for name in names)
 
 
 def _are_names(labels):

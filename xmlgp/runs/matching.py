@@ -125,7 +125,7 @@ def _named_scores(scores, progress):
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not _are_numbers(scores):
         return scores_of_records(scores)
-    matrix = sp.csr_array(scores)
+    matrix = as_matrix(scores, None, is_labels=True)
     return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
 
 
@@ -288,4 +288,8 @@ def _of_same_points(predicted, listed, true, numbered, note):
 
 def _are_numbers(rows):
     """Return whether rows are a table of numbers, not lists of names or records."""
-    return is_matrix(rows) or any(isinstance(next(iter(row), None), Number) for row in rows)
+    if is_matrix(rows):
+        return True
+    if any(isinstance(row, Number) for row in rows):
+        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+    return any(isinstance(next(iter(row), None), Number) for row in rows)

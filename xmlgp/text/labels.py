@@ -1,5 +1,6 @@
 """Number labels by their names: those of a corpus, and those that are in memory as a matrix."""
 
+from collections.abc import Mapping
 from numbers import Number
 
 import numpy as np
@@ -114,6 +115,8 @@ def _numbered(y, numbers):
         if len(getattr(y, "shape", ())) == 1:
             matrix = "numbers; a number is a name as a text: [[str(label)] for label in labels]"
         raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else matrix}")
+    if isinstance(y, Mapping | set | frozenset):
+        raise SettingsError(f"{expected}, in the order of these, not a {type(y).__name__}")
     found, lengths = [], []
     for place, names in enumerate(y):
         # A text is a list of its letters, which nobody means.
@@ -127,7 +130,7 @@ def _numbered(y, numbers):
         for name in names:
             if not isinstance(name, str):
                 reason = "which is no text"
-                if isinstance(name, Number):
+                if isinstance(name, Number) and not is_missing(name):
                     reason += "; write names as texts, or a matrix of 0 and 1 as pd.DataFrame(labels, columns=names)"
                 raise SettingsError(f"{expected}, but labels[{place}] has {excerpt(name)}, {reason}")
         try:

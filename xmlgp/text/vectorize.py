@@ -7,7 +7,7 @@ import contextlib
 import tempfile
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from numbers import Number
 from typing import NamedTuple
@@ -217,7 +217,8 @@ def as_texts(X):
     """Return documents in memory as a list of texts; raise SettingsError if one is not a str."""
     if isinstance(X, str | bytes):
         raise SettingsError("X must be a list of texts, not one text; write it as [text]")
-    if not isinstance(X, Iterable):
+    if not isinstance(X, Iterable) or isinstance(X, Mapping | set | frozenset) or getattr(X, "shape", None) == ():
+        # The keys of a mapping are no texts, and a set has no order.
         raise SettingsError(f"X must be a list of texts, not {excerpt(X)}")
     if getattr(getattr(X, "dtype", None), "kind", "O") in "biuf" and len(X):
         raise SettingsError("X has numbers in one dimension. Reshape your data to N×D: X.reshape(1, -1) is one point")
