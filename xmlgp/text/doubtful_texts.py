@@ -1,4 +1,4 @@
-"""Texts that were hardly meant as they are: what a program before left in them, and scripts that need another analyzer."""
+"""Texts that were hardly meant as they are: what another program left in them, and scripts without blanks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIGNS = (
         "are tags of HTML, which count as words; take them out first",
     ),
     (re.compile(r"&(?:amp|nbsp|lt|gt|quot|#[0-9]+);"), "are entities of HTML; html.unescape of Python replaces them"),
-    (re.compile(r"[a-z.,;:]\\[nt](?=[A-Za-z])"), "are line ends or tabs that were written as two characters"),
+    (re.compile(r"[a-z.,;]\\[nt](?=[A-Za-z])"), "are line ends or tabs that were written as two characters"),
 )
 
 #: A run of characters of scripts without blanks between words.

@@ -8,6 +8,9 @@ import re
 
 __all__ = ["bracketed_names", "written_list"]
 
+#: Most characters of a list, and of one of Python's objects: its syntax tree takes up to 500 bytes a character.
+LONGEST, LONGEST_OBJECTS = 1 << 20, 1 << 16
+
 #: What Python and NumPy write around a list.
 WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
 #: The outside of a list, a tuple and a set.
@@ -52,7 +55,9 @@ def written_list(text: str) -> list[str] | None:
         else:
             return _names(names)
     inside = text[1:-1]
-    if is_list and inside.lstrip().startswith("{"):
+    if len(text) > LONGEST:
+        raise ValueError("it is too long for a list of names")
+    if is_list and inside.lstrip().startswith("{") and len(text) <= LONGEST_OBJECTS:
         try:
             return _names(ast.literal_eval(text))
         except (SyntaxError, RecursionError, MemoryError):
