@@ -972,6 +972,42 @@ MUTANTS = [
         "wrong = rows.data < 0",
         ("tests/data/test_two_files.py",),
     ),
+    Mutant(
+        "text-as-labels",
+        "lost case",
+        "The words of texts become labels where the columns are in another order.",
+        "xmlgp/text/label_rows.py",
+        "    if labels.total() > texts.total() and",
+        "    if False and",
+        ("tests/text/test_files_of_people.py",),
+    ),
+    Mutant(
+        "merged-rows",
+        "lost case",
+        "Rows of a table that a quote made one are read as one without a word.",
+        "xmlgp/text/delimited.py",
+        "        if merged:",
+        "        if False:",
+        ("tests/text/test_files_of_people.py",),
+    ),
+    Mutant(
+        "torn-words",
+        "missing step",
+        "Accents that are characters of their own tear words and make two labels of one.",
+        "xmlgp/text/characters.py",
+        'return unicodedata.normalize("NFC", INVISIBLE.sub("", text))',
+        "return text",
+        ("tests/text/test_vectorizer.py",),
+    ),
+    Mutant(
+        "endless-list",
+        "missing check",
+        "A cell of objects in Python's notation takes hundreds of times its size in memory.",
+        "xmlgp/text/written_lists.py",
+        "if len(text) > LONGEST:",
+        "if False:",
+        ("tests/text/test_files_of_people.py",),
+    ),
 ]
 
 

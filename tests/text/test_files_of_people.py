@@ -9,6 +9,7 @@ import pytest
 from tests.cli.command import run
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError
+from xmlgp.text import written_lists
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions, Document
 from xmlgp.text.label_rows import divide_labels
 from xmlgp.text.vocabulary import read_vocabulary
@@ -455,6 +456,14 @@ def test_names_that_look_the_same_are_one_label_of_a_model(tmp_path, monkeypatch
 )
 def test_more_labels_in_a_cell(text, separator, expected):
     assert divide_labels(text, separator, ";") == expected
+
+
+@pytest.mark.parametrize("entry", ["'a',", "{'name': 'a'},"])
+def test_lists_that_are_too_long_for_a_cell_are_refused(monkeypatch, entry):
+    monkeypatch.setattr(written_lists, "LONGEST", 1000)
+    assert divide_labels(f"[{entry * 50}]", None, ";") == ["a"] * 50
+    with pytest.raises(ValueError, match="it is too long for a list of names"):
+        divide_labels(f"[{entry * 400}]", None, ";")
 
 
 @pytest.mark.parametrize("text", ["{animals,home}", "{animals}", '[{"id": 28}]', "[animals, home]"])
