@@ -4,13 +4,13 @@ import csv
 import io
 import itertools
 import json
-import os
 import re
 import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import DataFormatError, SettingsError
@@ -48,8 +48,8 @@ POINTS = 256
 
 
 def format_of(path):
-    """Return the format that the ending of a name tells, or None; `.gz` does not count."""
-    ending = os.path.splitext(path.removesuffix(".gz"))[1].removeprefix(".").lower()
+    """Return the format that the ending of a name tells, or None; that of a compressed file does not count."""
+    ending = format_ending(path).removeprefix(".")
     return ending if ending in FORMATS else None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.dense_files import as_list
+from xmlgp.data.file_kinds import compressed_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
@@ -264,7 +265,7 @@ class Predictions:
         return NamedScores(scores, self._model.names.labels, ids)
 
     def write(self, out: FilePath = "-", format: str | None = None) -> None:
-        """Write a file, or standard output (`-`); a name that ends in `.gz` is compressed.
+        """Write a file, or standard output (`-`); the endings `.gz`, `.bz2`, `.xz` and `.zst` compress it.
 
         Parameters
         ----------
@@ -287,7 +288,7 @@ class Predictions:
             N = points.count() if format == "scores" or not points.is_text else None
             with open_output(out) as stream:
                 scored = self._scored(points, N)
-                if not out.endswith(".gz"):
+                if not compressed_ending(out):
                     scored = _flushed(scored, stream)
                 if format == "scores":
                     write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)

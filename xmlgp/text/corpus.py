@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import HEADER
@@ -49,7 +50,7 @@ PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")
 
 def has_corpus_ending(path):
     """Return whether a name alone says that a file is a corpus."""
-    return _ending(path) in ENDINGS
+    return format_ending(path) in ENDINGS
 
 
 def is_corpus(path, line):
@@ -64,8 +65,8 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
     """
     if options.format:
         return options.format
-    if _ending(path) in ENDINGS:
-        return ENDINGS[_ending(path)]
+    if format_ending(path) in ENDINGS:
+        return ENDINGS[format_ending(path)]
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
     if JSON_START.match(text):
         return "jsonl"
@@ -231,7 +232,3 @@ def _advise(lines, place):
     name = ENCODINGS[0] if ENCODINGS[0] in guess.could_be_from_charset else guess.encoding
     word = lines[max(lines.rfind(space, 0, place) for space in (b" ", b"\t", b",")) + 1 :].split(b"\n")[0]
     return f"; --encoding {name} reads it as {excerpt(word[:SHOWN].decode(name, 'ignore').strip())}"
-
-
-def _ending(path):
-    return os.path.splitext(path.lower().removesuffix(".gz"))[1]

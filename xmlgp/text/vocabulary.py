@@ -4,7 +4,6 @@ A file is Annif's TSV (`<URI><TAB>label`, perhaps a notation as a third field), 
 `label_LANGUAGE`, and `notation`, or SKOS, read by rdflib.
 """
 
-import gzip
 import logging
 import os
 import re
@@ -14,9 +13,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from xmlgp.data.dense_files import MOST_EXPANDED
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.lines import BLOCK_BYTES, LineReader, decoded_lines
 from xmlgp.data.names import CONTROL, describe_unfit
-from xmlgp.data.streams import open_input
+from xmlgp.data.streams import compression_of, open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
@@ -51,7 +51,7 @@ class _Bounded:
         self._stream = stream
         self._path = path
         self._left = None
-        if isinstance(stream, gzip.GzipFile):
+        if compression_of(stream):
             self._left = max(FREE_BYTES, MOST_EXPANDED * _file_size(stream))
 
     def read1(self, size: int) -> bytes:
@@ -98,7 +98,7 @@ def read_vocabulary(path, language=None):
     if there are no labels in the language; XmlgpError for SKOS if it is malformed, or rdflib is not installed.
     """
     path = os.fspath(path)
-    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+    ending = format_ending(path)
     with open_input(path) as stream:
         stream = _Bounded(stream, path)
         if ending in SKOS:
