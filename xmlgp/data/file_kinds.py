@@ -87,9 +87,15 @@ OFFICE_KINDS = (
     ),
     FileKind("a presentation (.pptx)", _zipped(rb"ppt/"), "save it as text", (".pptx",)),
 )
-#: A document of Office without a member that tells which.
+#: A document of Office without a member that tells which, and other archives.
 OFFICE = FileKind(
     "an Office document", _zipped(rb"\[Content_Types\]\.xml"), "save it as text, or a table as CSV in UTF-8"
+)
+ZIP = FileKind(
+    "a zip archive",
+    rb"PK(?:\x03\x04|\x05\x06|\x07\x08)",
+    "`unzip -p {file} {member} > unpacked{ending}` unpacks one of its files, and `unzip {file}` all",
+    (".zip",),
 )
 
 #: The kinds, of which the first that matches counts.
@@ -120,12 +126,7 @@ KINDS = (
         f"`dense=FILE` reads dense features beside other data; {MATRICES}",
         (".npz",),
     ),
-    FileKind(
-        "a zip archive",
-        rb"PK(?:\x03\x04|\x05\x06|\x07\x08)",
-        "`unzip -p {file} {member} > unpacked{ending}` unpacks one of its files, and `unzip {file}` all",
-        (".zip",),
-    ),
+    ZIP,
     FileKind(
         "an old Office file, such as .xls, or one with a password",
         rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
@@ -209,17 +210,17 @@ def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind
     found = _matching(start)
     if found and stream is not None:
         found = _matching(start + _tail(stream, len(start))) or found
-    if found is OFFICE:
+    if found in (OFFICE, ZIP):
         return next((kind for kind in OFFICE_KINDS if format_ending(path) in kind.endings), found)
     return found
 
 
-def refusal(kind: FileKind, path: str, start: bytes = b"") -> XmlgpError:
-    """Return the error of a file that is not text, with what makes text of it."""
+def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text") -> XmlgpError:
+    """Return the error of a file that is not text, and `what` else is wrong with it, with what makes text of it."""
     file = "FILE" if path == "-" else shlex.quote(path)
     member = _first_member(start)
     advice = kind.advice.format(file=file, member=shlex.quote(member), ending=os.path.splitext(member)[1])
-    return XmlgpError(f"{path}: this is {kind.name}, not text; {advice}")
+    return XmlgpError(f"{path}: this is {kind.name}, {what}; {advice}")
 
 
 def compressed_ending(path: str) -> str:

@@ -17,9 +17,19 @@ from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_erro
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.label_files import LabelExplanations, NamedScores, format_of, label_records, write_labels
+from xmlgp.prediction.label_files import (
+    FORMATS,
+    LabelExplanations,
+    NamedScores,
+    check_format,
+    format_of,
+    label_records,
+    label_table,
+    write_labels,
+)
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
+from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
@@ -271,14 +281,16 @@ class Predictions:
         ----------
         out : path
         format : str, optional
-            "scores", a scores file; "jsonl", as iterating yields; "tsv" or "csv", a table with a row for each label.
-            Default: told by the ending of the name, otherwise jsonl for text and scores for numbers.
+            "scores", a scores file; "jsonl", as iterating yields; "tsv", "csv", "xlsx" (Excel) or "parquet", a table
+            with a row for each label. Default: told by the ending of the name, otherwise jsonl for text and scores for
+            numbers.
         """
         out = os.fspath(out)
         check_outputs([out], self._inputs)
         format = format or format_of(out)
+        check_format(out, format)
         if self._explain and format == "scores":
-            raise UsageError("an explanation needs the format jsonl, tsv or csv")
+            raise UsageError(f"an explanation needs the format {', '.join(FORMATS)}")
         with self._points() as points:
             report = self._bad_lines == "report"
             format = format or ("jsonl" if points.is_text or self._explain or report else "scores")
@@ -292,6 +304,8 @@ class Predictions:
                     scored = _flushed(scored, stream)
                 if format == "scores":
                     write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)
+                elif format in TABLES:
+                    write_table(stream, format, out, *label_table(scored, *self._form()))
                 else:
                     write_labels(stream, format, scored, *self._form())
 

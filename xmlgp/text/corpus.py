@@ -9,19 +9,20 @@ import contextlib
 import os
 import re
 
-from xmlgp.data.file_kinds import format_ending
+from xmlgp.data.file_kinds import format_ending, refusal
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import HEADER
-from xmlgp.data.streams import open_input
+from xmlgp.data.streams import open_any
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
-from xmlgp.text.delimited import header_fields, read_csv, read_tsv
+from xmlgp.text.delimited import header_fields, read_csv, read_table, read_tsv
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
 from xmlgp.text.label_rows import merge_rows, note_repeated, split_labels
+from xmlgp.text.table_files import LIBRARIES, TableFile, open_table
 
 __all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "open_corpus", "read_documents"]
 
@@ -91,12 +92,18 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
 
 @contextlib.contextmanager
 def open_corpus(path, options=NO_OPTIONS, note=ignore):
-    """Open a corpus; yield the `LineReader` of a file or of `-`, or the `DocumentFolder` of a folder."""
+    """Open a corpus; yield the `LineReader` of a file or of `-`, a `TableFile`, or the `DocumentFolder` of a folder."""
     if os.path.isdir(path):
         yield DocumentFolder(path, options.encoding, note)
-    else:
-        with open_input(path) as stream:
-            reader = LineReader(stream, path, options.encoding)
+        return
+    with open_any(path) as opened:
+        if opened.kind in LIBRARIES:
+            with open_table(opened, path, note) as table:
+                yield table
+        elif opened.kind:
+            raise refusal(opened.kind, path, opened.start)
+        else:
+            reader = LineReader(opened.stream, path, options.encoding)
             yield reader
             if options.encoding and (word := reader.stream.as_utf8()):
                 advice = f"if that is right, leave out --encoding {options.encoding}"
@@ -112,6 +119,11 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
     """
     if isinstance(reader, DocumentFolder):
         yield from reader.documents(labelled)
+        return
+    path, columns = reader.path, options.columns(usual)
+    if isinstance(reader, TableFile):
+        documents = read_table(reader.rows(), path, columns, labelled)
+        yield from _finished(documents, reader, options, columns, labelled, ";", note)
         return
     first = reader.peek_line()
     if not first:
@@ -134,16 +146,19 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         if rows:
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
-    path, columns = reader.path, options.columns(usual)
     documents = FORMATS[name](decoded_lines(reader, advise=_advise), path, columns, labelled)
+    separator = ";" if name in ("csv", "tsv") else None
+    yield from _finished(documents, reader, options, columns, labelled, separator, note)
+
+
+def _finished(documents, reader, options, columns, labelled, separator, note):
+    """Return documents or errors as `read_documents` yields them; `separator` is the usual one of labels."""
     documents = _or_errors(documents, reader.errors)
     if labelled:
-        documents = split_labels(documents, path, columns, ";" if name in ("csv", "tsv") else None, note)
+        documents = split_labels(documents, reader.path, columns, separator, note)
     if options.merge_ids:
-        documents = merge_rows(documents, path)
-    elif labelled:
-        documents = note_repeated(documents, path, note)
-    yield from documents
+        return merge_rows(documents, reader.path)
+    return note_repeated(documents, reader.path, note) if labelled else documents
 
 
 def _or_errors(found, errors):

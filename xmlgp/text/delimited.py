@@ -6,8 +6,9 @@ from itertools import chain
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Document, absent
+from xmlgp.text.table_files import as_text
 
-__all__ = ["header_fields", "read_csv", "read_rows", "read_tsv"]
+__all__ = ["header_fields", "read_csv", "read_rows", "read_table", "read_tsv"]
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
@@ -41,8 +42,17 @@ def read_tsv(lines, path, columns, labelled):
     return _read(lines, path, columns, labelled, "\t")
 
 
+def read_table(rows, path, columns, labelled):
+    """Yield the documents of the rows of a `TableFile`; a cell that is a list has labels, or parts of a text."""
+    texts = ((number, row if isinstance(row, DataFormatError) else list(map(as_text, row))) for number, row in rows)
+    return _documents(texts, path, columns, labelled)
+
+
 def _read(lines, path, columns, labelled, delimiter):
-    rows = read_rows(lines, path, delimiter, keep_errors=True)
+    return _documents(read_rows(lines, path, delimiter, keep_errors=True), path, columns, labelled)
+
+
+def _documents(rows, path, columns, labelled):
     line, header = next(rows, (1, []))
     if isinstance(header, DataFormatError):
         raise header
@@ -66,8 +76,13 @@ def _read(lines, path, columns, labelled, delimiter):
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
             yield DataFormatError(path, line, f"this row has {fields}, but the header has {len(header)}")
             continue
-        own = None if identifier is None else row[identifier]
-        yield Document(line, own, " ".join([row[text] for text in texts]), row[labels] if labelled else [])
+        own = None if identifier is None else _joined(row[identifier])
+        text = " ".join([_joined(row[text]) for text in texts])
+        yield Document(line, own, text, row[labels] if labelled else [])
+
+
+def _joined(cell):
+    return cell if isinstance(cell, str) else " ".join(cell)
 
 
 def read_rows(lines, path, delimiter, keep_errors=False):

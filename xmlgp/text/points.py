@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
 from xmlgp.data.libsvm_format import resize_features
+from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
@@ -305,7 +306,8 @@ def _opened(path, part, options, names=None, note=ignore):
     """
     path = locate(os.fspath(path), part)
     with open_corpus(path, options, note) as reader:
-        first, named = reader.peek_line(), any(options) or has_corpus_ending(path) or os.path.isdir(path)
+        first = reader.peek_line()
+        named = any(options) or has_corpus_ending(path) or not isinstance(reader, LineReader)
         # No documents are an empty corpus to a model of text.
         is_text = bool(named or (is_corpus(path, first) if first else names and names.vectorizer))
         if is_text and names is not None and not names.vectorizer:
