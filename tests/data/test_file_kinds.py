@@ -70,6 +70,7 @@ def tar():
 #: The content of a file of each kind, and what messages call it.
 CONTENTS = {
     "a.xlsx": (office("xl"), "an Excel workbook (.xlsx)"),
+    "a.arff": (b"\n% long\n@RELATION x\n", "an ARFF file of Weka"),
     "a.docx": (office("word"), "a Word document (.docx)"),
     "a.pptx": (office("ppt"), "a presentation (.pptx)"),
     "only types.xlsx": (zipped(**{"[Content_Types].xml": ""}), "an Excel workbook (.xlsx)"),

@@ -13,6 +13,7 @@ from typing import BinaryIO, NamedTuple
 from xmlgp.errors import XmlgpError
 
 __all__ = [
+    "ARFF",
     "COMPRESSED_ENDINGS",
     "KINDS",
     "PARQUET",
@@ -97,9 +98,17 @@ ZIP = FileKind(
     "`unzip -p {file} {member} > unpacked{ending}` unpacks one of its files, and `unzip {file}` all",
     (".zip",),
 )
+#: Empty lines and comments may come first.
+ARFF = FileKind(
+    "an ARFF file of Weka",
+    rb"(?i:(?:\xef\xbb\xbf)?(?:[ \t\r]*(?:%[^\n]*)?\n)*[ \t]*@relation\s)",
+    "`xmlgp vectorize` and `train` read it",
+    (".arff",),
+)
 
 #: The kinds, of which the first that matches counts.
 KINDS = (
+    ARFF,
     *OFFICE_KINDS,
     OFFICE,
     FileKind(
@@ -205,11 +214,14 @@ KINDS = (
 def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind | None:
     """Return the kind of a file that is not text by its first bytes, or None.
 
-    Of a regular file, the open `stream`, the last bytes tell more. The name decides only between documents of Office.
+    Of a regular file, the open `stream`, the last bytes tell more. The name decides only between documents of Office,
+    and where an ARFF file begins with long comments.
     """
     found = _matching(start)
     if found and stream is not None:
         found = _matching(start + _tail(stream, len(start))) or found
+    if found is None and format_ending(path) in ARFF.endings:
+        return ARFF
     if found in (OFFICE, ZIP):
         return next((kind for kind in OFFICE_KINDS if format_ending(path) in kind.endings), found)
     return found

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 
-from xmlgp.data.file_kinds import format_ending, refusal
+from xmlgp.data.file_kinds import ARFF, format_ending, refusal
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import HEADER
@@ -17,6 +17,7 @@ from xmlgp.data.streams import open_any
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
+from xmlgp.text.arff import open_arff
 from xmlgp.text.delimited import header_fields, read_csv, read_table, read_tsv
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Columns, Document
@@ -100,6 +101,9 @@ def open_corpus(path, options=NO_OPTIONS, note=ignore):
         if opened.kind in LIBRARIES:
             with open_table(opened, path, note) as table:
                 yield table
+        elif opened.kind is ARFF:
+            with open_arff(opened, path, options.encoding) as found:
+                yield found
         elif opened.kind:
             raise refusal(opened.kind, path, opened.start)
         else:
