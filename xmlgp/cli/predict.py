@@ -117,8 +117,8 @@ def _label_count(context, option, value):
 def predict(model, data, out, output_format, no_calibration, cluster, note, **options):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
-    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
-    standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
+    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed, or -
+    for standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
     libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
     trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
     `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no

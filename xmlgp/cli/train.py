@@ -48,9 +48,9 @@ __all__ = ["train"]
 def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.
 
-    DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
-    .gz, or - for standard input), or a folder with train.txt or one *.svm. Or it is a corpus of text as for `xmlgp
-    vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text. With
+    DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (perhaps
+    compressed, or - for standard input), or a folder with train.txt or one *.svm. Or it is a corpus of text as for
+    `xmlgp vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text. With
     --vocabulary it also keeps the URIs and the preferred labels, by which commands name the labels.
     An MLGPF model also contains training points, for `xmlgp learn`; --replay 0 leaves them out.
 
