@@ -10,6 +10,7 @@ import subprocess
 import tarfile
 import tempfile
 import zipfile
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -103,6 +104,7 @@ CONTENTS = {
     "a.7z": (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
     "a.rar": (b"Rar!\x1a\x07\1\0", "a RAR archive"),
     "a.lz4": (b"\x04\x22\x4d\x18\x64", "compressed by lz4"),
+    "a.joblib": (zlib.compress(pickle.dumps([1])), "compressed by zlib"),
     "a.Z": (b"\x1f\x9d\x90abc", "compressed by compress"),
     "a.pdf": (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "a PDF document"),
     "a.rtf": (rb"{\rtf1\ansi text}", "an RTF document"),
@@ -230,3 +232,15 @@ def test_the_endings_of_names():
     assert format_ending("a.b/train.JSONL.xz") == ".jsonl"
     assert format_ending("train.gz") == format_ending("-") == ""
     assert format_ending("train.tsv") == ".tsv"
+
+
+def test_binary_data_of_an_unknown_kind_get_no_advice_about_encodings(tmp_path, model):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"text\n" + np.random.default_rng(0).bytes(9999))
+    for arguments in ["vectorize", path, tmp_path / "out", "--corpus-format", "fasttext"], ["predict", model, path]:
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert "is not UTF-8; this looks like binary data, not text" in result.stderr
+        assert "--encoding" not in result.stderr
+    path.write_bytes("text,labels\nfür Ärzte – groß,x\n".encode("cp1252"))
+    assert "--encoding" in run("vectorize", path, tmp_path / "out").stderr

@@ -175,6 +175,8 @@ def test_closed_standard_stream_is_reported(monkeypatch, name):
     [
         (lambda content: content[:-4], "truncated"),
         (lambda content: content[:12], "truncated"),
+        (lambda content: content[:3], "truncated"),
+        (lambda content: content[:1], "truncated"),
         (lambda content: content[: len(content) // 2] + b"\0" * 9 + content[len(content) // 2 + 9 :], "damaged"),
         (lambda content: content + b"more" * 9, "damaged"),
     ],

@@ -19,6 +19,7 @@ __all__ = [
     "PARQUET",
     "PEEKED",
     "UNFIT_FOR_TEXT",
+    "is_binary",
     "XLSX",
     "FileKind",
     "compressed_ending",
@@ -192,6 +193,12 @@ KINDS = (
     FileKind("a 7z archive", rb"7z\xbc\xaf\x27\x1c", "`7z x {file}` unpacks it", (".7z",)),
     FileKind("a RAR archive", rb"Rar!\x1a\x07", "`unrar x {file}` unpacks it", (".rar",)),
     FileKind("compressed by lz4", rb"\x04\x22\x4d\x18", "`lz4 -d {file}` unpacks it", (".lz4",)),
+    FileKind(
+        "compressed by zlib, perhaps a file of joblib",
+        rb"x[\x01\x5e\x9c\xda].{,60}[%b]" % NO_TEXT,
+        "what joblib wrote, joblib.load reads, but like a pickle only if you trust who made it",
+        (".joblib",),
+    ),
     FileKind("compressed by compress", rb"\x1f\x9d", "`uncompress {file}` unpacks it", (".z",)),
     FileKind(
         "a PDF document",
@@ -225,6 +232,11 @@ def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind
     if found in (OFFICE, ZIP):
         return next((kind for kind in OFFICE_KINDS if format_ending(path) in kind.endings), found)
     return found
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether content that is not UTF-8 has so many bytes that no text has that it is of no encoding."""
+    return len(re.findall(rb"[%b]" % NO_TEXT, content)) > len(content) // 20
 
 
 def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text") -> XmlgpError:

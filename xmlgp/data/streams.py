@@ -243,10 +243,11 @@ def open_any(path: str | os.PathLike) -> Iterator[Opened]:
                     raise XmlgpError(f"{path}: the data are compressed twice, {twice}; decompress them once")
             else:
                 kind = kind_of(start, path, stream)
-                ending = compressed_ending(path)
-                if ending and kind is None and UNFIT_FOR_TEXT.search(start):
-                    name = COMPRESSIONS[ending].name
-                    raise XmlgpError(f"{path}: this is neither {name} data nor text; the file may be damaged")
+                named = COMPRESSIONS.get(compressed_ending(path))
+                if named and start and any(other.startswith(start) for other in named.starts):
+                    raise XmlgpError(f"{path}: the {named.name} data are truncated")
+                if named and kind is None and UNFIT_FOR_TEXT.search(start):
+                    raise XmlgpError(f"{path}: this is neither {named.name} data nor text; the file may be damaged")
             yield Opened(stream, start, kind)
         except DAMAGED as error:
             raise XmlgpError(f"{path}: {describe_damage(error)}") from error

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 
-from xmlgp.data.file_kinds import ARFF, format_ending, refusal
+from xmlgp.data.file_kinds import ARFF, format_ending, is_binary, refusal
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import HEADER
@@ -238,6 +238,8 @@ FORMATS = {
 
 def _advise(lines, place):
     """Return how to go on with lines (bytes) that are not UTF-8 at a place of the first one."""
+    if is_binary(lines[:GUESSED]):
+        return "; this looks like binary data, not text"
     try:
         from charset_normalizer import from_bytes
     except ImportError:
