@@ -968,7 +968,7 @@ MUTANTS = [
         "missing check",
         "A small workbook may expand to any size.",
         "xmlgp/text/table_files.py",
-        "    if size > max(FREE_BYTES, MOST_EXPANDED * os.fstat(stream.fileno()).st_size):\n",
+        "    if size > max(free, times * os.fstat(stream.fileno()).st_size):\n",
         "    if size < 0:\n",
         ("tests/text/test_table_files.py",),
     ),

@@ -267,15 +267,33 @@ def test_a_damaged_table_is_reported_in_a_sentence(tmp_path, ending, damage):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_small_workbook_does_not_fill_the_memory(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "size", "limit"),
+    [("xl/worksheets/sheet2.xml", 70, "64 MiB and 100"), ("xl/sharedStrings.xml", 9, "8 MiB and 20")],
+)
+def test_a_small_workbook_does_not_fill_the_memory(tmp_path, name, size, limit):
     path = workbook(tmp_path / "a.xlsx")
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("xl/more.xml", "w") as member:
-        for _ in range(70):
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as member:
+        for _ in range(size):
             member.write(bytes(1 << 20))
-    expected = f"{path}: it expands to more than 64 MiB and 100 times its size; save it as CSV in UTF-8"
+    expected = f"{path}: it expands to more than {limit} times its size; save it as CSV in UTF-8"
     with pytest.raises(XmlgpError) as caught:
         rows_of(path)
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("content", [b"<c/>" * (5 << 18), b"<!-- </row> -->", "<c/>".encode("utf-16")])
+def test_a_row_of_a_workbook_does_not_fill_the_memory(tmp_path, content):
+    path = workbook(tmp_path / "a.xlsx")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = parts["xl/worksheets/sheet1.xml"]
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace(b'<row r="5"', b'<row r="5">%b</row><row r="6"' % content)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    with pytest.raises(XmlgpError, match="a.xlsx: a sheet has a row of more than 4 MiB, or comments"):
+        rows_of(path)
 
 
 def test_rows_beyond_those_of_excel_are_refused(tmp_path):

@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from types import ModuleType
@@ -41,15 +42,24 @@ LIBRARIES = {XLSX: "openpyxl", PARQUET: "pyarrow.parquet"}
 #: Bytes that a table may expand to however small its file is. Beyond, it may expand `MOST_EXPANDED` times.
 FREE_BYTES = 1 << 26
 
+#: The same for the parts of a workbook beside its sheets, such as texts that cells share, all of which are in memory.
+FREE_PARTS, MOST_PARTS = 1 << 23, 20
+
 #: Values that a Parquet file may have however small it is, and more for each of its bytes: a few bytes can stand for
 #: many equal values.
 FREE_VALUES, MOST_VALUES = 1 << 24, 1000
+
+#: How the names of the sheets in a workbook begin.
+SHEETS = "xl/worksheets/"
 
 #: Rows of a Parquet file that are in memory at a time.
 ROWS = 256
 
 #: Most rows of a sheet, by the format of Excel.
 MOST_ROWS = 1 << 20
+
+#: Most bytes of a row of a sheet, which is in memory as a whole.
+LONGEST_ROW = 1 << 22
 
 #: What a cell of a sheet has where Excel could not compute its formula.
 EXCEL_ERRORS = frozenset(("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"))
@@ -161,10 +171,10 @@ def _is_file(stream: BinaryIO) -> bool:
         return False
 
 
-def _check_size(size: int, stream: BinaryIO, path: str) -> None:
+def _check_size(size: int, stream: BinaryIO, path: str, free: int = FREE_BYTES, times: int = MOST_EXPANDED) -> None:
     """Raise XmlgpError if a table of so many bytes is much larger than its file."""
-    if size > max(FREE_BYTES, MOST_EXPANDED * os.fstat(stream.fileno()).st_size):
-        limit = f"{FREE_BYTES >> 20} MiB and {MOST_EXPANDED} times its size"
+    if size > max(free, times * os.fstat(stream.fileno()).st_size):
+        limit = f"{free >> 20} MiB and {times} times its size"
         raise XmlgpError(f"{path}: it expands to more than {limit}; save it as CSV in UTF-8")
 
 
@@ -173,8 +183,12 @@ def _excel_rows(
 ) -> Iterator[tuple[int, list[Cell] | DataFormatError]]:
     """Yield the rows of the first sheet that is shown; formulas count by the values that Excel has computed."""
     with open_archive(os.dup(stream.fileno())) as archive:
-        _check_size(sum(member.file_size for member in archive.infolist()), stream, path)
-        has_formulas = _has_formulas(archive)
+        sizes = Counter()
+        for member in archive.infolist():
+            sizes[member.filename.startswith(SHEETS)] += member.file_size
+        _check_size(sizes[True], stream, path)
+        _check_size(sizes[False], stream, path, FREE_PARTS, MOST_PARTS)
+        has_formulas = _has_formulas(archive, path)
     sheet = _first_sheet(openpyxl, stream, data_only=True)
     others = len(sheet.parent.worksheets) - 1
     if others:
@@ -209,17 +223,23 @@ def _first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool):
     return sheet
 
 
-def _has_formulas(archive: zipfile.ZipFile) -> bool:
-    """Return whether a sheet in the archive of a workbook has a formula."""
+def _has_formulas(archive: zipfile.ZipFile, path: str) -> bool:
+    """Return whether a sheet in the archive of a workbook has a formula; XmlgpError if a row would fill the memory."""
+    found = False
     for member in archive.infolist():
-        if member.filename.startswith("xl/worksheets/"):
+        if member.filename.startswith(SHEETS) and member.filename.endswith(".xml"):
+            size = 0  # of the row, so far
+            rest = b""
             with archive.open(member) as sheet:
-                rest = b""
                 while piece := sheet.read(1 << 16):
-                    if b"<f>" in rest + piece or b"<f " in rest + piece:
-                        return True
-                    rest = piece[-2:]
-    return False
+                    text = rest + piece
+                    found = found or b"<f>" in text or b"<f " in text
+                    size = size + len(piece) if b"</row" not in text else len(text) - text.rindex(b"</row")
+                    # Comments and other encodings, which no program writes there, could hide the ends of rows.
+                    if size > LONGEST_ROW or b"<!" in text or b"\0" in text:
+                        raise XmlgpError(f"{path}: a sheet has a row of more than {LONGEST_ROW >> 20} MiB, or comments")
+                    rest = text[-len("</row") :]
+    return found
 
 
 def _is_uncomputed(cell, formula) -> bool:
