@@ -170,12 +170,12 @@ def test_what_is_no_matrix_is_referred_to_the_estimator_for_it():
     for features, labels, hint in [
         (texts, matrix, "^X has text; give texts to a TextTagger"),
         (pd.DataFrame({"text": texts}), matrix, "^X has text"),
-        (matrix, lists, "^Y has lists, .*; a TextTagger takes"),
-        (matrix, pd.Series(lists), "^Y has lists"),
-        (matrix, [["x"], ["y"]], "^Y has lists"),
-        (matrix, [[1], []], "^Y has lists"),
-        (matrix, texts, "^Y has one value for each point, .*; GPCClassifier is for two classes"),
-        (matrix, np.array([0, 1]), "^Y has one value"),
+        (matrix, lists, "^y has lists, .*; a TextTagger takes"),
+        (matrix, pd.Series(lists), "^y has lists"),
+        (matrix, [["x"], ["y"]], "^y has lists"),
+        (matrix, [[1], []], "^y has lists"),
+        (matrix, texts, "^y has one value for each point, .*; GPCClassifier is for two classes"),
+        (matrix, np.array([0, 1]), "^y has one value"),
         (matrix, matrix * np.nan, "^Input contains NaN"),
     ]:
         with pytest.raises((ValueError, SettingsError), match=hint):

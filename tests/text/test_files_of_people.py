@@ -260,7 +260,7 @@ def test_a_text_before_labels_in_brackets_may_have_tabs(tmp_path):
         ("['animals', 'home']", ",", ["animals", "home"]),
         ("[animals, home]", ",", ["animals", " home"]),
         ("(animals)", None, ["(animals)"]),
-        ("{animals}", None, ["{animals}"]),
+        ("{animals}", ",", ["animals"]),
         ("a\nb;c\td", None, ["a", "b", "c", "d"]),
         ("<animals><home>", None, ["animals", "home"]),
         ("<http://x/a>, <http://x/b>", None, ["http://x/a", "http://x/b"]),
@@ -448,6 +448,7 @@ def test_names_that_look_the_same_are_one_label_of_a_model(tmp_path, monkeypatch
         ('"Smith; John";animals', None, ["Smith; John", "animals"]),
         ('6" disk;animals', None, ['6" disk', "animals"]),
         ('[{"id": 28, "name": "Action"}, {"label": "b"}]', None, ["Action", "b"]),
+        ("[{'id': 28, 'name': 'Action'}]", None, ["Action"]),
         ("{animals,home}", ",", ["animals", "home"]),
         ('{"New York",home}', None, ['{"New York",home}']),
     ],
@@ -456,7 +457,7 @@ def test_more_labels_in_a_cell(text, separator, expected):
     assert divide_labels(text, separator, ";") == expected
 
 
-@pytest.mark.parametrize("text", ["{animals,home}", '[{"id": 28}]', "[animals, home]"])
+@pytest.mark.parametrize("text", ["{animals,home}", "{animals}", '[{"id": 28}]', "[animals, home]"])
 def test_other_structures_in_a_cell_are_refused(text):
     with pytest.raises(ValueError, match="it is no list|an entry is no name"):
         divide_labels(text, None, ";")
@@ -483,6 +484,7 @@ def test_more_that_is_read(tmp_path, name, content, expected):
     [
         ("a.jsonl", '{"text": "a", "labels": [1.0, 0.0, 1.0]}\n', "the labels are a list of 0 and 1, which names none"),
         ("a.csv", "text,labels\na,[1 0 1]\n", "the labels are a list of 0 and 1, which names none"),
+        ("a.csv", "text,labels\na,1 0 1\n", "the labels are a list of 0 and 1, which names none"),
         ("a.txt", '"__label__x cat"\n', "a quote is before __label__; lines of fastText have no quotes around them"),
         ("a.txt", "sentence\tlabel\na\tx\n", "this seems to be the header of a table; `--text-column sentence --label"),
         ("a.jsonl", '{"data": [{"text": "a"}]}\n', "there is no field 'text'; the fields are 'data'; --text-column"),
@@ -530,3 +532,23 @@ def test_labels_of_lines_are_separated_as_an_option_says(tmp_path):
     assert read(tmp_path / "a.txt", content, CorpusOptions(separator="|"))[0] == [
         ("cat", ["Domestic animals", "Kitchen"])
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Ein cafÃ© in KÃ¶ln", "look like UTF-8 that was read as another encoding"),
+        ("one<br />two and <a href='x'>three</a>", "are tags of HTML, which count as words"),
+        ("bread &amp; cheese", "are entities of HTML"),
+        ("one line.\\nanother line", "are line ends or tabs that were written as two characters"),
+        ("猫和狗在家里睡觉", "most texts have no blanks between words; --analyzer char --ngrams 1-2 counts characters"),
+        ("a < b, see C:\\new", None),
+    ],
+)
+def test_texts_that_were_hardly_meant_are_noted(tmp_path, text, note):
+    content = "".join(json.dumps({"text": text, "labels": ["x"]}) + "\n" for _ in range(5))
+    result = succeed("vectorize", write(tmp_path / "a.jsonl", content), tmp_path / "out")
+    assert (note in result.stderr) if note else len(result.stderr.splitlines()) == 1
+    if note and "--analyzer char" in note:
+        again = succeed("vectorize", tmp_path / "a.jsonl", tmp_path / "out", "--analyzer", "char", "--ngrams", "1-2")
+        assert note not in again.stderr

@@ -80,6 +80,9 @@ def scores_of_records(records):
     numbers, kinds, rows = LabelNumbers(), set(), []
     for place, found in enumerate(records, 1):
         try:
+            if isinstance(found, str):
+                # A text is a list of its letters, which nobody means.
+                raise Malformed(f"labels is {excerpt(found)}, not a list of names")
             if not isinstance(found, dict):
                 pairs = ({"label": own[0], "score": own[1]} if _is_pair(own) else own for own in found)
                 found = {"labels": list(pairs)}

@@ -157,7 +157,7 @@ def _named_scores(scores, progress):
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not _are_numbers(scores):
         return scores_of_records(scores)
-    matrix = sp.csr_array(scores)
+    matrix = as_matrix(scores, None, is_labels=True)
     return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
 
 
@@ -175,7 +175,7 @@ def _true_labels(labels, part, columns, named, several, corpus, cache, progress,
     if isinstance(labels, Predictions | Scores):
         raise _scores_first()
     if _are_numbers(labels):
-        if (as_matrix(labels, float).data % 1).any():
+        if (as_matrix(labels, float, is_labels=True).data % 1).any():
             raise _scores_first()
         return LabelledPoints(labels_in_memory(labels, np.shape(labels)[0]), columns_of(labels, "label"))
     if any(isinstance(own, dict) or (isinstance(own, list) and own and isinstance(own[0], tuple)) for own in labels):
@@ -349,4 +349,8 @@ def _of_same_points(predicted, listed, true, numbered, note):
 
 def _are_numbers(rows):
     """Return whether rows are a table of numbers, not lists of names or records."""
-    return is_matrix(rows) or any(isinstance(next(iter(row), None), Number) for row in rows)
+    if is_matrix(rows):
+        return True
+    if any(isinstance(row, Number) for row in rows):
+        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+    return any(isinstance(next(iter(row), None), Number) for row in rows)

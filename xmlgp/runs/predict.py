@@ -19,7 +19,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import LabelExplanations, NamedScores, format_of, label_records, write_labels
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
-from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
+from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, check_exists, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
@@ -117,6 +117,7 @@ def predict(
     if bad_lines not in BAD_LINES:
         raise UsageError(f"bad_lines is one of {', '.join(BAD_LINES)}, not {bad_lines!r}.")
     model = opened(model)
+    check_exists(data, 'predict(model, ["a text"])')
     predictor = model.predictor
     if explain:
         predictor.check_explainable()

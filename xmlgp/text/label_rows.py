@@ -73,6 +73,9 @@ ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6});")
 #: Labels that are no names, but say whether a label without a name holds.
 VECTOR = {"0", "1"}
 
+#: The same in a text.
+VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
+
 #: What labels of lines have if they were divided, or written, otherwise.
 ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
 
@@ -218,7 +221,7 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
                     )
                     raise DataFormatError(reading.path, document.line, reason) from None
                 seen.count(text, own)
-                names += own
+                names += ["0"] * len(VECTOR) + ["1"] if VECTOR_TEXT.fullmatch(text) else own
             document = Document(document.line, document.id, document.text, names)
         if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
             reason = (

@@ -8,6 +8,9 @@ import re
 
 __all__ = ["bracketed_names", "written_list"]
 
+#: Most characters of a list, and of one of Python's objects: its syntax tree takes up to 500 bytes a character.
+LONGEST, LONGEST_OBJECTS = 1 << 20, 1 << 16
+
 #: What Python and NumPy write around a list.
 WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
 #: The outside of a list, a tuple and a set.
@@ -19,7 +22,7 @@ ENTRIES = re.compile(rf"\s*(?:{ENTRY}\s*(?:,\s*{ENTRY}\s*)*,?\s*|{ENTRY}(?:\s+{E
 ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
 
 #: A list of names without quotes in braces, as databases write it.
-UNQUOTED_SET = re.compile(r"\{[^{}'\"]+,[^{}'\"]+\}")
+UNQUOTED_SET = re.compile(r"\{[^{}'\"]+\}")
 
 #: The fields of an object that has the name of a label.
 NAME_FIELDS = ("uri", "label", "name")
@@ -52,6 +55,13 @@ def written_list(text: str) -> list[str] | None:
         else:
             return _names(names)
     inside = text[1:-1]
+    if len(text) > LONGEST:
+        raise ValueError("it is too long for a list of names")
+    if is_list and inside.lstrip().startswith("{") and len(text) <= LONGEST_OBJECTS:
+        try:
+            return _names(ast.literal_eval(text))
+        except (SyntaxError, RecursionError, MemoryError):
+            raise ValueError("it is no list of names") from None
     if not ENTRIES.fullmatch(inside):
         if is_list or wrapped or UNQUOTED_SET.fullmatch(text):
             raise ValueError("it is no list of names")
