@@ -162,7 +162,7 @@ def test_labels_of_minus_one_are_refused(dishes):
 def test_models_and_predictions_are_shown_in_a_line(dishes, tmp_path):
     assert repr(dishes) == "<MLGPF model of 40 points, 10 features, 4 labels>"
     assert repr(xmlgp.predict(dishes, iter(TEXTS))).startswith("<labels of the points, at most 5 each, by ")
-    assert repr(xmlgp.predict(dishes, "x.txt")) == f"<labels of x.txt, at most 5 each, by {dishes!r}>"
+    assert repr(xmlgp.predict(dishes, "-")) == f"<labels of -, at most 5 each, by {dishes!r}>"
     assert repr(xmlgp.predict(dishes, TEXTS)) == f"<labels of 40 points, at most 5 each, by {dishes!r}>"
     dishes.save(tmp_path)
     loaded = xmlgp.load(tmp_path)

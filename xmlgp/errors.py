@@ -16,6 +16,7 @@ __all__ = [
     "ModelFolderError",
     "ModelInUseError",
     "NamesFormatError",
+    "NoSuchFileError",
     "NumericalError",
     "OutOfMemoryError",
     "ScoresFormatError",
@@ -109,12 +110,26 @@ class OutOfMemoryError(XmlgpError, MemoryError):
     """Memory could not be allocated."""
 
 
-class SettingsError(XmlgpError):
-    """Settings that are not allowed, or that do not fit the data."""
+class SettingsError(XmlgpError, ValueError):
+    """Settings that are not allowed, or that do not fit the data; a ValueError, as scikit-learn expects of `fit`."""
 
 
 class UsageError(XmlgpError):
     """Arguments that contradict each other."""
+
+
+class NoSuchFileError(UsageError, FileNotFoundError):
+    """Points are given by a str that is no file; its text says how texts are given in Python.
+
+    As an OSError it says what the system does, which is what the command line shows.
+    """
+
+    def __init__(self, error: OSError, text: str) -> None:
+        super().__init__(error.errno, error.strerror, error.filename)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def nearest(name, known):

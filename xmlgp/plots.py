@@ -14,6 +14,7 @@ import numpy as np
 
 from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
+from xmlgp.runtime.untrusted_text import escape_undecodable
 
 __all__ = [
     "MARKERS",
@@ -57,7 +58,7 @@ def plot_objective(panels, out):
     for axis, panel in zip(axes, panels.values(), strict=True):
         for name, history in panel.histories.items():
             epochs = [entry["epoch"] for entry in history]
-            plot_line(axis, epochs, [entry[panel.objective] for entry in history], name, {})
+            plot_line(axis, epochs, [entry[panel.objective] for entry in history], escape_undecodable(name), {})
         axis.set_ylabel(axis_label(panel.objective))
     finish_panels(axes, list(panels) if len(panels) > 1 else [""])
     save_figure(figure, out)
@@ -137,7 +138,7 @@ def plot_reliability_by_group(curves, out, xlabel):
 def _figure_of(curves, height):
     """Return a figure with room for a legend above its panels, and the name, the curve and the style of each curve."""
     # Curves can be anywhere in the panels; a name as long as a path takes several lines.
-    names = [textwrap.fill(name, LEGEND_WIDTH) for name in curves]
+    names = [textwrap.fill(escape_undecodable(name), LEGEND_WIDTH) for name in curves]
     figure = _new_figure(5, height + sum(0.18 + 0.16 * name.count("\n") for name in names))
     styles = [{"marker": marker, "markersize": 4, "linewidth": 1.2} for marker in MARKERS]
     return figure, list(zip(names, curves.values(), itertools.cycle(styles), strict=False))

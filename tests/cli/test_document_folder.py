@@ -1,6 +1,7 @@
 """Every command that reads text takes a folder of documents as it takes a corpus in one file."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -71,10 +72,47 @@ def test_a_folder_is_vectorized_tuned_on_and_reported():
 def test_folders_that_cannot_be_read_so(workdir):
     write(workdir / "unlabelled", documents(9, 1), labels=False)
     assert said(run("train", "unlabelled", "other")).endswith(
-        "and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+        "and no documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     )
     assert said(run("train", "new", "new"), 2).startswith("new is the folder of the training data")
     successful("vectorize", "-q", "train", "rows")
     (workdir / "rows/vectorizer.json").unlink()
     successful("train", "-q", "rows", "numbers", *SMALL)
     assert said(run("predict", "numbers", "new")) == "new is text, but the model was not trained on text"
+
+
+def test_objects_are_the_documents_of_a_folder(workdir):
+    for name in "train", "new":
+        (workdir / f"{name}-objects").mkdir()
+        for line in (workdir / f"{name}.jsonl").read_text().splitlines():
+            found = json.loads(line)
+            subjects = [{"uri": label, "label": "some words"} for label in found["labels"]]
+            own = json.dumps({"text": found["text"], "subjects": subjects}, indent=1)
+            (workdir / f"{name}-objects" / f"{found['id']}.json").write_text(own)
+    successful("train", "-q", "train-objects", "other", *SMALL)
+    assert ModelFolder("other").description["data"] == ModelFolder("model").description["data"]
+    expected = successful("predict", "-q", "model", "new.jsonl")
+    assert successful("predict", "-q", "model", "new-objects") == expected
+    (workdir / "p.jsonl").write_text(expected)
+    measures = [successful("evaluate", "-q", "p.jsonl", data) for data in ("new.jsonl", "new-objects")]
+    assert measures[0] == measures[1]
+    assert said(run("predict", "model", "new-objects", "-o", "new-objects/k0.json"), 2).startswith("The output new-obj")
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.scores"])
+def test_names_that_are_not_utf_8_match_themselves(workdir, name):
+    folder = workdir / "latin\udce9"
+    write(folder, documents(9, 1))
+    for file in folder.iterdir():
+        os.rename(file, os.fsencode(folder) + b"/caf\xe9 " + os.fsencode(file.name))
+    found = documents(9, 1)
+    (workdir / "same.jsonl").write_text(as_json([{**own, "id": f"caf\\xe9 {own['id']}"} for own in found]))
+    successful("predict", "-q", "model", folder, "-o", name)
+    if name == "p.jsonl":
+        lines = (workdir / name).read_text().splitlines()
+        assert json.loads(lines[0])["id"] == "caf\\xe9 k0"
+        (workdir / name).write_text("\n".join(lines[::-1]))
+    measures = [successful("evaluate", "-q", name, data, "--train", "model") for data in (folder, "same.jsonl")]
+    assert measures[0] == measures[1]
+    successful("predict", "-q", "model", "new.jsonl", "-o", f"new-{name}")
+    assert measures[0] == successful("evaluate", "-q", f"new-{name}", "new.jsonl", "--train", "model")

@@ -214,6 +214,23 @@ def test_identifiers_that_are_numbers_of_rows_are_those_rows(tmp_path):
     assert note in run("p.jsonl", "test.txt").stderr.splitlines()
 
 
+@pytest.mark.parametrize("ids", ["3 1 2", "003 001 002", "3.0 1.0 2.0", "3e0 +1 2."])
+def test_identifiers_that_a_spreadsheet_changed_are_the_same(tmp_path, ids):
+    rows = [f"{own},z,{label}\n" for own, label in zip(ids.split(), "cab", strict=True)]
+    (tmp_path / "true.csv").write_text("id,text,labels\n" + "".join(rows))
+    for predicted in "123", ("1.0", "2.0", "3.0"):
+        lines = [
+            f'{{"id": {own}, "text": "", "labels": ["{label}"]}}' for own, label in zip(predicted, "abc", strict=True)
+        ]
+        (tmp_path / "p.jsonl").write_text("\n".join(lines))
+        result = run("p.jsonl", "true.csv", "--json")
+        assert json.loads(result.stdout)["F1_micro"] == 1
+        first, *others = result.stderr.splitlines()
+        assert others == ["p.jsonl has the assigned labels of each point"][: len(others)]
+        assert first.startswith("identifiers are compared without blanks") == (ids.split()[0] != predicted[2])
+        assert json.loads(run("p.jsonl", "p.jsonl", "--json").stdout)["F1_micro"] == 1
+
+
 def test_a_file_without_labels_is_no_ranking(tmp_path):
     (tmp_path / "p.jsonl").write_text('{"labels": []}\n' * 3)
     assert run("p.jsonl", "test.txt").stderr.splitlines() == ["p.jsonl lists no labels", WITHOUT_PSP]
@@ -222,7 +239,7 @@ def test_a_file_without_labels_is_no_ranking(tmp_path):
 @pytest.mark.usefixtures("named")
 def test_unknown_labels_count_as_missed_in_recall():
     result = run("names.jsonl", "new.csv", "--train", "train.csv", "--json")
-    assert result.stderr.splitlines()[1:] == ["names.jsonl has the assigned labels of each point"]
+    assert result.stderr.splitlines()[2:] == ["names.jsonl has the assigned labels of each point"]
     found = json.loads(result.stdout)
     assert (found["precision_micro"], found["recall_micro"], found["recall_point"]) == (0.5, 0.5, 0.5)
     # F1 of red and blue is 2/3, and that of the unknown label is 0.

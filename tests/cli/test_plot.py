@@ -56,6 +56,12 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
     assert names_of(drawn[0].axes[0]) == ["calibrated", "all.scores: log loss 0.5419, ECE 0.3667"]
 
 
+def test_a_name_that_is_not_utf_8_is_drawn(tmp_path, drawn):
+    (tmp_path / "a\udce9.scores").write_text(ALL)
+    assert run("plot", "reliability", "-q", "a\udce9.scores", "test.txt").exit_code == 0
+    assert names_of(drawn[0].axes[0])[1].startswith(r"a\xe9.scores: log loss ")
+
+
 def test_json_lines_and_a_corpus_give_the_curve_of_numbers(tmp_path, drawn):
     rows = [
         [("c", 0.7), ("b", 0.8), ("a", 0.9)],

@@ -124,9 +124,9 @@ def test_a_coprocess_answers_rows_in_the_scores_file(model):
 #: Two documents, with malformed lines before, between and after them; and the identifiers and errors in a report.
 BAD = {
     "jsonl": (
-        b'{"id": 7, "text": []}\n{"id": "a", "text": "red"}\nnot JSON\n\n{"text": "\xff"}\n{"text": "blue"}\n[]\n',
+        b'{"id": 7, "text": {}}\n{"id": "a", "text": "red"}\nnot JSON\n\n{"text": "\xff"}\n{"text": "blue"}\n[]\n',
         [
-            (7, "line 1: text is a list"),
+            (7, "line 1: text is an object"),
             "a",
             (3, "line 3: this line is not JSON"),
             (4, "line 5: byte 0xff at byte 11"),

@@ -55,7 +55,7 @@ def test_invalid_options_are_wrong_usage(arguments, reason):
     ("data", "reason"),
     [
         ("missing.txt", "missing.txt: No such file or directory"),
-        ("empty", "empty: this folder contains no train.txt, train.svm, *.train.svm or other *.svm"),
+        ("empty", "empty: this folder contains no train.txt, train.svm, trn_X_Xf.txt, *.train.svm or other *.svm"),
         ("bad.txt", "bad.txt:3: "),
     ],
 )

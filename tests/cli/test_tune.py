@@ -118,8 +118,8 @@ def test_the_rule_before_is_compared_and_put_back():
 
 def test_points_are_held_out_or_in_a_folder_for_validation():
     assert said(run("tune", "model", "data")) == (
-        "data: this folder contains no validation.txt, validation.svm or *.validation.svm, with or without .gz, and no "
-        "documents NAME.txt with labels in NAME.tsv or NAME.key"
+        "data: this folder contains no validation.txt, validation.svm, val_X_Xf.txt or *.validation.svm, with or "
+        "without .gz, and no documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     )
     shutil.copy("held.txt", "data/validation.txt")
     printed = run("tune", "model", "data").stdout

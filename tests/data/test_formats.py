@@ -70,7 +70,7 @@ def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, path):
 
 
 def test_blocks_of_the_repository_format_are_unchanged():
-    header, blocks = read_blocks(LineReader(io.BytesIO(REPOSITORY_CONTENT), "a"), 77, pytest.fail)
+    header, blocks = read_blocks(LineReader(io.BytesIO(REPOSITORY_CONTENT), "a"), 77, note=pytest.fail)
     assert header == (3, 3, 1)
     ((line, dataset),) = blocks
     assert line == 2
@@ -83,7 +83,7 @@ def test_blocks_of_the_repository_format_are_unchanged():
 )
 def test_libsvm_points_get_the_features_of_the_model(D, warnings):
     reported = []
-    header, blocks = read_blocks(LineReader(io.BytesIO(LIBSVM_CONTENT), "a"), D, reported.append)
+    header, blocks = read_blocks(LineReader(io.BytesIO(LIBSVM_CONTENT), "a"), D, note=reported.append)
     ((line, dataset),) = blocks
     assert header == (3, D, 1)
     assert (dataset.D, dataset.K, line) == (D, 1, 1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.sparse import csr_array
-from sklearn.datasets import dump_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from xmlgp.data import lines
 from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points, resize_features
@@ -18,7 +18,9 @@ from xmlgp.errors import DataFormatError
 
 
 def read(content, name="data.svm"):
-    return read_points(LineReader(io.BytesIO(content), name))
+    dataset, several = read_points(LineReader(io.BytesIO(content), name), note=pytest.fail)
+    assert not several
+    return dataset
 
 
 def assert_equal(dataset, features, positive):
@@ -155,9 +157,90 @@ THIS_FORMAT = [
     b"# 3 4 5\n",
     b"2 1:1\n",
     b"1 qid:2 1:1\n",
+    b"1,2 0:1\n",
+    b" 1,2\t3:.5 4:1\r\n",
 ]
-OTHERS = [b"3 4 5\n", b"1 1 1 # 2:3\n", b"1,2 0:1\n", b" 0:1\n", b"", b"nan 1:1\n", b"\x1f\x8b\x08"]
+OTHERS = [b"3 4 5\n", b"1 1 1 # 2:3\n", b" 0:1\n", b"10:30\n", b"1,2\n", b"1,2\thttp://x\n", b"1,-2 0:1\n", b""]
+OTHERS += [b"nan 1:1\n", b"\x1f\x8b\x08"]
 
 
 def test_is_libsvm():
     assert [line for line in THIS_FORMAT + OTHERS if is_libsvm(line)] == THIS_FORMAT
+    # What is no text may start with a point without labels.
+    of_rows = [line for line in OTHERS if is_libsvm(line, strict=False)]
+    assert of_rows == [b" 0:1\n", b"10:30\n"]
+
+
+def read_several(content, *expected_notes, several=None):
+    """Return the features and labels of points with several labels, and check what is noted."""
+    notes = []
+    dataset, found = read_points(LineReader(io.BytesIO(content), "x"), several=several, note=notes.append)
+    assert found
+    assert notes == [f"x: {note}" for note in expected_notes]
+    assert (dataset.features.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
+    assert all(matrix.has_canonical_format and matrix.data.all() for matrix in (dataset.features, dataset.labels))
+    return dataset.features.toarray(), dataset.labels.toarray()
+
+
+FROM_0 = "labels are the numbers as they are; features count from 0, as one is 0"
+FROM_1 = FROM_0.replace("from 0, as one", "from 1, as none") + "; rows that count from 0 need a first line `N D K`"
+OF_SEVERAL = {
+    "the first line has several": b"1,2 1:0.1 2:0.5\n2 2:1\n",
+    "another line has several": b"1 1:0.1 2:0.5\n1,2 2:1\n",
+    "features from 0": b"0 0:0.1 2:0.5\n1,2 2:1\n",
+    "no labels": b"1,3 1:1\n 4:2 5:1\n2:0.25\n0\t3:1\n",
+    "a label alone": b"1,2 1:1\n3\n",
+    "several labels alone": b"1 1:1\n3,2\n",
+    "comments and line ends": b"# head 1,2\r\n1 1:1 # 3,4\r\n2,1  3:1e-3\t4:-.5\r\n",
+    "byte order mark": b"\xef\xbb\xbf1,2 1:1\n0 1:1\n",
+    "classes of numbers, and then several": b"7 1:1\n" * 9 + b"3,4 2:1\n",
+}
+
+
+@pytest.mark.parametrize("block", [16, 1 << 20])
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_several_labels_are_read_as_by_scikit_learn(monkeypatch, name, block):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    content = OF_SEVERAL[name]
+    X, y = read_several(content, FROM_0 if b" 0:" in content else FROM_1)
+    others, labels = load_svmlight_file(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), multilabel=True)
+    np.testing.assert_array_equal(X, others.toarray().astype(np.float32))
+    assert [set(np.flatnonzero(row)) for row in y] == list(map(set, labels))
+    assert y.shape[1] == 1 + max(map(max, filter(None, labels)))
+
+
+def test_several_labels_in_any_order_with_zeros_and_blank_lines():
+    content = b"2,1 3:1 1:2 2:0\n\n \n1 1:1\n\n \t"
+    X, y = read_several(content, "2 blank lines between points are no points", FROM_1)
+    assert X.tolist() == [[2, 0, 1], [1, 0, 0]]
+    assert y.tolist() == [[False, True, True], [False, True, False]]
+
+
+def test_one_label_a_line_is_a_number_where_that_is_known():
+    X, y = read_several(b"1 1:1\n0 2:1\n", FROM_1, several=True)
+    assert y.tolist() == [[False, True], [True, False]]
+    with pytest.raises(DataFormatError, match="^x:1: label '1,2' is not one of"):
+        read_points(LineReader(io.BytesIO(b"1,2 1:1\n"), "x"), several=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("-1 1:1", "label '-1' is not a number from 0 to 10000000, which labels are where points have several"),
+        ("1.5 1:1", "label '1.5' is not a number"),
+        ("1,,2 1:1", "label '' is not a number"),
+        ("1,x 1:1", "label '1,x'|label 'x' is not a number"),
+        ("10000001 1:1", "label '10000001' is not a number from 0 to 10000000"),
+        ("1,2,1 1:1", "label 1 occurs twice"),
+        ("1 2:1 1:1 2:3", "feature 2 occurs twice"),
+        ("1 10000001:1", "feature '10000001' is above 10000000"),
+        ("1 1:nan", "'nan' is not a finite decimal number"),
+        ("1 x", "'x' is not a feature:value pair"),
+    ],
+)
+@pytest.mark.parametrize("block", [16, 1 << 20])
+def test_malformed_line_among_several_labels_is_reported(monkeypatch, line, reason, block):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    content = b"1,2 1:1\n" * 9 + line.encode() + b"\n3,4 1:1\n"
+    with pytest.raises(DataFormatError, match=f"^x:10: ({reason})"):
+        read_points(LineReader(io.BytesIO(content), "x"))

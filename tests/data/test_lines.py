@@ -89,6 +89,29 @@ def test_the_next_line_can_be_looked_at_before_it_is_read_all():
         reader.read_lines(1)
 
 
+@pytest.mark.parametrize("pieces", [[b"\xef\xbb\xbfone\ntwo\n"], [b"\xef", b"\xbb", b"\xbfone\n", b"two\n"]])
+def test_byte_order_mark_is_left_out(pieces):
+    reader = LineReader(Pieces(pieces), "x")
+    assert reader.peek_line() == b"one\n"
+    assert b"".join(text for _, text in read_all(reader, 1)) == b"one\ntwo\n"
+
+
+def test_second_byte_order_mark_is_text():
+    reader = LineReader(Pieces([b"\xef\xbb\xbf\xef\xbb\xbf", b"one\n"]), "x")
+    assert reader.read_lines(9) == b"\xef\xbb\xbfone\n"
+
+
+def test_only_blank_lines_may_be_skipped():
+    reader = LineReader(Pieces([b"one\n\n \t\r\n  "]), "x")
+    assert (reader.read_lines(1), reader.skip_blank_lines()) == (b"one\n", None)
+    reader = LineReader(Pieces([b"one\n\n \n  two\nthree\n"]), "x")
+    assert (reader.read_lines(1), reader.skip_blank_lines()) == (b"one\n", 4)
+    reader = LineReader(Pieces([b"one"]), "x")
+    reader.read_lines(1)
+    with pytest.raises(DataFormatError, match="x:1: the file ends within this line"):
+        reader.skip_blank_lines()
+
+
 def test_empty_file_has_no_line():
     reader = LineReader(io.BytesIO(), "x")
     assert reader.peek_line() == reader.read_lines(1) == reader.peek_line() == b""

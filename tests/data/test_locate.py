@@ -2,7 +2,7 @@
 
 import pytest
 
-from xmlgp.data.locate import locate
+from xmlgp.data.locate import files_read, locate, other_part, part_of
 from xmlgp.errors import XmlgpError
 
 
@@ -23,9 +23,38 @@ def test_folder_without_the_file_is_reported(tmp_path):
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
-        f"{tmp_path}: this folder contains no train.txt, train.svm, *.train.svm or other *.svm, with or without .gz, "
-        "and no documents NAME.txt with labels in NAME.tsv or NAME.key"
+        f"{tmp_path}: this folder contains no train.txt, train.svm, trn_X_Xf.txt, *.train.svm or other *.svm, "
+        "with or without .gz, and no documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
     )
+
+
+def test_labels_alone_lead_to_the_features_beside_them(tmp_path):
+    for name in "trn_X_Y.txt", "trn_X_Xf.txt.gz", "tst_X_Y.txt", "a_lbl_mat.txt.gz", "a_ft_mat.txt", "X_Y.txt":
+        (tmp_path / name).touch()
+    for name, expected in (
+        ("trn_X_Y.txt", "trn_X_Xf.txt.gz"),
+        ("tst_X_Y.txt", "tst_X_Y.txt"),
+        ("a_lbl_mat.txt.gz", "a_ft_mat.txt"),
+        ("missing_X_Y.txt", "missing_X_Y.txt"),
+        ("X_Y.txt", "X_Y.txt"),
+    ):
+        assert locate(tmp_path / name, "train") == str(tmp_path / expected)
+    assert [part_of(name) for name in ("a/b_X_Xf.txt", "b_X_Y.txt.gz", "b.txt")] == ["features", "labels", None]
+    assert other_part(tmp_path / "trn_X_Xf.txt.gz") == str(tmp_path / "trn_X_Y.txt")
+    assert other_part(tmp_path / "no_X_Y.txt.gz") is None
+    assert other_part("no_X_Y.txt.gz", missing=True) == "no_X_Xf.txt"
+    assert other_part("b.txt", missing=True) is None
+
+
+def test_files_of_two_parts_are_read(tmp_path):
+    for name in "trn_X_Y.txt", "trn_X_Xf.txt", "Yf.txt", "filter_labels_test.txt", "results.txt":
+        (tmp_path / name).touch()
+    assert {file.name for file in files_read(tmp_path)} == {
+        "trn_X_Y.txt",
+        "trn_X_Xf.txt",
+        "Yf.txt",
+        "filter_labels_test.txt",
+    }
 
 
 #: The files of a folder, and the expected training and test file.
@@ -51,6 +80,17 @@ FOLDERS = [
     ("articles.txt articles.tsv train.txt labels.txt", "train.txt", None),
     ("articles.txt articles.key vectorizer.json", None, None),
     ("a.txt b.txt", None, "."),
+    ("trn_X_Xf.txt trn_X_Y.txt tst_X_Xf.txt tst_X_Y.txt Yf.txt", "trn_X_Xf.txt", "tst_X_Xf.txt"),
+    ("a_trn_X_Xf.txt.gz a_trn_X_Y.txt.gz test_X_Y.txt", "a_trn_X_Xf.txt.gz", "test_X_Y.txt"),
+    ("trn_ft_mat.txt trn_lbl_mat.txt tst_ft_mat.txt", "trn_ft_mat.txt", "tst_ft_mat.txt"),
+    ("train.txt trn_X_Xf.txt trn_X_Y.txt", "train.txt", None),
+    ("filter_labels_test.txt trn.json.gz", None, None),
+    ("a.json b.json", ".", "."),
+    ("a.txt b.json", ".", "."),
+    ("train.txt train.json notes.json", "train.txt", None),
+    ("some.svm notes.json", "some.svm", None),
+    ("vectorizer.json notes.json", None, None),
+    ("model.json notes.json", None, None),
     ("a.txt b.txt b.tsv train.txt train.key labels.txt", ".", "."),
 ]
 
@@ -67,7 +107,11 @@ def test_files_of_binary_data_sets(tmp_path, names, train, test):
             assert locate(str(tmp_path), part) == str(tmp_path / expected)
 
 
-@pytest.mark.parametrize("names", ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"])
+SEVERAL = ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"]
+SEVERAL += ["trn_X_Xf.txt b_trn_X_Xf.txt.gz"]
+
+
+@pytest.mark.parametrize("names", SEVERAL)
 def test_several_candidates_are_reported(tmp_path, names):
     for name in names.split():
         (tmp_path / name).write_text("")

@@ -106,6 +106,8 @@ def test_nonfinite_value_is_not_written(tmp_path):
 
 LEGAL = {
     "no points": (b"0 5 5\n", []),
+    "byte order mark": (b"\xef\xbb\xbf1 9 9\n1 7:1\n", [({1}, {7: 1})]),
+    "blank lines at the end": (b"2 9 9\n1 7:1\n\n\n \t\r\n  ", [({1}, {7: 1}), (set(), {})]),
     "neither labels nor features": (b"3 1 1\n\n \n\r\n", [(set(), {})] * 3),
     "labels only": (b"1 9 9\n4,2,7\n", [({2, 4, 7}, {})]),
     "features only": (b"1 9 9\n 4:2\n", [(set(), {4: 2})]),
@@ -153,7 +155,8 @@ MALFORMED = {
     "long header": (b"1 2 " + b"0" * 10**6 + b"3\n\n", 1, "N D K"),
     "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
     "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 of "),
-    "additional empty line": (b"1 9 9\n1 1:1\n\n", 3, "the file has more points than the 1 that"),
+    "point after blank lines": (b"1 9 9\n1 1:1\n\n \n1\n", 5, "the file has more points than the 1 that"),
+    "blank end of a point too few": (b"2 9 9\n1 1:1\n ", 3, "the file ends within this line"),
     "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9' is not below 9"),
     "feature far out of range": (b"1 9 9\n 18446744073709551617:1\n", 2, "feature '18446744073709551617'"),
     "negative label": (b"1 9 9\n-1 1:1\n", 2, "'-1' is not a label"),

@@ -127,12 +127,12 @@ def test_other_dense_features_than_in_fit_are_one_sentence(alone, beside):
     missing[3, 2] = np.nan
     for call, message in [
         (lambda: beside.predict(X), f"X has no dense features, but .* of width {E}.*"),
-        (lambda: beside.predict(DENSE), f"the points have {E} features, but the model was trained on 25"),
+        (lambda: beside.predict(DENSE), f"X has {E} features, but MLGPFClassifier is expecting 25 features as input"),
         (lambda: beside.predict(X, dense=DENSE[:9]), f"`dense` has 9 rows, but X has {N} points"),
         (lambda: beside.predict(X, dense=DENSE[:, :3]), f"X has dense features of width 3, but .* of width {E}"),
         (lambda: beside.partial_fit(X, Y), f".* has no dense features, but .* of width {E}.*"),
         (lambda: beside.tune(X, Y), f".* has no dense features, but .* of width {E}.*"),
-        (lambda: alone.predict(X), f"X has dense features of width 25, but .* of width {E}"),
+        (lambda: alone.predict(X), f"X has 25 features, but MLGPFClassifier is expecting {E} features as input"),
         (lambda: alone.predict(DENSE, dense=DENSE), f".* of widths {E} and {E}, but .* of width {E}"),
         (lambda: alone.predict(None), "there are no points: give X, dense features, or both"),
         (lambda: words.predict(X, dense=DENSE), f"X has dense features of width {E}, but .* trained without any"),

@@ -20,6 +20,7 @@ from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.characters import normalized_name, normalized_text
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.vectorize import vectorize
@@ -134,7 +135,7 @@ def vectorized_labels(reader, name):
 
 def documents_of(reader, name):
     return [
-        (document.line, document.id, document.text, {label.strip() for label in document.labels} - {""})
+        (document.line, document.id, document.text, {normalized_name(label) for label in document.labels} - {""})
         for document in read_documents(reader, CorpusOptions(format=name))
     ]
 
@@ -143,7 +144,7 @@ def vocabulary(documents):
     """Return the words and the labels of documents, in order."""
     counter = CountVectorizer()
     analyse = counter.build_analyzer()
-    words = sorted({word for _, _, text, _ in documents for word in analyse(text)})
+    words = sorted({word for _, _, text, _ in documents for word in analyse(normalized_text(text))})
     labels = {label for *_, own in documents for label in own}
     numeric = all(re.fullmatch("[0-9]+", label) for label in labels)
     return words, sorted(labels, key=lambda label: (Decimal(label), label) if numeric else label)
@@ -154,7 +155,7 @@ def compare_with_scikit_learn(out, documents):
     words, labels = vocabulary(documents)
     assert (out / "features.txt").read_bytes().decode("utf-8-sig").split("\n") == [*words, ""]
     assert (out / "labels.txt").read_bytes().decode("utf-8-sig").split("\n") == [*labels, ""]
-    counted = CountVectorizer(vocabulary=words).transform([text for _, _, text, _ in documents])
+    counted = CountVectorizer(vocabulary=words).transform([normalized_text(text) for _, _, text, _ in documents])
     N, D, K, points = read_data((out / "train.txt").read_bytes())
     assert (len(documents), len(words), len(labels)) == (N, D, K)
     assert [{labels[label] for label in own} for own, _ in points] == [own for *_, own in documents]

@@ -9,10 +9,18 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.strict_readers import HIGHEST, is_libsvm, read_data, read_libsvm, read_scores_text
+from tests.fuzzing.strict_readers import (
+    HIGHEST,
+    has_several_labels,
+    is_libsvm,
+    read_data,
+    read_libsvm,
+    read_scores_text,
+    read_several,
+)
 from tests.fuzzing.text_files import TextFiles, ends_well, maybe_compressed
 from xmlgp.data import lines
-from xmlgp.data.formats import LIBSVM, REPOSITORY, read_dataset
+from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, read_dataset
 from xmlgp.prediction.scores_file import read_scores
 
 __all__ = ["DataFiles", "LibsvmFiles", "ScoresFiles", "points_of", "standard_input"]
@@ -30,6 +38,7 @@ LIBSVM_WHOLE = [
     b"".join(b"%d 1:0.123456 %d:%d\n" % (-1 if i % 3 else 1, i + 2, i) for i in range(12)),
     b"1 %d:1\n-1 1:1\n" % HIGHEST,
     b"0\n1\n",
+    b"1,3 1:0.5 3:-2.5e-3\n0\n 2:.25 # none\n2,0\t7:12.125 1:1\n",
 ]
 SCORES_WHOLE = [
     b"4 5\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n\n4:1\n",
@@ -111,6 +120,13 @@ class DataFiles(TextFiles):
         """Return the format, N, D, K and the points."""
         if not is_libsvm(content):
             return REPOSITORY, *read_data(content)
+        if has_several_labels(content):
+            points = read_several(content)
+            indices = [index for _, features in points for index in features]
+            first = min(indices, default=1) > 0
+            K = max((label for labels, _ in points for label in labels), default=-1) + 1
+            points = [(own, {i - first: x for i, x in features.items() if x}) for own, features in points]
+            return MULTILABEL, len(points), max(indices, default=first - 1) + 1 - first, K, points
         points, highest = read_libsvm(content)
         points = [({0} if positive else set(), features) for positive, features in points]
         return LIBSVM, len(points), highest, 1, points
@@ -138,6 +154,8 @@ class LibsvmFiles(DataFiles):
 def compare_with_scikit_learn(content, data_format, N, D, K, points):
     """Compare with scikit-learn's reader, in the repository's format where both agree: few digits, sorted features."""
     repository = data_format == REPOSITORY
+    if data_format == MULTILABEL:  # tests/data/test_libsvm_format.py
+        return
     if repository:
         content = content.partition(b"\n")[2]
         if not all(is_ascending(row) and len(row) < 1000 for row in content.splitlines()):
@@ -145,7 +163,7 @@ def compare_with_scikit_learn(content, data_format, N, D, K, points):
     elif b"\0" in content:  # it ignores comments after one
         return
     X, labels = load_svmlight_file(
-        io.BytesIO(content),
+        io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")),
         n_features=max(D, 1),
         dtype=np.float32 if repository else np.float64,
         multilabel=repository,

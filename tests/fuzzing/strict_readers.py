@@ -9,13 +9,17 @@ import math
 import re
 import struct
 
-__all__ = ["HIGHEST", "Malformed", "is_libsvm", "read_data", "read_libsvm", "read_scores_text"]
+__all__ = ["HIGHEST", "Malformed", "is_libsvm", "has_several_labels", "read_data", "read_libsvm", "read_scores_text"]
+__all__ += ["read_several"]
 
 INDEX = rb"[0-9]+"
 DECIMAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 PAIRS = rb"((?:[ \t]+%b:%b)*)[ \t]*" % (INDEX, DECIMAL)
 DATA_POINT = re.compile(rb"(%b(?:,%b)*)?%b" % (INDEX, INDEX, PAIRS))
 LIBSVM_POINT = re.compile(rb"[ \t]*(%b)%b" % (DECIMAL, PAIRS))
+SEVERAL_POINT = re.compile(
+    rb"[ \t]*(%b(?:,%b)*(?![^ \t]))?((?:[ \t]*(?<![^ \t])%b:%b)*)[ \t]*" % (DECIMAL, DECIMAL, INDEX, DECIMAL)
+)
 LIBSVM = re.compile(rb"\s*%b(\s+[^\s:]*:\S*)+\s*" % DECIMAL)
 #: The highest index of a feature in libsvm's format.
 HIGHEST = 10_000_000
@@ -47,12 +51,15 @@ def read_scores_text(content):
 
 def is_libsvm(content):
     """Return whether the first line identifies libsvm's format, malformed or not."""
-    first = content.split(b"\n")[0]
+    first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     text = first.split(b"#")[0]
     if not text.strip():
         return b"#" in first
     alone = re.fullmatch(DECIMAL, text.strip())
-    return bool(LIBSVM.fullmatch(text) or (alone and float(text) in (-1, 0, 1)))
+    several = re.fullmatch(
+        rb"\s*(%b(,%b)+\s+)?%b:%b(\s+%b:%b)*\s*" % (INDEX, INDEX, INDEX, DECIMAL, INDEX, DECIMAL), text
+    )
+    return bool(several or LIBSVM.fullmatch(text) or (alone and float(text) in (-1, 0, 1)))
 
 
 def read_libsvm(content):
@@ -74,16 +81,50 @@ def read_libsvm(content):
             raise Malformed(number)
         points.append((label == 1, {index - 1: value for index, value in pairs if value}))
         highest = max(highest, *(index for index, _ in pairs), 0)
-    if not ended:
+    if not ended and lines[-1].strip(b" \t\r"):
         raise Malformed(len(lines))
     if not points:
         raise Malformed(len(lines) + 1)
     return points, highest
 
 
+def has_several_labels(content):
+    """Return whether a line of a file in libsvm's format has labels that are separated by commas."""
+    lines = (line.split(b"#")[0] + b"\n" for line in _lines_of(content)[0])
+    return any(re.match(rb"[ \t]*%b(,%b)+\s" % (INDEX, INDEX), line) for line in lines)
+
+
+def read_several(content):
+    """Return for each point its labels and its mapping of features to values, as they are.
+
+    `Malformed` has no line: it depends on where labels are seen to be separated by commas.
+    """
+    lines, ended = _lines_of(content)
+    points = []
+    for line in lines:
+        line = line.split(b"#")[0].removesuffix(b"\r") if b"#" in line else line
+        if not line.strip(b" \t"):
+            continue
+        try:
+            labels, pairs = _groups(SEVERAL_POINT, line)
+            labels = [float(label) for label in (labels or b"").split(b",") if label]
+            pairs = [pair.split(b":") for pair in pairs.split()]
+            pairs = [(_index(index, HIGHEST + 1), _float32(value)) for index, value in pairs]
+        except (ValueError, OverflowError):
+            raise Malformed(None) from None
+        if any(label % 1 or not 0 <= label <= HIGHEST for label in labels):
+            raise Malformed(None)
+        if len(set(labels)) < len(labels) or len(dict(pairs)) < len(pairs):
+            raise Malformed(None)
+        points.append(({int(label) for label in labels}, dict(pairs)))
+    if not points or not (ended or not lines[-1].strip(b" \t\r")):
+        raise Malformed(None)
+    return points
+
+
 def _lines_of(content):
     """Return the lines of a text without their ends, LF or CR LF, and whether the last one has an end."""
-    lines = content.split(b"\n")
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     ended = lines[-1] == b""
     if ended:
         lines.pop()
@@ -99,7 +140,7 @@ def _read(content, counts, read_point, end=b""):
     first = rb"[ \t]*%b%b[ \t]*" % (rb"[ \t]+".join([b"([0-9]+)"] * counts), end)
     header = re.fullmatch(first, lines[0]) if lines else None
     # Without its line end the first line has one byte less.
-    length = content.find(b"\n") if b"\n" in content else len(content)
+    length = len(content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0])
     if not header or length >= HEADER_BYTES:
         raise Malformed(1)
     N, *sizes = map(int, header.groups())
@@ -108,7 +149,10 @@ def _read(content, counts, read_point, end=b""):
     points = []
     for number, line in enumerate(lines[1:], 2):
         if len(points) == N:
-            raise Malformed(number)
+            if line.strip(b" \t\r"):
+                raise Malformed(number)
+            ended = True
+            continue
         try:
             points.append(read_point(line, *sizes))
         except (ValueError, OverflowError):

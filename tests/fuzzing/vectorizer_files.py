@@ -35,7 +35,7 @@ class VectorizerFiles:
         self.folder = folder
         (folder / "corpus.csv").write_bytes(CORPUS)
         with open(folder / "corpus.csv", "rb") as stream:
-            options = CorpusOptions(("title",), "tags")
+            options = CorpusOptions(("title",), ("tags",))
             vectorizer = Vectorizer(Analysis("char-wb", 2, 3), [], options.columns())
             found = vectorize(LineReader(stream, "corpus.csv"), vectorizer, options=options, extend=True)
         write_folder(folder / "whole", {TRAIN: found})

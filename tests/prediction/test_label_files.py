@@ -165,3 +165,19 @@ def test_identifiers_send_no_commands_to_a_terminal(name):
     assert all(character.isprintable() or character in "\n\t" for character in text)
     if name == "jsonl":
         assert json.loads(text)["id"] == identifier
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+def test_identifiers_that_are_not_utf_8_are_read_as_they_were_written(name):
+    scores = Scores(np.array([0, 1, 2]), np.array([0, 0], np.int32), np.array([0.5, 0.5]), 5)
+    text = written(name, [(["caf\udce9", "half \ud800"], scores)])
+    assert r"half \ud800" in text.replace(r"\\", "\\")
+    if name == "jsonl":
+        assert read(text).ids == [r"caf\xe9", r"half \ud800"]
+    else:
+        assert text.splitlines()[1].startswith(r"caf\xe9")
+
+
+def test_an_identifier_may_be_a_number_as_pandas_writes_it():
+    assert read('{"id": 3.0, "labels": ["a"]}\n{"id": null, "labels": []}\n').ids == ["3.0", None]
+    assert read('{"document_id": "x", "labels": ["a"]}\n{"id": 7, "document_id": 8, "labels": []}\n').ids == ["x", 7]

@@ -117,7 +117,7 @@ MALFORMED = [
     (b"1" * 5000 + b" 2\n", 1, "two nonnegative integers"),
     (b"0 2147483648\n", 1, "2147483648 labels are more than the 2147483647 supported"),
     (b"2 3\n1:0.5\n", 3, "the file ends after 1 points, but its first line declares 2"),
-    (b"1 3\n1:0.5\n2:0.5\n", 3, "the file has more points than the 1 that its first line declares"),
+    (b"1 3\n1:0.5\n\n2:0.5\n", 4, "the file has more points than the 1 that its first line declares"),
     (b"2 3\n1:0.5\n3:0.5\n", 3, "label '3' is not below 3"),
     (b"2 3\n1:0.5\n" + b"9" * 5000 + b":0.5\n", 3, "is not below 3"),
     (b"2 3\n1:0.5\n2:0.5 1:1 2:0\n", 3, "label 2 occurs twice"),

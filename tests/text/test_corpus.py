@@ -9,10 +9,12 @@ import pytest
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError, UsageError
-from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
+from xmlgp.text.corpus import is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
+from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
+from xmlgp.text.label_rows import divide_labels
 
-TITLED = CorpusOptions(text=("title", "body"), labels="tags", separator="|", id="key")
+TITLED = CorpusOptions(text=("title", "body"), labels=("tags",), separator="|", id="key")
 
 CORPORA = {
     "annif": (
@@ -122,7 +124,7 @@ def test_documents_are_read(tmp_path, case, change):
 def test_the_format_is_told_and_can_be_given(tmp_path, case):
     name, text, options, expected = CORPORA[case]
     format_name = case.split()[0]
-    assert corpus_format(name, text.encode().split(b"\n")[0] + b"\n", options) == format_name
+    assert format_of_corpus(name, text.encode().split(b"\n")[0] + b"\n", options) == format_name
     path = tmp_path / "odd name.txt"
     path.write_text(text)
     assert documents_of(path, options._replace(format=format_name)) == [Document(*document) for document in expected]
@@ -136,7 +138,14 @@ def test_the_format_is_told_and_can_be_given(tmp_path, case):
         (b"\n", "lines"),
         (b"text,labels\n", "csv"),
         (b"labels\ttext\n", "tsv"),
-        (b"TEXT,labels\n", "lines"),
+        (b"TEXT,labels\n", "csv"),
+        (b"TEXTS,labels\n", "lines"),
+        (b"id\t Text \tlabels\n", "tsv"),
+        (b"text|labels\n", "csv"),
+        (b"sep=;\n", "csv"),
+        (b"10::2.0,11::1\twords\n", "pecos"),
+        (b"words\tand more\t<http://a/x> <http://b/y>\n", "annif"),
+        (b"words\tand more\tlabel\n", "tsv"),
         (b"see __label__x\n", "fasttext"),
         (b"my__label__x y\n", "lines"),
         (b"1,2\twords\n", "pecos"),
@@ -153,18 +162,18 @@ def test_the_format_is_told_and_can_be_given(tmp_path, case):
     ],
 )
 def test_first_lines_tell_formats(line, name):
-    assert corpus_format("-", line) == name
-    assert corpus_format("a.CSV.gz", line) == "csv"
-    assert corpus_format("a.ndjson", line) == "jsonl"
+    assert format_of_corpus("-", line) == name
+    assert format_of_corpus("a.CSV.gz", line) == "csv"
+    assert format_of_corpus("a.ndjson", line) == "jsonl"
 
 
 def test_given_columns_tell_that_there_is_a_header_but_those_of_a_model_do_not():
     options, columns = CorpusOptions(text=("title",)), Columns(text=("title",))
-    assert corpus_format("-", b"a,b\n", options) == "csv"
-    assert corpus_format("-", b"a\tb\n", options) == "tsv"
-    assert corpus_format("-", b"a,b\n", usual=columns) == "lines"
-    assert corpus_format("-", b"a,title\n", usual=columns) == "csv"
-    assert corpus_format("-", b"title\n", usual=columns) == "tsv"
+    assert format_of_corpus("-", b"a,b\n", options) == "csv"
+    assert format_of_corpus("-", b"a\tb\n", options) == "tsv"
+    assert format_of_corpus("-", b"a,b\n", usual=columns) == "lines"
+    assert format_of_corpus("-", b"a,title\n", usual=columns) == "csv"
+    assert format_of_corpus("-", b"title\n", usual=columns) == "tsv"
     with standard_input(b"title of a text\n"):
         assert documents_of("-", labelled=False, usual=columns) == [Document(1, None, "title of a text", [])]
     with standard_input(b"key,title\n1,a text\n"):
@@ -208,14 +217,14 @@ def test_documents_without_labels_and_empty_lines(tmp_path, name, content, label
     ("separator", "labels", "expected"),
     [
         (None, "a b;c", ["a b", "c"]),
-        (" ", "a  b\u00a0c;d", ["a", "b", "c;d"]),
+        (" ", "a  b\u00a0c;d", ["a", "b\u00a0c;d"]),
         (",", "a, b", ["a", " b"]),
         ("ß", "aßb", ["a", "b"]),
     ],
 )
 def test_separators_of_labels(tmp_path, separator, labels, expected):
     options = CorpusOptions(separator=separator)
-    assert options.columns().split(labels) == expected
+    assert divide_labels(labels, separator, ";") == expected
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "", "labels": labels}) + "\n")
     (document,) = documents_of(tmp_path / "a.jsonl", options)
     assert document.labels == (expected if separator else [labels])

@@ -47,15 +47,6 @@ def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     assert (names.vectorizer.analysis, names.vectorizer.columns) == (analysis, Columns(separator=";"))
 
 
-@pytest.mark.parametrize("first", ["\ufeff", "\ufeffa", "\ufeff\ufeff"])
-def test_a_first_name_that_begins_like_a_byte_order_mark_is_kept(tmp_path, first):
-    found = vectorized(tmp_path / "a", as_json([first + "😀"], [[first, "😀"]]), Analysis("char", 1, 1))
-    write_folder(tmp_path / "data", {"train.txt": found})
-    names = read_names(tmp_path / "data", len(found.vectorizer.words), 2)
-    assert names.labels == [first, "😀"]
-    assert names.features == sorted({*first, "😀"})
-
-
 def test_names_are_optional(tmp_path, folder):
     assert read_names(tmp_path / "nowhere", 3, 4) == Names()
     N, D, K = read_dataset(folder / "train.txt").shape

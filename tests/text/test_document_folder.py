@@ -38,7 +38,7 @@ def test_documents_have_their_names_texts_and_labels(tmp_path):
     notes = []
     folder = DocumentFolder(str(tmp_path), note=notes.append)
     assert [found._replace(labels=list(filter(None, found.labels))) for found in folder.documents(True)] == DOCUMENTS
-    assert notes == [f"{tmp_path}: 1 document has neither a .tsv nor a .key file with labels; left out"]
+    assert notes == [f"{tmp_path}: 1 document has no .tsv, .key or .json file with labels; left out"]
     unlabelled = [*(found._replace(labels=[]) for found in DOCUMENTS), Document(1, "d", "without", [])]
     assert list(folder.documents(False)) == unlabelled
     assert len(notes) == 1
@@ -55,12 +55,12 @@ def test_another_encoding(tmp_path):
     ("files", "error", "reason"),
     [
         (
-            {"a.tsv": "<u>\tx\nhttp://a\tcats\n"},
+            {"a.tsv": "<u>\tx\nhttp://a\tcats\n\ncats\n"},
             DataFormatError,
-            "/a.tsv:2: the line must begin with a URI in brackets",
+            "/a.tsv:4: the line must begin with a URI, `<URI><TAB>label`, not 'cats'",
         ),
         ({"a.key": "x\ny\x1b\n"}, NamesFormatError, "/a.key:2: U[+]001B at column 2 is a control character"),
-        ({}, XmlgpError, "no document NAME.txt has labels, in NAME.tsv or NAME.key"),
+        ({}, XmlgpError, "no document has labels, in NAME.tsv, NAME.key or NAME.json"),
     ],
 )
 def test_a_mistake_is_reported_with_its_file(tmp_path, files, error, reason):
@@ -75,7 +75,7 @@ LEADS_OUT = (
 )
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.key"])
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.key", "a.json"])
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -113,3 +113,88 @@ def test_links_within_the_folder_are_followed(tmp_path):
     (tmp_path / "link").symlink_to("documents")
     for path in folder, tmp_path / "link":
         assert list(DocumentFolder(str(path)).documents(True)) == [Document(1, "a", "one", ["cats"])]
+
+
+URIS = ["http://e/1", "http://e/2"]
+
+
+def test_objects_are_documents_beside_texts(tmp_path):
+    write(
+        tmp_path,
+        {
+            "a.json": '\ufeff{\n "text": "several\\nlines",\n "subjects": [{"uri": "http://e/1", "label": "x"}]\n}\n',
+            "b.txt": "text",
+            "b.tsv": "http://e/1\tx\n<http://e/2>\n",
+            "c.json": '{"id": "own", "text": "labels beside it", "metadata": {"text": 1}}',
+            "c.key": "cats",
+            "d.json": '{"text": null, "labels": []}',
+            "e.json": '{"text": "without labels"}',
+            "f.json": '[{"text": "in a list", "labels": "one label", "subjects": ["no"]}]',
+        },
+    )
+    notes = []
+    folder = DocumentFolder(str(tmp_path), note=notes.append)
+    assert list(folder.documents(True)) == [
+        Document(1, "a", "several\nlines", URIS[:1]),
+        Document(1, "b", "text", URIS),
+        Document(1, "own", "labels beside it", ["cats"]),
+        Document(1, "d", "", []),
+        Document(1, "f", "in a list", "one label"),
+    ]
+    assert notes == [f"{tmp_path}: 1 document has no .tsv, .key or .json file with labels; left out"]
+    assert [found.id for found in folder.documents(False)] == ["a", "b", "own", "d", "e", "f"]
+    assert len(notes) == 1
+
+
+def test_other_objects_beside_texts_are_left_out(tmp_path):
+    write(tmp_path, {"a.txt": "text", "a.key": "cats", "a.json": '{"year": 2024}', "notes.json": "[]"})
+    notes = []
+    expected = [Document(1, "a", "text", ["cats"])]
+    assert list(DocumentFolder(str(tmp_path), note=notes.append).documents(True)) == expected
+    assert notes == [
+        f"{tmp_path}: 2 .json files are left out; the first: {tmp_path}/a.json:1: there is no field 'text'; the fields "
+        "are 'year'; --text-column says which has the text"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"a.json": '{"title": "a"}', "b.json": '{"text": "b", "labels": []}'}, "/a.json:1: there is no field 'text'"),
+        ({"a.json": '{"text": "b", "labels": []}', "b.json": '{"title": "a"}'}, "/b.json:1: there is no field 'text'"),
+        ({"a.json": '{"title": "a"}', "b.json": '{"year": 1}'}, "/a.json:1: there is no field 'text'; the fields are "),
+        ({"a.json": '{"title": "a"}\n{"title": "b"}'}, "/a.json:2: this line is not JSON: Extra data"),
+        (
+            {"a.json": '[{"text": "a"}, {"text": "b"}]'},
+            "/a.json:1: this file has 2 objects, but a document is one; give a",
+        ),
+        ({"a.json": "[]"}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
+        ({"a.json": ""}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
+        ({"a.json": '{\n"text": "a",\n}'}, "/a.json:3: this line is not JSON: "),
+        ({"a.json": '{"text": "a", "labels": true}'}, "/a.json:1: labels is true, neither a list of labels nor text"),
+        ({"a.json": '{"text": "a", "labels": ["x\\u0007"]}'}, "/a.json:1: U+0007 at column 2 is a control character"),
+        ({"a.json": '{"text": "a"}'}, ": no document has labels, in NAME.tsv, NAME.key or NAME.json"),
+        (
+            {"a.json": '{"text": "b", "labels": []}', "a.txt": "b", "a.key": "x"},
+            "/a.txt: a.json has the text of this document too; remove one of them",
+        ),
+        (
+            {"a.json": '{"text": "b", "labels": [], "id": "b"}', "b.txt": "b", "b.key": "x"},
+            "/b.txt have the same identifier 'b'; rename one of them",
+        ),
+    ],
+)
+def test_objects_that_are_no_documents_are_refused(tmp_path, files, reason):
+    write(tmp_path, files)
+    with pytest.raises(XmlgpError) as caught:
+        list(DocumentFolder(str(tmp_path)).documents(True))
+    assert reason in str(caught.value)
+
+
+def test_names_that_are_not_utf_8_can_be_written(tmp_path):
+    for name in b"caf\xe9.txt", b"caf\xe9.key", "café.txt".encode(), "café.key".encode():
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("x")
+    assert [found.id for found in DocumentFolder(str(tmp_path)).documents(True)] == ["café", "caf\\xe9"]
+    write(tmp_path, {"caf\\xe9.txt": "x", "caf\\xe9.key": "x"})
+    with pytest.raises(XmlgpError, match=r"have the same identifier 'caf\\\\xe9'; rename one of them"):
+        list(DocumentFolder(str(tmp_path)).documents(True))

@@ -88,11 +88,14 @@ def test_ordinary_labels_are_not_noted(tmp_path, labels):
     assert notes_of(tmp_path / "a.csv") == []
 
 
-def test_lists_of_labels_are_not_noted(tmp_path):
+def test_lists_of_labels_are_not_noted_but_those_of_lines(tmp_path):
     lines = [json.dumps({"text": "", "labels": [f"{name}, {name};x|y"]}) for name in TOPICS]
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    (tmp_path / "a.txt").write_text("".join(f"words\t{name},x;y\n" for name in TOPICS))
-    assert notes_of(tmp_path / "a.jsonl") == notes_of(tmp_path / "a.txt") == []
+    (tmp_path / "a.txt").write_text("".join(f"words\t{name},x;y\n" for name in TOPICS * 2))
+    assert notes_of(tmp_path / "a.jsonl") == []
+    # Where a text separates labels, another separator is noted.
+    (note,) = notes_of(tmp_path / "a.txt")
+    assert "have a semicolon in 100% of the rows" in note
 
 
 # One row a label

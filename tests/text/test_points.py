@@ -9,14 +9,14 @@ from tests.fuzzing.data_files import standard_input
 from tests.problems import small_dataset
 from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
-from xmlgp.data.formats import LIBSVM, REPOSITORY
+from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
-from xmlgp.text.points import read_more_data, read_training_data
+from xmlgp.text.points import open_points, read_known_data, read_more_data, read_training_data
 
 
 def same(one, other):
@@ -110,12 +110,45 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
         found = read_more_data(path, Names(), features, 1)
         assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
         np.testing.assert_array_equal(found.dataset.features.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
-    assert refusal(path, Names(), 3, 2).startswith(f"{path}: the points have 1 label, but the model was trained on 2;")
+    with pytest.raises(DataFormatError, match="2: label '-1' is not a number from 0 to 10000000"):
+        read_more_data(path, Names(), 3, 2)
     words = ["a", "b", "c"]
     assert read_more_data(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
     assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
         f"{path}: the points have 3 features, but the model has names for 2; those of all must be in {tmp_path}"
     )
+
+
+def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
+    path, notes = tmp_path / "a.svm", []
+    path.write_text("1,2 1:1 3:2\n0 2:0.5\n")
+    found = read_training_data(path, note=notes.append)
+    assert (found.dataset.shape, found.format) == ((2, 3, 3), MULTILABEL)
+    from_1 = f"{path}: labels are the numbers as they are; features count from 1, as none is 0; rows that count from 0 "
+    assert notes == [from_1 + "need a first line `N D K`"]
+    path.write_text("1 1:1 4:2\n0 2:0.5\n")
+    for read in (
+        lambda K: read_more_data(path, Names(), 3, K).dataset,
+        lambda K: read_known_data(path, "test", Names(), (4, K)).dataset,
+    ):
+        assert read(3).shape == (2, 4, 3)
+        assert read(3).labels.toarray().tolist() == [[False, True, False], [True, False, False]]
+        assert read(1).labels.toarray().tolist() == [[True], [False]]
+    # To be predicted, it may have any numbers as labels.
+    path.write_text("-1 1:1 4:2\n1 2:0.5\n")
+    for labelled in True, False:
+        notes = []
+        opened = open_points(path, Names(), (3, 3), labelled=labelled, note=notes.append)
+        if labelled:
+            with pytest.raises(DataFormatError, match="1: label '-1' is not a number"), opened:
+                pass
+        else:
+            with opened as points:
+                (block,) = points.blocks()
+            assert (points.D, points.K) == (3, 0)
+            assert block.points.features.toarray().tolist() == [[1, 0, 0], [0, 0.5, 0]]
+            assert notes[0].startswith(from_1)
+            assert notes[1].startswith(f"{path} has features up to 4; those above 3 are ignored")
 
 
 def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tests.problems import DETERMINISTIC
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis, Vectorizer, stop_words
+from xmlgp.text.characters import normalized_text
 from xmlgp.text.documents import Columns
 
 TEXTS = [
@@ -39,6 +41,11 @@ def assert_as_counted(analysis, texts):
     kind, lengths = analysis.analyzer.replace("-", "_"), (analysis.shortest, analysis.longest)
     expected = CountVectorizer(analyzer=kind, ngram_range=lengths, dtype=np.float32)
     expected.set_params(stop_words=list(analysis.stop_words) or None)
+    # What looks the same is the same.
+    texts = list(map(normalized_text, texts))
+    if analysis.analyzer == "word":
+        # It divides words at the marks that remain, see `test_marks_do_not_divide_words`.
+        texts = [text for text in texts if not any(unicodedata.category(c)[0] == "M" for c in text.lower())]
     # Two or more spaces of any kind are one to scikit-learn too.
     plain = texts if analysis.analyzer == "word" else [SPACES.sub(" ", text) for text in texts]
     try:
@@ -65,6 +72,26 @@ def test_counts_of_any_text_are_those_of_scikit_learn(analysis):
     check()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Ka\u0308se Bro\u0308tchen", ["käse", "brötchen"]),
+        ("Do\xadnau\xaddampf\u200bschiff a\u2060b", ["donaudampfschiff", "ab"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ["\u0645\u06cc\u062e\u0648\u0627\u0647\u0645"]),
+        ("İstanbul x\u0304y \u0304 z\u0304", ["i\u0307stanbul", "x\u0304y", "z\u0304"]),
+        ("ẹ\u0300kọ\u0301", ["ẹ\u0300kọ\u0301"]),
+    ],
+)
+def test_marks_and_what_is_not_seen_do_not_divide_words(text, words):
+    assert Analysis().function()(text) == words
+    assert Analysis(longest=2).function()(text)[: len(words)] == words
+    composed = [unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)]
+    for analysis in ANALYSES:
+        one, other = map(analysis.function(), composed)
+        assert one == other
+
+
 def test_whitespace_and_control_characters_in_runs_of_characters_are_spaces():
     analyse = Analysis("char", 3, 3).function()
     assert analyse("a\tb\0\x85\u2028c\x9bd") == ["a b", " b ", "b c", " c ", "c d"]
@@ -78,7 +105,8 @@ def test_unknown_words_do_not_count():
     assert Vectorizer(Analysis(), []).features(["cat"]).shape == (1, 0)
 
 
-COLUMNS = Columns(("title", "Überschrift"), "tags", " ", "key")
+COLUMNS = Columns(("title", "Überschrift"), ("tags",), " ", "key")
+MORE_COLUMNS = Columns(labels=("tags", "topics"), flags="topic_*", header=("text", "tags", "topics"))
 
 
 def test_stop_words_of_a_language():
@@ -98,7 +126,7 @@ def test_stop_words_of_a_package_that_is_missing(monkeypatch):
 
 
 @pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
-@pytest.mark.parametrize("columns", [Columns(), COLUMNS], ids=str)
+@pytest.mark.parametrize("columns", [Columns(), COLUMNS, MORE_COLUMNS, Columns(labels=(), flags="2:4")], ids=str)
 def test_a_description_gives_the_same_vectorizer(analysis, columns):
     mapping = json.loads(json.dumps(Vectorizer(analysis, ["aa", "bb"], columns).mapping()))
     found = Vectorizer.from_mapping(mapping, ["aa", "bb"])
@@ -116,7 +144,10 @@ DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
         {"ngrams": [1, 2, 3]}, {"stop_words": ["\n"]}, {"min_count": 0},
         {"max_features": "2"}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
         {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
-        {"columns": {"text": ["a"], "labels": "\x1b[2J"}}, {"columns": {"text": ["a"], "separator": "\t"}},
+        *({"columns": DESCRIPTION["columns"] | change} for change in (
+            {"labels": "\x1b[2J"}, {"separator": "\t"}, {"labels": ["a", 1]}, {"flags": ["a"]}, {"header": "ab"},
+            {"text": []}, {"text": "title"}, {"header": ["\n"]},
+        )),
     ],
     ids=str,
 )  # fmt: skip

@@ -102,10 +102,15 @@ def test_labels_keep_their_names_and_get_others(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "error", "reason"),
     [
-        ("a", "<u:1>\tcats\nu:2\tdogs\n", DataFormatError, "a:2: the line must be `<URI><TAB>label`, not "),
-        ("a", "<u:1>\n", DataFormatError, "a:1: the line must be `<URI><TAB>label`, not "),
+        ("a", "<u:1>\tcats\nu 2\tdogs\n", DataFormatError, "a:2: the line must be `<URI><TAB>label`, unless "),
+        ("a", "<u:1> cats\n", DataFormatError, "a:1: the line must be `<URI><TAB>label`, unless the first line is a"),
+        ("a", "cats\n", DataFormatError, "a:1: the line must be `<URI><TAB>label`, unless the first line is a header"),
+        ("a", "# vocabulary\n<u:1>\tcats\n", DataFormatError, "a:1: the line must be `<URI><TAB>label`, unless the"),
+        ("a", "uri\tname\n", DataFormatError, "a:1: a vocabulary needs the columns uri and label or label_LANGUAGE, n"),
+        ("a", "<u:1>\n", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a", "", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a.csv", "id,label\n", DataFormatError, "a.csv:1: a vocabulary needs the columns uri and label"),
+        ("a", "\n\nuri;label\n\nu:1\n", DataFormatError, "a:5: this row has 1 fields, but the header has 2"),
         ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 fields, but the header has 2"),
         ("a.ttl", "<u:1> <u:2>\n", XmlgpError, "a.ttl: this is not SKOS in turtle: "),
         ("a.nt", "text\n", XmlgpError, "a.nt: this is not SKOS in nt: "),
@@ -181,10 +186,120 @@ def test_what_no_name_can_have_is_refused(tmp_path, name, content, reason):
     assert str(caught.value) == f"{tmp_path}/{name}{place}: {reason}which no name can have"
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        (TURTLE, "SKOS in Turtle is read from a file named .ttl"),
+        (f"<?xml version='1.0'?>\n{XML}", "SKOS in XML is read from a file named .rdf"),
+        (XML, "SKOS in XML is read from a file named .rdf"),
+        (TRIPLES, "SKOS in N-Triples is read from a file named .nt"),
+        (
+            '{"@graph": []}',
+            "this is JSON; if it is JSON-LD, `rdfpipe -i json-ld -o turtle FILE` of rdflib makes a .ttl of it",
+        ),
+    ],
+)
+def test_skos_of_another_name_is_refused_with_its_ending(tmp_path, content, advice):
+    (tmp_path / "a.skos").write_text(content)
+    with pytest.raises(DataFormatError) as caught:
+        read_vocabulary(tmp_path / "a.skos")
+    assert str(caught.value) == f"{tmp_path}/a.skos:1: {advice}"
+
+
 def test_a_label_of_control_characters_alone_is_none(tmp_path):
     (tmp_path / "a").write_text("<u:1>\t\x1b\n")
-    with pytest.raises(DataFormatError, match="a:1: the line must be"):
+    with pytest.raises(XmlgpError, match="a: there are no concepts with preferred labels"):
         read_vocabulary(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a", "http://ex.org/1\tcats\t599.75\n<http://ex.org/2>\tbig dogs\nhttp://ex.org/3\tmelu\n"),
+        ("a", "\ufeff\n \nhttp://ex.org/1\tcats\t599.75\r\n\t\nhttp://ex.org/2 \tbig dogs\nhttp://ex.org/3\tmelu"),
+        ("a", TSV + "<http://ex.org/old>\t\n<http://ex.org/gone>\nhttp://ex.org/left\t\t7\n"),
+        ("a", "\nuri\tlabel_en\tnotation\n<http://ex.org/1>\tcats\t599.75\n"),
+        ("a.tsv", "URI\tprefLabel@en-US\tnotation\nhttp://ex.org/1\tcats\t599.75\n"),
+        ("a.csv", "uri;label_en;notation\nhttp://ex.org/1;cats;599.75\n;;\n"),
+        ("a.csv", "uri,skos:prefLabel,notation\n\nhttp://ex.org/1,cats,599.75\nhttp://ex.org/old,,\n"),
+        ("a.csv", "notation, uri ,prefLabel_en_US\n599.75,<http://ex.org/1>,cats\n"),
+        ("a.csv", "uri\tlabel\tnotation\nhttp://ex.org/1\tcats\t599.75\n"),
+    ],
+)
+def test_what_programs_write_is_read(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    expected = dict.fromkeys((*CATS, "599.75"), CATS)
+    if content.count("melu"):
+        expected |= {own: concept for concept in (DOGS, NOISE) for own in concept}
+    assert read_vocabulary(tmp_path / name).concepts == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted", "languages", "label"),
+    [
+        ("en-US de", None, ["en-US", "de"], "1 en-US"),
+        ("en-us DE", "EN_us", ["en-US", "de"], "1 en-US"),
+        ("de-AT de-CH fr", "de", ["de-AT", "de-CH", "fr"], "1 de-AT"),
+        ("de fr-CA fr", "fr", ["fr", "fr-CA", "de"], "1 fr"),
+        ("en de", "en-GB", ["en", "de"], "1 en"),
+        ("zh-hant-tw en", "zh-Hant", ["zh-Hant-TW", "en"], "1 zh-Hant-TW"),
+        ("en-US en-GB", "en-US", ["en-US", "en-GB"], "1 en-US"),
+        ("eng de", "en", None, None),
+        ("en-US de", "en-GB", None, None),
+    ],
+)
+def test_a_language_stands_for_its_regional_variants(tmp_path, columns, wanted, languages, label):
+    columns = columns.split()
+    rows = ["uri," + ",".join(f"label_{column}" for column in columns)]
+    for number in range(1, 4):
+        # The later a language comes, the fewer labels it has.
+        filled = columns[: max(1, len(columns) + 1 - number)]
+        cells = [f"{number} {column}" if column in filled else "" for column in columns]
+        rows.append(f"u:{number}," + ",".join(cells))
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    if languages is None:
+        with pytest.raises(SettingsError, match=f"there are no labels in '{wanted}', only in "):
+            read_vocabulary(tmp_path / "a.csv", wanted)
+        return
+    found = read_vocabulary(tmp_path / "a.csv", wanted)
+    assert found.languages == languages
+    assert found.concepts["u:1"][1].lower() == label.lower()
+
+
+def test_a_variant_comes_before_other_languages(tmp_path):
+    (tmp_path / "a.csv").write_text("uri,label_fr,label_en-US,label_en\nu:1,a,b,c\nu:2,d,e,\nu:3,f,,\nu:4,g,,\n")
+    found = read_vocabulary(tmp_path / "a.csv")
+    assert [found.concepts[f"u:{number}"][1] for number in (1, 2, 3)] == ["c", "e", "f"]
+    notes = []
+    name_labels(Names(["u:1"]), found, notes.append)
+    assert notes == [f"{tmp_path}/a.csv: preferred labels of 1 of 1 label, in 'en' (there is also 'en-US', 'fr')"]
+
+
+def test_the_note_names_the_language_that_was_taken(tmp_path):
+    turtle = TURTLE.replace("@en", "@en-US").replace('"kissat"@fi', '"Katzen"@de-AT').replace("@fi", "@en-US")
+    (tmp_path / "a.ttl").write_text(turtle.replace(', "Katzen"@de-AT', ""))
+    notes = []
+    name_labels(Names(["cats"]), read_vocabulary(tmp_path / "a.ttl"), notes.append)
+    assert notes == [f"{tmp_path}/a.ttl: preferred labels of 1 of 1 label, in 'en-US'"]
+    (tmp_path / "a.ttl").write_text(turtle)
+    assert read_vocabulary(tmp_path / "a.ttl", "de").concepts["cats"] == (f"{PREFIX}1", "Katzen")
+
+
+def test_quotes_in_tables_with_tabs_count_where_they_are_closed(tmp_path):
+    (tmp_path / "a.tsv").write_text(
+        'uri\tlabel\nu:1\t"Cats" and dogs\nu:2\t"big ""dogs"""\n\nu:3\t"open\nu:4\t5" disk\n'
+    )
+    found = read_vocabulary(tmp_path / "a.tsv").concepts
+    labels = [found[f"u:{number}"][1] for number in (1, 2, 3, 4)]
+    assert labels == ['"Cats" and dogs', 'big "dogs"', '"open', '5" disk']
+
+
+def test_characters_have_one_form(tmp_path):
+    (tmp_path / "a").write_text("<http://e/caf\u00e9>\tErna\u0308hrung\n")
+    found = read_vocabulary(tmp_path / "a")
+    assert set(found.concepts) == {"http://e/café", "Ern\u00e4hrung"}
+    # Names beside rows of numbers are as they are.
+    assert name_labels(Names(["<http://e/cafe\u0301>", "Erna\u0308h\xadrung"]), found).uris == ["http://e/café"] * 2
 
 
 def test_a_concept_without_a_uri_is_left_out(tmp_path):
@@ -235,6 +350,8 @@ def test_only_distinct_concepts_are_held(tmp_path, name, head, line):
     read_vocabulary_of(tmp_path / name, head + line)
     least = read_vocabulary_of(tmp_path / name, head + line)
     assert read_vocabulary_of(tmp_path / name, head + line * times) < least + (1 << 21)
+    if name != "a.ttl":
+        assert read_vocabulary_of(tmp_path / name, "\n" * times * 10 + head + line) < least + (1 << 22)
 
 
 def read_vocabulary_of(path, text):

@@ -118,6 +118,17 @@ def _errors_shown():
     try:
         with _bars_ended(), memory_errors_reported():
             yield
+    except BrokenPipeError as error:
+        # The reader of a pipe (`| head`) closed it.
+        _abandon_stdout()
+        raise click.exceptions.Exit(128 + 13) from error
+    except OSError as error:
+        # Before those of users: a missing file is both, and the other sentence is for Python.
+        _abandon_stdout()
+        text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)
+        if error.errno == errno.ENOSPC:
+            text = f"no space left on the disk of {error.filename or 'the output'}"
+        raise click.ClickException(visible(text)) from error
     except DataFormatError as error:
         raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
@@ -140,16 +151,6 @@ def _errors_shown():
             end_bars(echoed=True)
             click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
         raise click.exceptions.Exit(error.status) from error
-    except BrokenPipeError as error:
-        # The reader of a pipe (`| head`) closed it.
-        _abandon_stdout()
-        raise click.exceptions.Exit(128 + 13) from error
-    except OSError as error:
-        _abandon_stdout()
-        text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)
-        if error.errno == errno.ENOSPC:
-            text = f"no space left on the disk of {error.filename or 'the output'}"
-        raise click.ClickException(visible(text)) from error
     except click.ClickException as error:
         # A text of click itself.
         error.message = visible(error.message)

@@ -53,6 +53,12 @@ def _parse_ks(context, option, value):
     help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
     "says]",
 )
+@click.option(
+    "--filter-labels",
+    type=INPUT,
+    metavar="FILE",
+    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
 def evaluate(scores, data, train, ks, as_json, **options):
@@ -64,12 +70,14 @@ def evaluate(scores, data, train, ks, as_json, **options):
 
     DATA may be a corpus. Its labels are matched by name with those in SCORES; for the numbers of a scores file, the
     names are those of the model that --train names. Its points are matched by identifier if SCORES has them, otherwise
-    by their order. True labels that --train does not know count as missed.
+    by their order. Identifiers such as 003, 3 and 3.0 are the same unless a file has several of them. True labels that
+    --train does not know count as missed.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
-    number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt, or a model. Every
-    file may be compressed, and one of them may be - for standard input.
+    number, the lower first. DATA may be a folder with test.txt or test.svm, or a file of labels alone such as
+    tst_X_Y.txt, TRAIN a folder with train.txt, or a model. Every file may be compressed, and one of them may be -
+    for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.
@@ -105,11 +113,12 @@ def evaluate(scores, data, train, ks, as_json, **options):
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
+      xmlgp evaluate titles.scores tst_X_Y.txt --filter-labels filter_labels_test.txt
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
       xmlgp predict models/tickets new.csv -o new.jsonl
       xmlgp evaluate new.jsonl new.csv --train models/tickets
     """
-    check_standard_input(scores, data, train)
+    check_standard_input(scores, data, train, options["filter_labels"])
     result = api.evaluate(scores, data, train=train, ks=ks, **options)
     curves = {name: [row._asdict() for row in rows] for name, rows in result.reliability.items()}
     if as_json:

@@ -19,8 +19,8 @@ from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progre
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
-from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.formats import FORMATS
 from xmlgp.work.connection import open_work
 
 __all__ = [
@@ -201,12 +201,19 @@ CORPUS = (
     "--label-column",
     "--label-separator",
     "--id-column",
+    "--label-columns",
+    "--columns",
     "--corpus-format",
     "--encoding",
     "--merge-ids",
+    "--quotes",
     "--encoder",
     "--download",
 )
+
+
+#: The fields of `CorpusOptions` that `corpus_options` gives; the others are those of `encoder_options`.
+OF_A_CORPUS = tuple(name for name in CorpusOptions._fields if name not in ("encoder", "download"))
 
 
 def corpus_options(command):
@@ -222,21 +229,40 @@ def corpus_options(command):
     )
     @click.option(
         "--label-column",
+        "labels",
+        multiple=True,
         metavar="NAME",
-        help="The column or JSON field with the labels.  [default: labels, or that of MODEL]",
+        help="The column or JSON field with the labels. If it is given several times, a document has the labels of all."
+        "  [default: labels, or that of MODEL]",
+    )
+    @click.option(
+        "--label-columns",
+        "flags",
+        metavar="PATTERN|FIRST:LAST",
+        help="The columns that are a label each, which rows with 1 have and rows with 0 have not: a pattern of their "
+        "names, such as 'topic_*', or the first and the last one, by names or numbers.",
     )
     @click.option(
         "--label-separator",
+        "separator",
         metavar="TEXT",
         help="What separates labels within their column.  [default: ; in tables, none in JSON]",
     )
     @click.option(
         "--id-column",
+        "id",
         metavar="NAME",
         help="The column or JSON field with the identifier.  [default: that of MODEL or id, if there is one]",
     )
     @click.option(
+        "--columns",
+        "header",
+        metavar="NAMES",
+        help="The names of the columns of a table without a header, such as id,labels,text.  [default: those of MODEL]",
+    )
+    @click.option(
         "--corpus-format",
+        "format",
         type=click.Choice(list(FORMATS)),
         help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
     )
@@ -246,15 +272,22 @@ def corpus_options(command):
     @click.option(
         "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
     )
+    @click.option(
+        "--quotes/--no-quotes",
+        default=None,
+        help="Fields in quotes of a table may have separators and line ends, or quotes are like any other character.  "
+        "[default: --quotes for commas; with tabs, quotes count where they balance within a line]",
+    )
     @functools.wraps(command)
-    def wrapped(text, label_column, label_separator, id_column, corpus_format, encoding, merge_ids, **options):
-        if label_separator == "":
+    def wrapped(**options):
+        corpus = CorpusOptions(**{name: options.pop(name) for name in OF_A_CORPUS})
+        if corpus.separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
-        for name in filter(None, (*text, label_column, label_separator, id_column)):
+        names = (*corpus.text, *corpus.labels, corpus.separator, corpus.id, corpus.flags, corpus.header)
+        for name in filter(None, names):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
-        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format, encoding, merge_ids)
         return command(corpus=corpus, **options)
 
     return wrapped
@@ -396,6 +429,8 @@ def command_line(name, paths, corpus=(), more=None):
     given = list(zip(CORPUS, corpus, strict=False)) + list(((more or {}) | threads).items())
     for option, values in given:
         for value in values if isinstance(values, tuple) else (values,):
+            if option == "--quotes" and value is False:
+                words.append("--no-quotes")
             words += [] if not value else [option] if value is True else [option, str(value)]
     return shlex.join(words)
 

@@ -112,7 +112,8 @@ def _reading(vectorizer):
     parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
     if analysis.encoder:
         parts.append(f"encoder {analysis.encoder.name}")
-    return ", ".join([*parts, f"text in {named}", f"labels in {columns.labels!r}"])
+    labels = [*map(repr, columns.labels), *([f"columns {columns.flags!r}"] if columns.flags else [])]
+    return ", ".join([*parts, f"text in {named}", f"labels in {', '.join(labels)}"])
 
 
 def _learned(hyperparameters):

@@ -30,7 +30,8 @@ def vectorize(path, data, tests, corpus, analysis, **options):
       {"text": ..., "labels": [...]}   JSON Lines, or an array of objects
       .csv, or a header with `text`    a table, separated by commas or tabs
       Excel, Parquet, ARFF             a table, told by its first bytes
-      a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each
+      a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each; or of
+                                       NAME.json, each an object as in JSON Lines
 
     DATA gets train.txt, and test.txt of the test documents (then test-2.txt, ...), in the format of the Extreme
     Classification Repository; features.txt and labels.txt, the names of features and labels; and vectorizer.json,

@@ -99,6 +99,8 @@ def _read_block(given, name):
         array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
         if array.dtype == object:  # a column of arrays, or columns of several types
             array = np.array(array.tolist())
+    except SettingsError:
+        raise
     except ValueError:
         raise SettingsError(f"{name}: each row must have an array with as many numbers as the others") from None
     if array.ndim != 2 or not array.shape[1]:

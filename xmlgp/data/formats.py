@@ -1,18 +1,31 @@
 """Read data files of any format, which the first line determines, not the name of the file."""
 
 import os
+from collections.abc import Callable
 
-from xmlgp.data import libsvm_format, repository_format
+from scipy.sparse import csr_array
+
+from xmlgp.data import libsvm_format, repository_format, two_files
+from xmlgp.data.dataset import Dataset, widened
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
-from xmlgp.data.repository_format import Header
+from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.data.streams import open_input
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 
-__all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset", "read_rows"]
+__all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]
+__all__ += ["read_rows"]
 
-#: Names of the formats, as in the catalogue.
-REPOSITORY, LIBSVM = "repository", "libsvm"
+#: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
+REPOSITORY, LIBSVM, MULTILABEL = "repository", "libsvm", "multi-label libsvm"
+
+
+def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
+    """Return whether a file has rows of numbers, not text, by its first line, and perhaps its name.
+
+    What may be text as well, such as a text of two numbers, is text if this is `strict`.
+    """
+    return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
 
 
 def read_dataset(path, cache=True, progress=silent):
@@ -27,7 +40,7 @@ def read_dataset(path, cache=True, progress=silent):
     -------
     dataset : Dataset
     format : str
-        `REPOSITORY` or `LIBSVM`.
+        `REPOSITORY`, `LIBSVM` or `MULTILABEL`.
 
     Raises
     ------
@@ -39,28 +52,63 @@ def read_dataset(path, cache=True, progress=silent):
         return read_rows(LineReader(stream, path), cache, progress)
 
 
-def read_rows(reader, cache=False, progress=silent):
-    """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does."""
-    if is_libsvm(reader.peek_line()):
-        return libsvm_format.read_points(reader, progress), LIBSVM
+def read_rows(reader, cache=False, progress=silent, several=None, note=ignore):
+    """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does.
+
+    `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
+    """
+    first = reader.peek_line()
+    if two_files.is_part(reader.path, first):
+        return two_files.read_points(reader, progress, note), REPOSITORY
+    if is_libsvm(first, strict=False):
+        dataset, several = libsvm_format.read_points(reader, progress, several, note)
+        return dataset, MULTILABEL if several else LIBSVM
     return repository_format.read_points(reader, cache, progress), REPOSITORY
 
 
-def read_blocks(reader, D, warn=lambda text: None):
-    """Return the `Header` of an open file for a model of D features, and the line and points of each block.
+def read_blocks(reader, D, K=1, labelled=True, note=ignore):
+    """Return the `Header` of an open file for a model of D features and K labels, and each block's line and points.
 
-    A file in libsvm format, one block, does not declare its sizes: its points get D features, and features beyond them,
-    which no training point had, are ignored with a warning. DataFormatError, which iteration may also raise, names the
+    A file in libsvm format, one block, does not declare its sizes, so its points are `fitted`; unless they are
+    `labelled`, they have no labels for a model of several. DataFormatError, which iteration may also raise, names the
     line of an error.
     """
-    if not is_libsvm(reader.peek_line()):
+    first = reader.peek_line()
+    if two_files.is_part(reader.path, first):
+        items = two_files.read_header_and_blocks(reader, labelled, note)
+        return next(items), items
+    if not is_libsvm(first, strict=False):
         items = repository_format.read_header_and_blocks(reader)
         return next(items), items
-    dataset = libsvm_format.read_points(reader)
-    if dataset.D > D:
-        warn(
-            f"{reader.path} has features up to {dataset.D}; those above {D} are ignored because no training point had "
-            "them"
-        )
-    dataset = libsvm_format.resize_features(dataset, D)
+    labelled = labelled or K == 1
+    dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
+    dataset = fitted(dataset, D, K if labelled else 0, reader.path, note)
     return Header(*dataset.shape), iter([(1, dataset)])
+
+
+def read_labels(
+    reader: LineReader,
+    cache: bool = False,
+    progress: Callable = silent,
+    several: bool | None = None,
+    note: Callable[[str], object] = ignore,
+) -> tuple[csr_array, int, bool]:
+    """Read the labels of points as `read_rows` does; they may be in a file of their own.
+
+    Return a csr_array of bool, N×K, and D, which is 0 if only the labels are known, and whether no line declares K.
+    """
+    if two_files.is_part(reader.path, reader.peek_line()):
+        return *two_files.read_labels(reader, note), False
+    dataset, data_format = read_rows(reader, cache, progress, several, note)
+    return dataset.labels, dataset.D, data_format == MULTILABEL
+
+
+def fitted(dataset: Dataset, D: int, K: int, path: str, note: Callable[[str], object] = ignore) -> Dataset:
+    """Return points of a file in libsvm format with the D features of a model, and at least its K labels.
+
+    Features beyond those, which no training point had, are ignored with a note.
+    """
+    if dataset.D > D:
+        note(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
+    resized = libsvm_format.resize_features(dataset, D)
+    return Dataset(resized.features, widened(resized.labels, max(K, dataset.K)))

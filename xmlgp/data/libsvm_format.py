@@ -1,43 +1,70 @@
-"""Read binary data in the text format of libsvm and svmlight.
+"""Read data in the text format of libsvm and svmlight, of two classes or of several labels a point.
 
-A line is `label feature:value feature:value …`, separated by spaces or tabs. The labels of a file are either -1 and +1,
-or 0 and 1; features start at 1 and increase; values are decimals as in `xmlgp.data.line_parser`. Text after a `#` is a
-comment; lines with nothing else are ignored.
+A line is `labels feature:value feature:value …`, separated by spaces or tabs. Values are decimals as in
+`xmlgp.data.line_parser`. Text after a `#` is a comment; lines with nothing else are ignored.
 
-Binary data are not cached: they are read in a second, and the number of features, which no line declares, could not be
-checked.
+In a file of two classes a line has one label. The labels of the file are either -1 and +1, or 0 and 1; features start
+at 1 and increase.
+
+Labels that are separated by commas, in any line, make the file one of several labels a point. Labels are then numbers
+from 0, a line may have none, and features are in any order. Features start at 1, unless a feature 0 occurs.
+
+The data are not cached: the numbers of features and labels, which no line declares, could not be checked.
 """
 
 import functools
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.line_parser import DECIMAL, check_pairs, report_first_mistake
+from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import empty_numbers, number_values, scan_libsvm
 from xmlgp.errors import DataFormatError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 
-#: Maximum index of a feature. Models allocate memory for each feature, so one line could exhaust it.
+#: Maximum index of a feature or label. Models allocate memory for each, so one line could exhaust it.
 MAX_FEATURES = 10_000_000
 MAX_DIGITS = len(str(MAX_FEATURES))
 
-#: Allowed labels; a file contains only one of the first two.
+#: Allowed labels of two classes; a file contains only one of the first two.
 LABELS = (-1, 0, 1)
 WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
+#: Several labels of a point.
+SEVERAL = re.compile(rb"\d+(,\d+)+")
+ONE_OF_MANY = re.compile(rb"\d{1,8}")
+#: A feature and its value.
+PAIR = re.compile(rb"\d+:%b" % DECIMAL.pattern)
+#: The start of a line with several labels.
+SEVERAL_LABELS = re.compile(rb"^[ \t]*\d+(,\d+)+\s", re.MULTILINE)
+BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 #: More lines than any block has.
 ALL = 2**62
 
 
-def is_libsvm(line):
+class _Block(NamedTuple):
+    """Points: their labels, how many each has, their features and values, and how many features each has."""
+
+    labels: np.ndarray
+    label_counts: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+
+def is_libsvm(line: bytes, strict: bool = True) -> bool:
     """Return whether a data file is in this format, by its first line.
 
-    It is if the line is a comment, a number followed by `feature:value` pairs only, or a label alone.
+    It is if the line is a comment, a number or several followed by `feature:value` pairs only, or a label alone. Pairs
+    alone, of a point without labels, are enough unless that is too little to tell the file from text (`strict`).
     """
     text, hash_, _ = line.partition(b"#")
     # The line of a file that is not text can be long.
@@ -45,34 +72,43 @@ def is_libsvm(line):
     label, pair = next(words, b""), next(words, b"")
     if not label:
         return bool(hash_)
+    if SEVERAL.fullmatch(label):
+        return bool(PAIR.fullmatch(pair)) and all(map(PAIR.fullmatch, words))
+    if not strict and PAIR.fullmatch(label):
+        return all(map(PAIR.fullmatch, [pair, *words] if pair else []))
     if not DECIMAL.fullmatch(label):
         return False
     return b":" in pair and all(b":" in other for other in words) if pair else float(label) in LABELS
 
 
-def read_points(reader, progress=silent):
+def read_points(
+    reader: LineReader,
+    progress: Callable = silent,
+    several: bool | None = None,
+    note: Callable[[str], object] = ignore,
+    labelled: bool = True,
+) -> tuple[Dataset, bool]:
     """Read a whole data file from a `LineReader` at its first line; DataFormatError names the line of an error.
 
-    The `Dataset` has K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features;
-    feature 1 of the file is feature 0.
+    Return the `Dataset` and whether it has several labels a point, which is found out unless it is known (`several`).
+    If not, it has K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features, and
+    feature 1 of the file is feature 0. With several labels, the highest one determines K, and what is assumed is noted;
+    unless `labelled`, any numbers may be in their place, and K is 0.
     """
-    blocks, seen = [], set()
     with progress(f"reading {reader.path}", unit=" points") as bar:
-        while True:
-            line_number = reader.line_number
-            text = reader.read_lines(ALL)
-            if not text:
-                break
-            blocks.append(_parse(text, seen, reader.path, line_number))
-            bar.update(len(blocks[-1][0]))
-    if not any(len(labels) for labels, *_ in blocks):
+        blocks, several, blank = _read_blocks(reader, several, labelled, bar)
+    if not any(len(block.counts) for block in blocks):
         raise DataFormatError(reader.path, reader.line_number, "the file has no points")
-    labels, lengths, indices, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    features = as_csr(values, indices, indptr, int(indices.max(initial=-1)) + 1)
+    points = _Block(*map(np.concatenate, zip(*blocks, strict=True)))
+    if several:
+        if blank:
+            note(f"{reader.path}: {blank} blank lines between points are no points")
+        return _of_several_labels(points, reader.path, note), True
+    indptr = np.concatenate([[0], np.cumsum(points.counts)])
+    features = as_csr(points.values, points.features - 1, indptr, int(points.features.max(initial=0)))
     features.eliminate_zeros()
-    label_indptr = np.concatenate([[0], np.cumsum(labels)])
-    return Dataset(features, as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1))
+    label_indptr = np.concatenate([[0], np.cumsum(points.labels > 0)])
+    return Dataset(features, as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1)), False
 
 
 def resize_features(dataset, D):
@@ -81,38 +117,136 @@ def resize_features(dataset, D):
     return Dataset(as_csr(kept.data, kept.indices, kept.indptr, D), dataset.labels)
 
 
-def _parse(text, seen, path, first_line):
-    """Parse some lines and add their labels to the set `seen`.
+def _read_blocks(reader, several: bool | None, labelled: bool, bar) -> tuple[list[_Block], bool, int]:
+    """Return the points of a file, whether it has several labels a point, and the number of blank lines between points.
 
-    Return whether each point is positive, its number of features, and the indices, from 0, and values of all.
+    Which kind of file it is may only be known at the end, so the first mistake of each kind is kept until then.
     """
-    text = COMMENT.sub(b"", text) if b"#" in text else text
+    blocks = []
+    seen: set[float] = set()
+    blank = after = 0  # all blank lines, and those after the last point
+    mistakes: dict[bool, Callable | None] = {False: None, True: None}
+    while True:
+        line_number = reader.line_number
+        try:
+            text = reader.read_lines(ALL)
+        except DataFormatError as error:
+            _raise(mistakes[bool(several)])
+            raise error from None
+        if not text:
+            break
+        # A blank line at the end needs no newline.
+        reader.newline_needed = bool(text[text.rfind(b"\n", 0, -1) + 1 :].strip())
+        content = COMMENT.sub(b"", text) if b"#" in text else text
+        if several is None and b"," in content and SEVERAL_LABELS.search(content):
+            several = True
+        block = _scan(content, labelled)
+        report = functools.partial(report_first_mistake, content, reader.path, line_number)
+        if not several and not mistakes[False]:
+            before = set(seen)
+            if block is None or not _is_of_two_classes(block, seen):
+                mistakes[False] = functools.partial(report, functools.partial(_check_line, seen=before))
+        # Labels 0 and 1 are numbers, too.
+        unlike = several or mistakes[False] or -1 in seen
+        if unlike and not mistakes[True] and (block is None or not _is_of_several_labels(block)):
+            mistakes[True] = functools.partial(report, functools.partial(_check_line_of_several, labelled=labelled))
+        if block is None:
+            _raise(mistakes[bool(several)])
+        after = 0
+        if len(block.counts) < text.count(b"\n"):
+            blank += len(BLANK_LINE.findall(text))
+            after = text[len(text.rstrip()) :].count(b"\n") - 1
+        blocks.append(block)
+        bar.update(len(block.counts))
+    _raise(mistakes[bool(several)])
+    return blocks, bool(several), blank - after
+
+
+def _raise(mistake: Callable | None) -> None:
+    """Raise the DataFormatError of a mistake if there is one."""
+    if mistake:
+        mistake()
+
+
+def _scan(text: bytes, labelled: bool) -> _Block | None:
+    """Return the `_Block` of some lines, without labels unless `labelled`; None if no kind of file has such lines."""
     lines = text.count(b"\n")
-    labels, pairs, ends = empty_numbers(lines), empty_numbers(text.count(b":")), np.empty(lines + 1, np.int64)
+    # A line without labels uses the place of one.
+    labels = empty_numbers(lines + text.count(b",") + 1)
+    pairs = empty_numbers(text.count(b":"))
+    ends = np.empty((2, lines + 1), np.int64)
     points = scan_libsvm(np.frombuffer(text, np.uint8), MAX_FEATURES + 1, labels, pairs, ends)
-    if points >= 0:
-        ends = ends[: points + 1]
-        pairs, labels = pairs[:, : ends[-1]], number_values(text, labels[:, :points])
-        indices, values = pairs[0].astype(np.int32), number_values(text, pairs)
-        all_labels = seen | set(np.unique(labels).tolist())
-        valid = (all_labels <= {-1, 1} or all_labels <= {0, 1}) and indices.min(initial=1) > 0
-        valid &= np.isfinite(values).all()
-        if valid and as_csr(values, indices, ends, MAX_FEATURES + 1).has_canonical_format:
-            seen |= all_labels
-            return labels > 0, np.diff(ends), indices - 1, values
-    return report_first_mistake(text, path, first_line, functools.partial(_check_line, seen=seen))
+    if points < 0:
+        return None
+    ends = ends[:, : points + 1]
+    pairs = pairs[:, : ends[1, -1]]
+    values = number_values(text, pairs)
+    if not np.isfinite(values).all():
+        return None
+    features = pairs[0].astype(np.int32)
+    if not labelled:
+        ends[0] = 0
+    labels = number_values(text, labels[:, : ends[0, -1]])
+    return _Block(labels, np.diff(ends[0]), features, values, np.diff(ends[1]))
+
+
+def _rows(indices: np.ndarray, counts: np.ndarray) -> csr_array:
+    """Return a csr_array with elements in these columns, so many a row."""
+    return as_csr(None, indices, np.concatenate([[0], np.cumsum(counts)]), MAX_FEATURES + 1)
+
+
+def _is_of_two_classes(block: _Block, seen: set[float]) -> bool:
+    """Return whether points are of two classes, as those with the labels `seen`; add theirs to the set."""
+    if (block.label_counts != 1).any() or block.features.min(initial=1) == 0:
+        return False
+    labels = seen | set(np.unique(block.labels).tolist())
+    if not ((labels <= {-1, 1} or labels <= {0, 1}) and _rows(block.features, block.counts).has_canonical_format):
+        return False
+    seen |= labels
+    return True
+
+
+def _is_of_several_labels(block: _Block) -> bool:
+    """Return whether points have labels that are numbers, and neither labels nor features twice."""
+    if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels > np.floor(block.labels))).any():
+        return False
+    # Copies, which are sorted.
+    pairs = (block.labels, block.label_counts), (block.features, block.counts)
+    rows = [_rows(indices.astype(np.int32), counts) for indices, counts in pairs]
+    for row in rows:
+        row.sort_indices()
+    return all(row.has_canonical_format for row in rows)
+
+
+def _of_several_labels(points: _Block, path: str, note: Callable[[str], object]) -> Dataset:
+    """Return the `Dataset` of points (`_Block`) with several labels, in single precision as in other formats."""
+    first = int(points.features.min(initial=1) > 0)
+    why = "none is 0; rows that count from 0 need a first line `N D K`" if first else "one is 0"
+    note(f"{path}: labels are the numbers as they are; features count from {first}, as {why}")
+    matrices = []
+    for data, indices, counts in (
+        (points.values.astype(np.float32), points.features - first, points.counts),
+        (None, points.labels.astype(np.int32), points.label_counts),
+    ):
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        matrices.append(as_csr(data, indices, indptr, int(indices.max(initial=-1)) + 1))
+        matrices[-1].sort_indices()
+    matrices[0].eliminate_zeros()
+    return Dataset(*matrices)
 
 
 def _check_line(line, seen):
-    """Raise ValueError that says what is wrong with a line, and add its label to the set `seen`."""
+    """Raise ValueError that says what is wrong with a line of two classes, and add its label to the set `seen`."""
     label, *pairs = line.split() or [b""]
     if not label:
         return
     if b":" in label:
-        raise ValueError(f"the label is missing before {quote(label)}")
+        advice = "rows of which some have no label need a first line `N D K`"
+        raise ValueError(f"the label is missing before {quote(label)}; {advice}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
-        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1")
+        advice = "; rows with one of many labels need a first line `N D K`" if ONE_OF_MANY.fullmatch(label) else ""
+        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1{advice}")
     seen.add(value)
     if {-1, 0} <= seen:
         raise ValueError(
@@ -121,20 +255,53 @@ def _check_line(line, seen):
     check_pairs(pairs, functools.partial(_check_feature, earlier=[0]))
 
 
+def _check_line_of_several(line: bytes, labelled: bool) -> None:
+    """Raise ValueError that says what is wrong with a line of several labels."""
+    words = line.split()
+    seen = set()
+    for label in words.pop(0).split(b",") if words and b":" not in words[0] else []:
+        value = float(label) if DECIMAL.fullmatch(label) else -1
+        if not labelled:
+            if not DECIMAL.fullmatch(label):
+                raise ValueError(f"label {quote(label)} is not a number")
+            continue
+        if not (0 <= value <= MAX_FEATURES and value % 1 == 0):
+            kind = f"a number from 0 to {MAX_FEATURES}"
+            raise ValueError(f"label {quote(label)} is not {kind}, which labels are where points have several")
+        if value in seen:
+            raise ValueError(f"label {value:g} occurs twice")
+        seen.add(value)
+    check_pairs(words, functools.partial(_check_index, seen=set()))
+
+
+def _check_index(token: bytes, seen: set[int]) -> int:
+    """Return a feature, which must not be among those `seen` in its line, and add it to them."""
+    feature = _feature(token, 0)
+    if feature in seen:
+        raise ValueError(f"feature {feature} occurs twice")
+    seen.add(feature)
+    return feature
+
+
 def _check_feature(token, earlier):
     """Return a feature, which must follow those earlier in its line, and add it to them."""
-    if token == b"qid":
-        raise ValueError("qid is not supported for binary data")
-    digits = token.lstrip(b"0")
-    if not token.isdigit() or not digits:
-        hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)" if token == b"0" else ""
-        raise ValueError(f"{quote(token)} is not a feature index, an integer from 1{hint}")
-    if len(digits) > MAX_DIGITS or int(digits) > MAX_FEATURES:
-        raise ValueError(f"feature {quote(token)} is above {MAX_FEATURES}, the highest index supported")
-    feature = int(digits)
+    feature = _feature(token, 1)
     if feature == earlier[-1]:
         raise ValueError(f"feature {feature} occurs twice")
     if feature < earlier[-1]:
         raise ValueError(f"feature {feature} follows {earlier[-1]}, but features must increase")
     earlier.append(feature)
     return feature
+
+
+def _feature(token: bytes, first: int) -> int:
+    """Return the index of a feature; the lowest one is `first`."""
+    if token == b"qid":
+        raise ValueError("qid is not supported for binary data")
+    digits = token.lstrip(b"0")
+    if not token.isdigit() or (first and not digits):
+        hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)" if token == b"0" else ""
+        raise ValueError(f"{quote(token)} is not a feature index, an integer from {first}{hint}")
+    if len(digits) > MAX_DIGITS or int(digits or b"0") > MAX_FEATURES:
+        raise ValueError(f"feature {quote(token)} is above {MAX_FEATURES}, the highest index supported")
+    return int(digits or b"0")

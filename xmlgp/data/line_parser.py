@@ -10,13 +10,14 @@ import functools
 import re
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_repository
+from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_pairs, scan_repository
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["DECIMAL", "check_index", "check_pairs", "parse_lines", "report_first_mistake"]
+__all__ = ["DECIMAL", "check_index", "check_pairs", "parse_lines", "parse_pairs", "report_first_mistake"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time for any token.
@@ -48,6 +49,24 @@ def parse_lines(text, D, K, path, first_line):
     return report_first_mistake(text, path, first_line, functools.partial(_check_line, D=D, K=K))
 
 
+def parse_pairs(text: bytes, bound: int, kind: str, path: str, first_line: int) -> csr_array:
+    """Return a csr_array, lines×bound, of complete lines of `index:value` pairs alone; zeros are not stored.
+
+    `kind` says what the indices are, "feature" or "label"; errors are as for `parse_lines`.
+    """
+    pairs = empty_numbers(text.count(b":"))
+    ends = np.empty(text.count(b"\n") + 1, np.int64)
+    if scan_pairs(np.frombuffer(text, np.uint8), bound, pairs, ends):
+        pairs = pairs[:, : ends[-1]]
+        values = number_values(text, pairs)
+        matrix = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends, bound)
+        matrix.sort_indices()
+        if matrix.has_canonical_format and np.isfinite(values).all():
+            matrix.eliminate_zeros()
+            return matrix
+    return report_first_mistake(text, path, first_line, functools.partial(_check_row, bound=bound, kind=kind))
+
+
 def report_first_mistake(text, path, first_line, check_line, error_class=DataFormatError):
     """Raise an error for the first line with a byte that is not text, or for which `check_line` raises ValueError."""
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
@@ -61,18 +80,19 @@ def report_first_mistake(text, path, first_line, check_line, error_class=DataFor
     raise AssertionError("no mistake was found in lines that were not parsed")
 
 
-def check_pairs(pairs, check_feature):
+def check_pairs(pairs, check_feature, kind="feature"):
     """Raise ValueError for the first of some tokens that is not `feature:value` with a value in the range of float32.
 
-    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others.
+    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others; `kind` is as for
+    `parse_pairs`.
     """
     for pair in pairs:
         token, colon, value = pair.partition(b":")
         if not colon:
-            raise ValueError(f"{quote(pair)} is not a feature:value pair")
+            raise ValueError(f"{quote(pair)} is not a {kind}:value pair")
         feature = check_feature(token)
         if not value:
-            raise ValueError(f"feature {feature} has no value")
+            raise ValueError(f"{kind} {feature} has no value")
         if not DECIMAL.fullmatch(value):
             raise ValueError(f"{quote(value)} is not a finite decimal number")
         if abs(float(value)) >= FLOAT32_OVERFLOW:
@@ -90,6 +110,12 @@ def _check_line(line, D, K):
     for token in label_list.split(b",") if label_list else []:
         check_index(token, K, "label", seen)
     check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind="feature", seen=set()))
+
+
+def _check_row(line: bytes, bound: int, kind: str) -> None:
+    """Raise ValueError that says what is wrong with a line of pairs alone."""
+    pairs = filter(None, line.replace(b"\t", b" ").split(b" "))
+    check_pairs(pairs, functools.partial(check_index, bound=bound, kind=kind, seen=set()), kind)
 
 
 def check_index(token, bound, kind, seen):

@@ -19,12 +19,18 @@ BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.
 MAX_LINE_BYTES = 1 << 26
+#: Bytes that are read to find the first newline, before carriage returns count as the ends of lines.
+FIRST_BYTES = 1 << 20
 #: A byte that is not UTF-8, as Python decodes it.
 ESCAPED = re.compile("[\udc80-\udcff]")
+#: The end of a line with carriage returns.
+RETURNS = re.compile("\r+\n")
 #: A word with a character that ASCII does not have.
 BEYOND_ASCII = re.compile(r"\w*[^\x00-\x7f]\w*")
-#: Lines decoded at once.
+#: Lines decoded at once, and blank lines skipped at once.
 LINES = 4096
+#: What blank lines consist of.
+BLANK = b" \t\r\n"
 #: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
 PATIENCE = 0.005
 
@@ -69,7 +75,11 @@ class LineReader:
 
     `path` is its name, for messages, `line_number` the number of the next line, from 1. If `newline_needed`, the last
     line must end with a newline: a truncated number is still a number, so only the newline shows that a file is
-    complete. Lines of another `encoding` become UTF-8; UsageError if there is no such encoding.
+    complete. A byte order mark before the first line is left out. Lines of another `encoding` become UTF-8; UsageError
+    if there is no such encoding.
+
+    Lines end with a newline, perhaps after carriage returns. In a file without newlines, or without one in its first
+    `FIRST_BYTES`, as old programs of the Macintosh write them, each carriage return ends a line.
     """
 
     newline_needed = True
@@ -84,7 +94,8 @@ class LineReader:
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self._finished = self._truncated = False
+        self._begun = self._finished = self._truncated = False
+        self._line_end = None  # the byte that ends lines, once it is known
 
     def answer_at_once(self):
         """Return lines of a pipe or terminal when no more come for now, rather than when a block of them is read."""
@@ -133,6 +144,14 @@ class LineReader:
         self.line_number += count
         return text
 
+    def skip_blank_lines(self) -> int | None:
+        """Skip blank lines up to the end, the last of which needs no newline; return the number of another, or None."""
+        while text := self.read_lines(LINES):
+            if rest := text.lstrip(BLANK):
+                return self.line_number - rest.count(b"\n")
+            self.newline_needed = False
+        return None
+
     def peek_line(self):
         """Return the line that `read_lines` returns next; empty at the end of the stream."""
         while not (len(self._ends) or self._finished):
@@ -151,24 +170,44 @@ class LineReader:
         del self._text[: self._start]
         self._ends -= self._start
         self._start = 0
-        if not piece:
-            self._finished = True
+        self._finished = not piece
+        piece = self._with_newlines(piece)
+        if self._finished:
             # The line is returned all the same: an error in it is reported before the missing newline.
-            self._truncated = bool(self._text) and not self._text.endswith(b"\n")
+            last = piece or self._text
+            self._truncated = bool(last) and not last.endswith(b"\n")
             if self._truncated:
-                piece = b"\n"
+                piece += b"\n"
         new_ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + len(self._text) + 1
         self._text += piece
         self._ends = np.concatenate([self._ends, new_ends])
+        if len(self._ends) and not self._begun:
+            self._begun = True
+            self._start = len(codecs.BOM_UTF8) * self._text.startswith(codecs.BOM_UTF8)
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > MAX_LINE_BYTES:
             array = self.line_number == 1 and self._text.startswith(b"[")
             advice = "`jq -c '.[]'` divides a JSON array into lines" if array else "this is not a data file"
             reason = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; {advice}"
             raise DataFormatError(self.path, self.line_number + len(self._ends), reason)
 
+    def _with_newlines(self, piece: bytes) -> bytes:
+        """Return a piece of the stream, empty at its end, with newlines in place of carriage returns that end lines.
+
+        As long as it is not known what ends lines, no line is complete, and the text so far becomes part of the piece
+        that tells.
+        """
+        if self._line_end is None and b"\n" in piece:
+            self._line_end = b"\n"
+        enough = not piece or len(self._text) + len(piece) > FIRST_BYTES
+        if self._line_end is None and enough and (b"\r" in self._text or b"\r" in piece):
+            self._line_end = b"\r"
+            piece = bytes(self._text) + piece
+            self._text.clear()
+        return piece.replace(b"\r", b"\n") if self._line_end == b"\r" else piece
+
 
 def decoded_lines(reader, newline_needed=False, advise=None):
-    """Yield the number of each line, from 1, and its text without the line end and a byte order mark.
+    """Yield the number of each line, from 1, and its text without the line end.
 
     The last one may lack its newline unless that is needed. If a line is not UTF-8, or not of the encoding of the
     reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
@@ -176,14 +215,19 @@ def decoded_lines(reader, newline_needed=False, advise=None):
     """
     reader.newline_needed, number = newline_needed, 1
     while block := reader.read_lines(LINES):
-        if number == 1:
-            block = block.removeprefix(codecs.BOM_UTF8)
+        # Files with byte order marks may have been joined.
+        block = block.removeprefix(codecs.BOM_UTF8) if number > 1 else block
         try:
             text, valid = block.decode(), True
         except UnicodeDecodeError:
             text, valid = block.decode(errors="surrogateescape"), False
+        if "\r\n" in text:
+            # A file that was converted twice has several carriage returns before a newline.
+            text = RETURNS.sub("\n", text)
+        if "\n\ufeff" in text:
+            text = text.replace("\n\ufeff", "\n")
         # Each line of the block ends with a newline.
-        lines = text.replace("\r\n", "\n").split("\n")[:-1]
+        lines = text.split("\n")[:-1]
         for reader.decoded, line in enumerate(lines, number):
             if not valid and (wrong := ESCAPED.search(line)):
                 place = len(line[: wrong.start()].encode())

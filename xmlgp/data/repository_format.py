@@ -1,19 +1,21 @@
 """Read and write data files in the text format of the Extreme Classification Repository.
 
 The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`. No memory is allocated according to the first line, which may declare any number.
+`xmlgp.data.line_parser`, and perhaps blank lines after them. No memory is allocated according to the first line, which
+may declare any number.
 """
 
 import contextlib
 import functools
 import os
 import re
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.data.cache import load_or_store
-from xmlgp.data.dataset import no_points, stack
+from xmlgp.data.dataset import Dataset, no_points, stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
@@ -22,7 +24,8 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Header", "read_dataset", "read_header_and_blocks", "read_points", "write_blocks", "write_dataset"]
+__all__ = ["Header", "read_dataset", "read_declared", "read_header_and_blocks", "read_points"]
+__all__ += ["write_blocks", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -135,26 +138,29 @@ def read_header_and_blocks(reader):
     path = reader.path
     header = _parse_header(reader.read_lines(1), path)
     yield header
-    missing = header.N
+    parse = functools.partial(parse_lines, D=header.D, K=header.K, path=path)
+    yield from read_declared(reader, header.N, parse)
+
+
+def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Dataset]) -> Iterator[tuple[int, Dataset]]:
+    """Yield what follows the header in `read_header_and_blocks`; `parse` reads lines, given the number of the first."""
+    missing = N
     while missing:
         line_number = reader.line_number
         text = reader.read_lines(missing)
         if not text:
-            reason = f"the file ends after {header.N - missing} of {header.N} points declared in its first line"
-            raise DataFormatError(path, line_number, reason)
-        for block in _parsed(text, header, reader, line_number):
+            reason = f"the file ends after {N - missing} of {N} points declared in its first line"
+            raise DataFormatError(reader.path, line_number, reason)
+        for block in _parsed(text, parse, reader, line_number):
             missing -= block.N
             yield line_number, block
-    line_number = reader.line_number
-    if reader.read_lines(1):
-        raise DataFormatError(
-            path, line_number, f"the file has more points than the {header.N} that its first line declares"
-        )
+    if line_number := reader.skip_blank_lines():
+        reason = f"the file has more points than the {N} that its first line declares"
+        raise DataFormatError(reader.path, line_number, reason)
 
 
-def _parsed(text, header, reader, line_number):
+def _parsed(text, parse, reader, line_number):
     """Yield the points of some lines, of which the first has this number, and then perhaps the error of one."""
-    parse = functools.partial(parse_lines, D=header.D, K=header.K, path=reader.path)
     try:
         yield parse(text, first_line=line_number)
     except DataFormatError as error:

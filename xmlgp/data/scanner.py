@@ -9,7 +9,7 @@ import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["FLOAT32_OVERFLOW", "empty_numbers", "number_values", "scan_libsvm", "scan_repository"]
+__all__ = ["FLOAT32_OVERFLOW", "empty_numbers", "number_values", "scan_libsvm", "scan_pairs", "scan_repository"]
 
 TAB, NEWLINE, RETURN, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n\r +,-.09:Ee"
 
@@ -60,7 +60,7 @@ def scan_repository(text, D, K, labels, pairs, ends):
                 if text[at] != COMMA:
                     break
                 at += 1
-        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count)
+        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, False)
         if at < 0:
             return False
         line += 1
@@ -69,40 +69,71 @@ def scan_repository(text, D, K, labels, pairs, ends):
 
 
 @compiled
+def scan_pairs(text, bound, pairs, ends):
+    """Scan lines of pairs alone; return whether they are well-formed, but for indices that occur twice.
+
+    `pairs`, 5×count, receives the pairs, and `ends`, lines + 1, the number of pairs before each line.
+    """
+    at, line, count = 0, 0, 0
+    ends[0] = 0
+    while at < len(text):
+        at, count = _scan_pairs(text, at, bound, pairs, count, True)
+        if at < 0:
+            return False
+        line += 1
+        ends[line] = count
+    return True
+
+
+@compiled
 def scan_libsvm(text, bound, labels, pairs, ends):
     """Scan lines of libsvm's format without comments; return the number of points, -1 if a line is malformed.
 
-    Any numbers are labels here, and indices may be 0 or in any order. `labels`, 5×lines, receives the label of each
-    point, `pairs`, 5×count, the features, and `ends`, lines + 1, the number of features before each point.
+    Any numbers are labels here, several, one or none a line, and indices may be 0 or in any order. `labels`, 5×(count +
+    1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
+    labels and of features before each point.
     """
-    at, points, pair_count = 0, 0, 0
-    ends[0] = 0
+    at, points, label_count, pair_count = 0, 0, 0, 0
+    ends[:, 0] = 0
     while at < len(text):
         at = _skip_blanks(text, at)
         if text[at] == NEWLINE:
             at += 1
             continue
-        at = _scan_number(text, at, labels, points)
-        if at < 0:
-            return -1
-        at, pair_count = _scan_pairs(text, at, bound, pairs, pair_count)
+        start = at
+        at = _scan_number(text, at, labels, label_count)
+        unlabelled = at >= 0 and text[at] == COLON
+        if unlabelled:
+            at = start
+        else:
+            label_count += 1
+            while at >= 0 and text[at] == COMMA:
+                at = _scan_number(text, at + 1, labels, label_count)
+                label_count += 1
+            if at < 0:
+                return -1
+        at, pair_count = _scan_pairs(text, at, bound, pairs, pair_count, unlabelled)
         if at < 0:
             return -1
         points += 1
-        ends[points] = pair_count
+        ends[0, points], ends[1, points] = label_count, pair_count
     return points
 
 
 @compiled
-def _scan_pairs(text, at, bound, pairs, count):
-    """Store the pairs up to the end of a line; return the start of the next line, -1 on errors, and their number."""
+def _scan_pairs(text, at, bound, pairs, count, apart):
+    """Store the pairs up to the end of a line; return the start of the next line, -1 on errors, and their number.
+
+    A blank is needed before each pair, but before the first one if that stands `apart` from what precedes it.
+    """
     while True:
         start = at
         at = _skip_blanks(text, at)
         if text[at] == NEWLINE:
             return at + 1, count
-        if at == start:
+        if at == start and not apart:
             return -1, count
+        apart = False
         at, index = _scan_index(text, at, bound)
         if at < 0 or text[at] != COLON:
             return -1, count

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import BinaryIO, NamedTuple
 
 from xmlgp.data.file_kinds import PEEKED, UNFIT_FOR_TEXT, FileKind, compressed_ending, kind_of, refusal
-from xmlgp.data.locate import files_read
+from xmlgp.data.locate import files_read, other_part
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
@@ -335,7 +335,7 @@ def check_outputs(outputs, inputs):
     read = []
     for path in inputs:
         if isinstance(path, str | os.PathLike):
-            files = files_read(path) if os.path.isdir(path) else [path]
+            files = files_read(path) if os.path.isdir(path) else [path, *filter(None, [other_part(path)])]
             read += [(file, status) for file in files if (status := _regular_file(file, 0))]
     for output in outputs:
         written = _regular_file(output, 1)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from xmlgp import api
@@ -31,6 +32,7 @@ from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
+from xmlgp.text.written_names import separator_of
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work.connection import open_work
 
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     #: A matrix of features, perhaps with dense blocks, or None if there are dense features alone.
     Features: TypeAlias = Matrix | list[Matrix] | None
 
-__all__ = ["Classifier", "Estimator", "load_estimator", "parameters_of", "split"]
+__all__ = ["Classifier", "Estimator", "check_feature_count", "load_estimator", "parameters_of", "split"]
 
 #: Rows in which columns of arrays are recognised.
 ROWS = 100
@@ -206,6 +208,9 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         if X is not None and not sp.issparse(X):  # which has no names
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         features = self._features(X, blocks, self.model_)
+        # Of several blocks beside each other no number of features is wrong by itself.
+        if X is not None and (self.model_.data["D"] or not blocks):
+            check_feature_count(self, _count(features))
         self._check_features(features)
         return features
 
@@ -223,7 +228,13 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
                 raise SettingsError("there are no points: give X, dense features, or both")
             X = sp.csr_array((rows.dense.shape[0], 0), dtype=dtype)
         else:
-            X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+            try:
+                X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+            except ValueError as error:
+                if _has_texts(_rows(X)):
+                    hint = "give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
+                    raise SettingsError(f"X has text; {hint}") from None
+                raise error from None
         if rows is None:
             return X
         rows.check(X.shape[0])
@@ -249,7 +260,7 @@ class Classifier(Estimator):
     Attributes
     ----------
     classes_ : ndarray, K×2
-        [0, 1] for each of the K labels. Their names, if Y was a DataFrame, are `names_.labels`.
+        [0, 1] for each of the K labels. Their names, if y was a DataFrame, are `names_.labels`.
     assignment_rule_ : AssignmentRule or None
         The threshold and the limit of `tuned_`.
     """
@@ -264,7 +275,7 @@ class Classifier(Estimator):
         """The tuned threshold and limit, or None."""
         return self.tuned_ and self.tuned_.rule
 
-    def fit(self, X: Features, Y: Matrix, client: Any = None, *, dense: DenseFeatures | None = None) -> Self:
+    def fit(self, X: Features, y: Matrix, client: Any = None, *, dense: DenseFeatures | None = None) -> Self:
         """Train on points and their labels; return the estimator itself.
 
         Parameters
@@ -275,7 +286,7 @@ class Classifier(Estimator):
             can use them: an `MLGPFClassifier` with the default `kernel` and `inducing`. A column of arrays in a
             DataFrame has dense features as well. A list of matrices is X followed by dense features. What is dense in
             `fit` is so for all later points, whatever their values.
-        Y : array, sparse matrix or DataFrame, N×K
+        y : array, sparse matrix or DataFrame, N×K
             Nonzero where a point has a label. The columns of a DataFrame are the names of the labels.
         client : distributed.Client, optional
             Of a Dask cluster to train on.
@@ -287,27 +298,29 @@ class Classifier(Estimator):
         SettingsError, NumericalError, ClusterError
             As for `xmlgp.train`.
         """
-        points = self._points(X, Y, dense)
+        points = self._points(X, y, dense)
         with open_work(client=client) as work:
             self._fit(points, work)
         self._dense_columns = columns_of(split(X, dense)[0], "feature")
         return self
 
     @available_if(_learns_on)
-    def partial_fit(self, X: Features, Y: Matrix, *, dense: DenseFeatures | None = None) -> Self:
+    def partial_fit(
+        self, X: Features, y: Matrix, classes: ArrayLike | None = None, *, dense: DenseFeatures | None = None
+    ) -> Self:
         """Learn more points, as `xmlgp.learn` does, and return the estimator itself; without `fit` before, it is `fit`.
 
-        Give it new points only: points that it has learned count twice. X, Y and `dense` are as for `fit`. The first
-        columns of X and Y are the features and labels that are known; there may be more. There is no parameter
-        `classes`.
+        Give it new points only: points that it has learned count twice. X, y and `dense` are as for `fit`. The first
+        columns of X and y are the features and labels that are known; there may be more. `classes` has no effect;
+        scikit-learn's `learning_curve` gives it.
 
         The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
         none of labels, with more features none of features and no vectorizer, unless the columns have names. If there
         is an error, nothing changes.
         """
         if not hasattr(self, "model_"):
-            return self.fit(X, Y, dense=dense)
-        return self._learn(self._points(X, Y, dense, self.model_))
+            return self.fit(X, y, dense=dense)
+        return self._learn(self._points(X, y, dense, self.model_))
 
     def _learn(self, points):
         """Learn more `TrainingData`, and return the estimator itself."""
@@ -339,20 +352,24 @@ class Classifier(Estimator):
         return assigned.toarray()
 
     def score(
-        self, X: Features, Y: Matrix, sample_weight: ArrayLike | None = None, *, dense: DenseFeatures | None = None
+        self, X: Features, y: Matrix, sample_weight: ArrayLike | None = None, *, dense: DenseFeatures | None = None
     ) -> float:
         """Return the share of points to which exactly the true labels are assigned, as scikit-learn defines it.
 
-        X, Y and `dense` are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
+        X, y and `dense` are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
         """
         check_is_fitted(self)
-        check_columns("label", columns_of(Y, "label"), self.names_.labels)
-        return accuracy_score(Y, self.predict(X, dense=dense), sample_weight=sample_weight)
+        check_columns("label", columns_of(y, "label"), self.names_.labels)
+        found = self.predict(X, dense=dense)
+        true = self._labels(y, len(found)).toarray()
+        if true.shape[1] != found.shape[1]:
+            raise SettingsError(f"y has {true.shape[1]} labels, but the model was trained on {found.shape[1]}")
+        return accuracy_score(true, found, sample_weight=sample_weight)
 
     def tune(
         self,
         X: Features,
-        Y: Matrix,
+        y: Matrix,
         metric: str = "f1-micro",
         force: bool = False,
         *,
@@ -360,11 +377,11 @@ class Classifier(Estimator):
     ) -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
-        X, Y and `dense` are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the
+        X, y and `dense` are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the
         metric and for errors see `xmlgp.tune`.
         """
         check_is_fitted(self)
-        return self._tune(self._points(X, Y, dense, self.model_), None, metric, force)
+        return self._tune(self._points(X, y, dense, self.model_), None, metric, force)
 
     def _tune(self, points, labels, metric, force, dense=None):
         # Copies of the estimator share the model.
@@ -381,22 +398,53 @@ class Classifier(Estimator):
             rule = {"threshold": ABOVE_HALF.threshold}
         return _predicted(self.model_, features, output=output, only=only, without=without, **rule)
 
-    def _points(self, X, Y, dense=None, known=None):
+    def _points(self, X, y, dense=None, known=None):
         """Return points with labels, and with the names of the columns of DataFrames (`TrainingData`).
 
         They are for a known `TrainedModel` or a new one.
         """
         X, blocks = split(X, dense)
-        try:
-            # Columns of dense features have no names in the model.
-            alone = known and not known.data["D"]
-            features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
-            labels = labels_in_memory(check_array(Y, accept_sparse="csr", dtype=None), features.shape[0])
-        except (ValueError, SettingsError) as error:
-            hint = _hint(_rows(X), _rows(Y))
-            raise (type(error)(hint) if hint else error) from None
-        names = Names(columns_of(Y, "label"), columns_of(X, "feature") if features.shape[1] else None)
+        # Columns of dense features have no names in the model.
+        alone = known and not known.data["D"]
+        features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
+        if known and X is not None and not alone:
+            check_feature_count(self, _count(features), more=True)
+        labels = self._labels(y, features.shape[0])
+        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.shape[1] else None)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+    def _labels(self, y, N):
+        """Return the labels of N points, a csr_array of bool; an error says what is wrong with y."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        try:
+            return labels_in_memory(check_array(y, accept_sparse="csr", dtype=None), N)
+        except ValueError as error:
+            hint = _hint_at_labels(_rows(y))
+            raise (SettingsError(hint) if hint else error) from None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+def _count(features):
+    """Return the number of features; if there are dense ones alone, theirs."""
+    return features.shape[1] or sum(widths_of(features))
+
+
+def check_feature_count(estimator, count, more=False):
+    """Raise SettingsError, as scikit-learn words it, unless X has as many features as in `fit`, or perhaps `more`."""
+    known = estimator.n_features_in_
+    if count < known or (count > known and not more):
+        raise SettingsError(
+            f"X has {count} features, but {type(estimator).__name__} is expecting {known} features as input"
+        )
 
 
 def split(X, dense):
@@ -439,18 +487,41 @@ def _rows(data):
     return [list(row) if hasattr(row, "__iter__") and not isinstance(row, str) else row for row in rows]
 
 
-def _hint(X, Y):
-    """Return what takes rows of texts, of names or of one class, which a matrix has not; None for other rows."""
-    if any(isinstance(value, str) for row in X for value in (row if isinstance(row, list) else [row])):
-        return "X has text; give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
-    if Y and not any(isinstance(row, list) for row in Y):
+def _has_texts(rows):
+    return any(isinstance(value, str) for row in rows for value in (row if isinstance(row, list) else [row]))
+
+
+def _hint_at_labels(y):
+    """Return what takes rows of names or single values, which a matrix of labels has not; None for other rows."""
+    if not y:
+        return None
+    if not any(isinstance(row, list) for row in y):
+        return _hint_at_values(y)
+    is_matrix = all(isinstance(row, list) for row in y) and len({len(row) for row in y}) == 1
+    if is_matrix and not _has_texts(y):
+        return None
+    if is_matrix and all(value in ("0", "1") for row in y for value in row):
+        return "y has texts, not the numbers 0 and 1; give np.array(y).astype(int)"
+    return "y has lists, not a column for each label; a TextTagger takes lists of names, for texts or features"
+
+
+def _hint_at_values(y):
+    """Return what takes one value for each point: numbers, or names of one class or of several."""
+    kind = type_of_target(y)
+    given = "y has one value for each point, not a column for each label"
+    if kind.startswith("continuous"):
+        return f"Unknown label type: {kind}; {given}, and the values are not 0 and 1"
+    if kind == "binary" and not separator_of(y):
+        # Wrappers of one output give it so.
+        column = "" if _has_texts(y) else "; one label is a column, np.reshape(y, (-1, 1))"
         return (
-            "Y has one value for each point, not a column for each label; GPCClassifier is for two classes, and one "
-            "label is a column, Y.reshape(-1, 1)"
+            f"{given}; GPCClassifier is for two classes{column}; several labels need no MultiOutputClassifier or "
+            "ClassifierChain around this estimator"
         )
-    if any(isinstance(value, str) for row in Y for value in row) or len({len(row) for row in Y}) > 1:
-        return "Y has lists, not a column for each label; a TextTagger takes lists of names, for texts or features"
-    return None
+    separator = separator_of(y)
+    table = f"pd.Series(y).str.get_dummies({separator!r})" if separator else "pd.get_dummies(y)"
+    several = "Only binary classification is supported, by GPCClassifier, for one value"
+    return f"{given}; {table} has a column for each. {several}"
 
 
 def _predicted(model, features, **options):

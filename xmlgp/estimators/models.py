@@ -129,9 +129,3 @@ class GPCClassifier(Estimator, model=GPC):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
-
-    def _check_features(self, features):
-        count = features.shape[1]
-        if count != self.n_features_in_:
-            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise ValueError(f"X has {count} features, but {expected}")

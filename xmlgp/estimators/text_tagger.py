@@ -14,12 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, _predicted, load_estimator, split
+from xmlgp.estimators.classifier import Classifier, _predicted, check_feature_count, load_estimator, split
 from xmlgp.estimators.models import MLGPFClassifier
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import in_memory, is_matrix, text_column
+from xmlgp.runs.data_frames import text_column
+from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.encoder import open_encoder
@@ -77,6 +78,8 @@ class TextTagger(BaseEstimator):
         The fitted classifier.
     vectorizer_ : Vectorizer, estimator or None
         The fitted vectorizer; None if `fit` was given features.
+    n_features_in_ : int
+        The number of features if `fit` was given features, otherwise missing.
     classes_ : ndarray of str, K
         The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are. Those
         that `partial_fit` has added follow, each time in this order.
@@ -105,6 +108,27 @@ class TextTagger(BaseEstimator):
         self.classifier, self.vectorizer, self.encoder = classifier, vectorizer, encoder
         self.random_state, self.n_jobs = random_state, n_jobs
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, and if `deep` those of the classifier, also of the default one, and the vectorizer."""
+        params = super().get_params(deep)
+        if deep and self.classifier is None:
+            params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also `classifier__factors` and the like, and return the tagger itself.
+
+        If the classifier is None, a parameter of it makes it an `MLGPFClassifier` that has this parameter.
+        """
+        nested = {name.partition("__")[0] for name in params if "__" in name}
+        if "classifier" in nested and params.get("classifier", self.classifier) is None:
+            params["classifier"] = MLGPFClassifier()
+        vectorizer = params.get("vectorizer", self.vectorizer)
+        if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
+            what = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
+            raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {what}")
+        return super().set_params(**params)
+
     def fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
 
@@ -123,6 +147,8 @@ class TextTagger(BaseEstimator):
         SettingsError, NumericalError
             As for `xmlgp.train`, and if there are no words or no labels.
         """
+        if y is None:
+            raise ValueError("TextTagger requires y to be passed, but the target y is None")
         if not isinstance(self._template, Classifier):
             kind = type(self._template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
@@ -169,6 +195,7 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y, dense=dense)
+        self._check_features(X, dense, more=True)
         X, dense = self._transformed(X, dense)
         points = in_memory(X, y, self.classifier_.names_, extend=True, dense=dense)
         if not points.dataset.N:
@@ -333,6 +360,13 @@ class TextTagger(BaseEstimator):
         return cls(clone(classifier), parameter, encoder=encoder)._set_fitted(classifier)
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of features if the tagger was fitted on a matrix; missing if it was fitted on texts."""
+        if self.vectorizer_ is not None:
+            raise AttributeError("texts have no number of features")
+        return self.classifier_.n_features_in_
+
+    @property
     def model_(self) -> TrainedModel:
         """The fitted model, for the functions of `xmlgp`."""
         return self.classifier_.model_
@@ -366,8 +400,14 @@ class TextTagger(BaseEstimator):
         X = _not_a_table(X, transformer)
         return (transformer.transform(X) if transformer else X), dense
 
+    def _check_features(self, X, dense, more=False):
+        """Do what `check_feature_count` does for a matrix alone, if the tagger was fitted on one."""
+        if self.vectorizer_ is None and is_matrix(X) and not split(X, dense)[1]:
+            check_feature_count(self, np.shape(X)[1], more)
+
     def _features(self, X, dense):
         """Return the features of documents, as the predictor takes them."""
+        self._check_features(X, dense)
         X, dense = self._transformed(X, dense)
         features = in_memory(X, None, self.classifier_.names_, extend=False, dense=dense).dataset.features
         self.classifier_._check_features(features)
@@ -387,6 +427,7 @@ class TextTagger(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
         return tags
 
 

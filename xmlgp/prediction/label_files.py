@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
 import sys
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.table_output import TABLES
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
 from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
 from xmlgp.text.table_files import table_library
@@ -104,6 +105,9 @@ def scores_of_records(records):
     numbers, kinds, rows = LabelNumbers(), set(), []
     for place, found in enumerate(records, 1):
         try:
+            if isinstance(found, str):
+                # A text is a list of its letters, which nobody means.
+                raise Malformed(f"labels is {excerpt(found)}, not a list of names")
             if not isinstance(found, dict):
                 pairs = ({"label": own[0], "score": own[1]} if _is_pair(own) else own for own in found)
                 found = {"labels": list(pairs)}
@@ -122,7 +126,9 @@ def _record(found, numbers, kinds):
 
     `kinds` says whether the labels of earlier points are assigned; those of all must be of one kind.
     """
-    identifier, entries = found.get("id"), found.get("labels")
+    identifier, entries = found.get("id", found.get("document_id")), found.get("labels")
+    if type(identifier) is float and math.isfinite(identifier):
+        identifier = str(identifier)  # pandas writes integers so if one is missing
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
     if not isinstance(entries, list):
@@ -228,9 +234,11 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *_fields(output, with_std, explain, uris)])
     for record in label_records(blocks, names, output, with_std, explain, uris, assigned):
+        if isinstance(record["id"], str):
+            # That of a malformed line may have bytes that are not UTF-8.
+            record["id"] = escape_undecodable(record["id"])
         lines = [_json_line(record)] if name == "jsonl" else _rows(name, record)
-        # An identifier of a malformed line may have bytes that are not UTF-8.
-        stream.write((head + "".join(lines)).encode(errors="backslashreplace"))
+        stream.write((head + "".join(lines)).encode())
         head = ""
     stream.write(head.encode())
 

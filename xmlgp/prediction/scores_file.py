@@ -3,7 +3,8 @@
 The first line is `N K`, the numbers of points and labels, of a ranking, and `N K assigned` where all listed labels are
 assigned to their points. N lines follow, `label:score label:score ...` with the highest score first. In a file with
 standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
-without scores is empty. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read in double precision.
+without scores is empty. Blank lines may follow. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read
+in double precision.
 """
 
 from __future__ import annotations
@@ -127,6 +128,11 @@ class Scores:
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
+    def where(self, kept: np.ndarray) -> Scores:
+        """Return the scores that are `kept`, an ndarray of bool, n, of the same points."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[kept], minlength=self.N))])
+        return self._select(indptr, kept)
+
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
@@ -199,8 +205,7 @@ def _read_blocks(reader, N, K, path):
             report_first_mistake(text, path, line, check_line, ScoresFormatError)
         missing -= block.N
         yield block
-    line = reader.line_number
-    if reader.read_lines(1):
+    if line := reader.skip_blank_lines():
         raise ScoresFormatError(path, line, f"the file has more points than the {N} that its first line declares")
 
 

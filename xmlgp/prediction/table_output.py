@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from xmlgp.data.file_kinds import PARQUET, XLSX
 from xmlgp.errors import XmlgpError
+from xmlgp.runtime.untrusted_text import escape_undecodable
 from xmlgp.text.table_files import MOST_ROWS, table_library
 
 __all__ = ["TABLES", "write_table"]
@@ -62,7 +63,7 @@ def _excel_cell(openpyxl: ModuleType, sheet, value: str | float | None, place: s
     """Return a cell; a text is none of a formula, an error or a date, whatever it looks like."""
     if not isinstance(value, str):
         return value
-    value = NO_XML.sub(" ", _encodable(value))
+    value = NO_XML.sub(" ", escape_undecodable(value))
     if len(value) > MOST_CHARACTERS:
         reason = f"a text has {len(value)} characters, more than the {MOST_CHARACTERS} of a cell"
         raise XmlgpError(f"{place}: {reason}; write .parquet or .csv")
@@ -81,13 +82,8 @@ def _write_parquet(
         rows = iter(rows)
         while part := list(itertools.islice(rows, ROWS)):
             columns = (
-                [value if name in NUMBERS or value is None else _encodable(str(value)) for value in column]
+                [value if name in NUMBERS or value is None else escape_undecodable(str(value)) for value in column]
                 for name, column in zip(header, zip(*part, strict=True), strict=True)
             )
             arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             writer.write_table(pyarrow.table(arrays, schema=schema))
-
-
-def _encodable(text: str) -> str:
-    """Return a text without halves of characters, which an identifier of a malformed line may have."""
-    return text.encode(errors="backslashreplace").decode()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.label_pairs import pairs_beside
+from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
@@ -23,7 +25,7 @@ from xmlgp.metrics.probabilities import (
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.given import FilePath, Labels, Matrix, label_of, note_unknown
+from xmlgp.runs.given import FilePath, Labels, Matrix, is_path, label_of, note_unknown
 from xmlgp.runs.matching import matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
@@ -73,6 +75,7 @@ def evaluate(
     calibration: bool = False,
     reliability: bool = False,
     assigned: bool | None = None,
+    filter_labels: FilePath | None = None,
     corpus: CorpusOptions = NO_OPTIONS,
     cache: bool = True,
     progress: Callable = silent,
@@ -100,18 +103,25 @@ def evaluate(
         are true. The last two need probabilities.
     assigned : bool, optional
         Whether all labels in `scores` are assigned: precision, recall and F1. Default: as the scores say.
+    filter_labels : path, optional
+        Lines `point label` of numbers from 0: these pairs count neither as scores nor as true labels.
     corpus, cache, progress, note
         As for `train`.
 
     Raises
     ------
     SettingsError
-        If the shapes disagree, or a measure is undefined.
+        If the points or the shapes disagree, true labels and others have no name in common, or a measure is undefined.
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
     name = label_of(scores, "the table of scores")
     (found,) = matched([scores], labels, train, corpus, cache, progress, note)
+    if filter_labels is not None:
+        found = found.without(filter_labels, note)
+    elif is_path(labels):
+        for file in pairs_beside(locate(labels, "test"), "test"):
+            note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
     listed, true, K, unknown = found[:4]
     note_unknown(label_of(labels, "the data"), unknown, true, note)
     longest = int(np.diff(listed.indptr).max(initial=0))

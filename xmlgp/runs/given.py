@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
+import warnings
 from collections.abc import Sequence
-from numbers import Integral
-from typing import TypeAlias, TypeGuard
+from numbers import Integral, Number
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +20,9 @@ from xmlgp.data.dense_files import DenseRows, as_list, dense_in_folder, read_den
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.data.names import UNFIT
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp.errors import NoSuchFileError, SettingsError, UsageError
 from xmlgp.model import counted
+from xmlgp.runs.data_frames import labels_of_table, text_column
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.text.analysis import Analysis, Vectorizer, checked_analysis
@@ -41,6 +44,8 @@ __all__ = [
     "check_columns",
     "check_count",
     "check_dense",
+    "check_exists",
+    "check_points",
     "columns_of",
     "features_in_memory",
     "in_memory",
@@ -53,7 +58,6 @@ __all__ = [
     "more_points",
     "note_unknown",
     "open_given",
-    "text_column",
     "training_points",
     "unknown_labels",
 ]
@@ -85,10 +89,62 @@ def is_matrix(data: object) -> TypeGuard[Matrix]:
     return sp.issparse(data) or len(getattr(data, "shape", ())) == 2
 
 
+def check_exists(data: object, example: str = '["a text"]') -> None:
+    """Raise NoSuchFileError for a str that is no path of a file or folder, perhaps a text, of which it has an example.
+
+    A standard stream, `-`, is a path, and what cannot be looked at may be one.
+    """
+    if not isinstance(data, str) or data == "-":
+        return
+    try:
+        os.stat(data)
+        return
+    except ValueError:  # a character that no path has
+        error = OSError(errno.ENOENT, os.strerror(errno.ENOENT), data)
+    except OSError as raised:
+        if raised.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            return
+        error = raised
+    text = f"there is no file or folder {excerpt(str(data))}; a text must be in a list: {example}"
+    raise NoSuchFileError(error, text) from None
+
+
+def check_points(data: object, labels: object, needed: bool = True) -> None:
+    """Raise UsageError for a path that is none, and if points in memory lack labels that are `needed`.
+
+    A file or a `Dataset` has labels, beside which there are no others.
+    """
+    check_exists(data)
+    if is_path(data) or isinstance(data, Dataset | TrainingData):
+        if labels is not None:
+            raise UsageError(f"The labels are those of {label_of(data, 'the data set')}; leave out `labels`.")
+        return
+    if not needed:
+        return
+    if labels is None or _are_columns(labels, data):
+        columns = labels_of_table(data) if hasattr(data, "columns") else None
+        if columns is None:
+            raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
+        raise UsageError(f"points in memory need labels: of this DataFrame, give {text_column(data)}, labels={columns}")
+
+
+def _are_columns(labels: Any, data: Any) -> bool:
+    """Return whether labels are given by the names of columns of a DataFrame, one or several."""
+    if not hasattr(data, "columns") or hasattr(labels, "columns"):
+        return False
+    names = [labels] if isinstance(labels, str) else labels
+    if not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1 or not len(names):
+        return False
+    return all(isinstance(name, str) and name in data.columns for name in names)
+
+
 def _are_names(labels):
     if hasattr(labels, "columns") or sp.issparse(labels):
         return False
-    return not is_matrix(labels) or np.asarray(labels).dtype.kind not in "biufc"
+    if not is_matrix(labels):
+        return True
+    array = np.asarray(labels)
+    return array.dtype.kind not in "biufc" and not all(isinstance(value, Number) for value in array.flat)
 
 
 def columns_of(table, kind):
@@ -112,8 +168,10 @@ def check_columns(kind, names, known):
             )
 
 
-def as_matrix(table, dtype):
-    """Return numbers as a csr_array; SettingsError for a table of texts or of lists."""
+def as_matrix(table, dtype, is_labels=False):
+    """Return numbers as a csr_array; SettingsError for a table of texts or of lists, and for complex numbers."""
+    if getattr(getattr(table, "dtype", None), "kind", None) == "c":
+        raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
     if sp.issparse(table):
         return sp.csr_array(table, dtype=dtype)
     try:
@@ -122,20 +180,10 @@ def as_matrix(table, dtype):
     except (TypeError, ValueError):
         if not hasattr(table, "columns"):
             raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
+        column = (labels_of_table(table) if is_labels else None) or text_column(table)
         raise SettingsError(
-            "a DataFrame must have numbers; give texts and lists of names as a column of it, such as "
-            f"{text_column(table)}"
+            f"a DataFrame must have numbers; give texts and lists of names as a column of it, such as {column}"
         ) from None
-
-
-def text_column(table):
-    """Return what the column of a DataFrame that probably has the texts is in code: `text`, or that of longest ones."""
-
-    def length(column):
-        return sum(len(text) for text in itertools.islice(table[column], 100) if isinstance(text, str))
-
-    columns = list(table.columns)
-    return f"df[{excerpt('text' if 'text' in columns else max(columns, key=length, default=0))}]"
 
 
 def check_count(name, number, other=""):
@@ -151,10 +199,18 @@ def label_of(data, other="the points"):
 
 def labels_in_memory(Y, N):
     """Return labels in memory, of N points, as a csr_array of bool."""
-    labels = as_matrix(Y, None)
+    labels = as_matrix(Y, None, is_labels=True)
     # Also not a number.
     if not (labels.data >= 0).all():
         raise SettingsError("a label is negative or not a number; 1 says that a point has the label, 0 that it has not")
+    fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
+    if fractions.size:
+        what = "1 says that a point has the label, 0 that it has not; give `labels > 0` if that is meant"
+        raise SettingsError(f"Unknown label type: continuous; a label is {fractions[0]:g}; {what}")
+    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and np.ptp(labels.data, axis=None) > 0:
+        warnings.warn(
+            "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
+        )
     labels = labels.astype(bool)
     labels.sum_duplicates()
     labels.eliminate_zeros()
@@ -167,7 +223,7 @@ def features_in_memory(X, dtype=np.float32):
     """Return features in memory as a csr_array without duplicates and stored zeros; X is not changed."""
     features = as_matrix(X, dtype)
     if not np.isfinite(features.data).all():
-        raise SettingsError("a feature is not finite")
+        raise SettingsError("a feature is NaN or inf, not a finite number")
     if not features.has_canonical_format or not features.data.all():
         features = features.copy()
         features.sum_duplicates()
@@ -248,20 +304,20 @@ def _in_memory(data, labels, names, extend, same):
         return data._replace(names=Names(*(own or known for own, known in zip(data.names, names, strict=True))))
     if isinstance(data, Dataset):
         return TrainingData(data, REPOSITORY, names)
-    if labels is None and extend:
-        raise UsageError("points in memory need labels.")
     is_text = not is_matrix(data)
     if not is_text:
         features, columns = features_in_memory(data), columns_of(data, "feature")
         check_columns("feature", columns, names.features)
         names = names._replace(features=columns or names.features)
-    elif names.vectorizer is None:
-        raise SettingsError("the points are text, but the model was not trained on text")
-    elif extend and not isinstance(names.vectorizer, Transformer):
-        vectorizer, features = vectorize_texts(as_texts(data), names.vectorizer)
-        names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
     else:
-        features = names.vectorizer.features(as_texts(data))
+        texts = as_texts(data)
+        if names.vectorizer is None:
+            raise SettingsError("the points are text, but the model was not trained on text")
+        if extend and not isinstance(names.vectorizer, Transformer):
+            vectorizer, features = vectorize_texts(texts, names.vectorizer)
+            names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
+        else:
+            features = names.vectorizer.features(texts)
     N, columns = features.shape[0], columns_of(labels, "label")
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
@@ -281,6 +337,7 @@ def training_points(data, labels, dense, path, corpus, analysis, cache, progress
 
     Without an `Analysis`, texts are divided as by default; SettingsError for one if the points are no texts.
     """
+    check_points(data, labels)
     data, rows = _with_dense(data, dense, "train")
     if corpus.encoder:
         encoder = open_encoder(corpus.encoder, corpus.download)
@@ -311,6 +368,7 @@ def more_points(data, labels, dense, model, names, corpus, cache, progress, note
     of all.
     """
     D, K = model.data["D"], model.data["K"]
+    check_points(data, labels)
     _find_encoder(names, corpus)
     data, rows = _with_dense(data, dense, "train", model)
     if is_path(data):
@@ -350,10 +408,12 @@ def more_labels(names, K, add_labels):
 def known_points(data, labels, dense, part, model, corpus, cache, progress, note):
     """Return points for a `TrainedModel` (`TrainingData`), without other words; see `unknown_labels`."""
     names = model.names
+    check_points(data, labels, needed=False)
     _find_encoder(names, corpus)
     data, rows = _with_dense(data, dense, part, model)
     if is_path(data):
-        return _joined(read_known_data(data, part, names, corpus, cache, progress, note), rows)
+        sizes = model.data["D"], model.data["K"]
+        return _joined(read_known_data(data, part, names, sizes, corpus, cache, progress, note), rows)
     found = in_memory(data, labels, names, extend=False, dense=rows)
     # A data set has names of its own, which the model does not look at.
     return found if labels is not None else found._replace(names=names)
@@ -399,10 +459,12 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
 
     It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
     """
+    check_points(data, labels, needed=labelled)
     _find_encoder(model.names, corpus)
     ids, (data, rows) = _index_of(data), _with_dense(data, dense, "test", model)
     if is_path(data):
-        opened = open_points(data, model.names, model.data["D"], corpus, labelled, note, keep_errors, rows)
+        sizes = model.data["D"], model.data["K"]
+        opened = open_points(data, model.names, sizes, corpus, labelled, note, keep_errors, rows)
     else:
         texts = None if isinstance(data, Dataset | TrainingData) or is_matrix(data) else as_texts(data)
         given = data if texts is None else texts

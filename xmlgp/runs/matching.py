@@ -5,33 +5,46 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Number
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.dataset import Dataset, as_csr, widened
+from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import MemoryPart, check_memory, counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
+from xmlgp.runs.common_names import describe_difference
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels
+from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.corpus import has_corpus_ending
+from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers, label_matrix
 from xmlgp.text.points import LabelledPoints, TrainingData, read_labels
 
 __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
 
+#: The name of a label that is a number.
+NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+
 #: Memory of the counts and propensities of a label, and of what these are computed from.
 LABEL_BYTES = 40
+
+
+#: Share of the true labels with a name that is listed, below which a note says so.
+FEW = 0.1
 
 
 class TrainingFacts(NamedTuple):
@@ -50,7 +63,8 @@ class Matched(NamedTuple):
     """Scores and true labels, a csr_array of bool, both of N points and K labels or more.
 
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
-    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`.
+    the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` maps
+    numbers that labels have in the data, an array, to their columns, −1 for others, or to None if they have names only.
     """
 
     scores: Scores
@@ -59,6 +73,30 @@ class Matched(NamedTuple):
     unknown: dict
     named: bool
     facts: Callable[[], TrainingFacts]
+    columns: Callable[[np.ndarray], np.ndarray | None]
+
+    def without(self, path: str | os.PathLike, note: Callable[[str], object]) -> Matched:
+        """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
+        pairs = read_pairs(path, self.scores.N)
+        columns = self.columns(pairs[:, 1])
+        if columns is None:
+            raise SettingsError(f"{os.fspath(path)} has numbers of labels, but the labels of the data have names")
+        # A label that is neither scored nor true of any point has no column.
+        left_out = (pairs[:, 0] * self.scores.K + columns)[columns >= 0]
+        true_points = np.repeat(np.arange(self.scores.N), np.diff(self.labels.indptr))
+        scored, true = (
+            ~np.isin(points * self.scores.K + labels, left_out)
+            for points, labels in ((self.scores.points, self.scores.labels), (true_points, self.labels.indices))
+        )
+        counts = [
+            counted(int(np.count_nonzero(~kept)), noun) for kept, noun in ((scored, "score"), (true, "true label"))
+        ]
+        note(
+            f"{os.fspath(path)}: {counted(len(pairs), 'pair')} of a point and a label left out: {' and '.join(counts)}"
+        )
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(true_points[true], minlength=self.scores.N))])
+        labels = sp.csr_array(as_csr(None, self.labels.indices[true], indptr, self.scores.K))
+        return self._replace(scores=self.scores.where(scored), labels=labels)
 
     def with_counts(self, train, name):
         """Return the `TrainingFacts` with points per label for all labels, 0 after the first K; SettingsError if none.
@@ -82,10 +120,11 @@ def matched(files, labels, train, corpus, cache, progress, note):
     """Yield `Matched` for each of several scores, see `evaluate`, with the true labels, which are read once."""
     reading = corpus, cache, progress, note
     facts_of = functools.cache(lambda named: training_facts(train, named, *reading))
-    true_of = functools.cache(lambda named: _true_labels(labels, "test", named, lambda: _columns(train), *reading))
+    columns = functools.partial(_columns, train)
+    true_of = functools.cache(lambda *how: _true_labels(labels, "test", columns, *how, *reading))
     for scores in files:
         listed = _named_scores(scores, progress)
-        true = true_of(listed.names is not None)
+        true = true_of(listed.names is not None, listed.scores.K > 1)
         tables = columns_of(scores, "label"), columns_of(labels, "label")
         if any(tables) and None in (listed.names, true.names) and facts_of(True).names is None:
             # Without names elsewhere, the columns of a DataFrame are labels by their places.
@@ -107,7 +146,7 @@ def _named_scores(scores, progress):
         with open_input(path) as stream:
             reader = LineReader(stream, path)
             first = reader.peek_line()
-            if has_corpus_ending(path) or first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+            if has_corpus_ending(path) or first.lstrip().startswith(b"{"):
                 return read_label_records(reader)
             return NamedScores(read_open_scores(reader, progress))
     if isinstance(scores, Scores):
@@ -118,17 +157,17 @@ def _named_scores(scores, progress):
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not _are_numbers(scores):
         return scores_of_records(scores)
-    matrix = sp.csr_array(scores)
+    matrix = as_matrix(scores, None, is_labels=True)
     return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
 
 
-def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
+def _true_labels(labels, part, columns, named, several, corpus, cache, progress, note):
     """Return the `LabelledPoints` of a file, a data set, a matrix or lists of names, with names if these are needed.
 
-    `part` and `columns` are as for `read_labels`.
+    `part` is as for `locate`, the others as for `read_labels`.
     """
     if is_path(labels):
-        return read_labels(labels, part, columns, named, corpus, cache, progress, note)
+        return read_labels(locate(labels, part), columns, named, several, corpus, cache, progress, note)
     names = labels.names.labels if isinstance(labels, TrainingData) else None
     dataset = labels.dataset if isinstance(labels, TrainingData) else labels
     if isinstance(dataset, Dataset):
@@ -136,7 +175,7 @@ def _true_labels(labels, part, named, columns, corpus, cache, progress, note):
     if isinstance(labels, Predictions | Scores):
         raise _scores_first()
     if _are_numbers(labels):
-        if (as_matrix(labels, float).data % 1).any():
+        if (as_matrix(labels, float, is_labels=True).data % 1).any():
             raise _scores_first()
         return LabelledPoints(labels_in_memory(labels, np.shape(labels)[0]), columns_of(labels, "label"))
     if any(isinstance(own, dict) or (isinstance(own, list) and own and isinstance(own[0], tuple)) for own in labels):
@@ -151,7 +190,7 @@ def training_facts(train, named, corpus, cache, progress, note):
         return TrainingFacts()
     model = known_model(train)
     if model is None:
-        points = _true_labels(train, "train", named, lambda: None, corpus, cache, progress, note)
+        points = _true_labels(train, "train", lambda: None, named, None, corpus, cache, progress, note)
         N, K = points.labels.shape
         check_memory("evaluation", [MemoryPart("counts and propensities of labels", LABEL_BYTES * K)])
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
@@ -185,14 +224,20 @@ def _match(scores, listed, labels, true, named, facts, note):
     """
     name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
     N, K = true.labels.shape
-    table = _of_same_points(name, listed, data, true.ids, N, note)
+    # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
+    in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
+    numbered = is_path(labels) and not isinstance(scores, Predictions)
+    points = IdentifiedPoints(name, listed.ids, listed.scores.N)
+    table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
+    if true.open and not named and table.N == N:
+        return _of_numbers(table, true.labels, facts)
     if table.N != N or not (named or table.K == K):
         sizes = [
             counted(n, "point") + f" and {counted(k, 'label')}" * (not named) for n, k in ((table.N, table.K), (N, K))
         ]
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
-        return Matched(table, true.labels, K, {}, named, facts)
+        return Matched(table, true.labels, K, {}, named, facts, functools.partial(_below, K))
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
@@ -215,8 +260,73 @@ def _match(scores, listed, labels, true, named, facts, note):
     table = dataclasses.replace(table, labels=places[columns[1]][table.labels], K=len(names))
     matrix = sp.csr_array(as_csr(None, places[columns[0]][true.labels.indices], true.labels.indptr, len(names)))
     matrix.sum_duplicates()
+    if true.names is not None:
+        own = None if listed.names is None else set(places[columns[1]].tolist())
+        _check_common(names, own, set(places[columns[0]].tolist()), known and len(known), name, data)
+        if own and not known:
+            _note_few_common(names, own, matrix, name, data, note)
     K = len(known or names)
-    return Matched(table, matrix, K, unknown_labels(names, matrix, K, table.labels), named, facts)
+    unknown = unknown_labels(names, matrix, K, table.labels)
+    # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
+    numbers = zip(range(len(columns[0])), places[columns[0]], strict=True) if true.ids is None else _numbers(names)
+    return Matched(table, matrix, K, unknown, named, facts, functools.partial(_columns_by_number, numbers))
+
+
+def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
+    """Return `Matched` for labels without names, whose number no file declares, and those that no score may be of."""
+    known, K = table.K, max(table.K, labels.shape[1])
+    labels = sp.csr_array(widened(labels, K))
+    unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
+    return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, functools.partial(_below, K))
+
+
+def _below(K: int, labels: np.ndarray) -> np.ndarray:
+    """Return labels that are below K, and -1 in the place of others."""
+    return np.where(labels < K, labels, -1)
+
+
+def _numbers(names: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of names that are numbers, and the places of these names."""
+    return ((int(name), place) for place, name in enumerate(names) if NUMBER.fullmatch(name))
+
+
+def _columns_by_number(numbers: Iterable[tuple[int, int]], labels: np.ndarray) -> np.ndarray | None:
+    """Return the columns of labels if there are pairs of their numbers and columns, −1 for those without one."""
+    column_of = dict(numbers)
+    return np.array([column_of.get(label, -1) for label in labels.tolist()], np.int64) if column_of else None
+
+
+def _check_common(names, listed, true, K, name, data):
+    """Raise SettingsError if none of the true labels is known, or none of those that are listed is known or true.
+
+    Both are sets of numbers of `names`, `listed` of the file `name` or None, `true` of `data`. The first K are known;
+    without any, K is None.
+    """
+    known = set(range(K or 0))
+    if K and true and not true & known:
+        difference = describe_difference(names[:K], _names_of(names, true))
+        raise SettingsError(f"no label of {data} is known to the model or the training data, {difference}")
+    if listed and true and not listed & (true | known):
+        difference = describe_difference(_names_of(names, listed), _names_of(names, true))
+        advice = "" if K else "; if these are other labels, `train=MODEL` tells which there are"
+        raise SettingsError(f"{name} and {data} have no label in common, {difference}{advice}")
+
+
+def _note_few_common(names, listed, labels, name, data, note):
+    """Note that few true labels, N×K, have a name that is `listed`."""
+    common = np.isin(labels.indices, list(listed)).sum()
+    if labels.nnz and common < FEW * labels.nnz:
+        true = set(np.unique(labels.indices).tolist())
+        text = f"only {common} of {labels.nnz} true labels in {data} have a name that {name} lists"
+        if listed - true:
+            text += (
+                f"; others are {describe_difference(_names_of(names, listed - true), _names_of(names, true - listed))}"
+            )
+        note(text)
+
+
+def _names_of(names, numbers):
+    return [names[number] for number in sorted(numbers)]
 
 
 def _scores_first():
@@ -229,35 +339,18 @@ def _nameless(one, other):
     )
 
 
-def _of_same_points(name, listed, data, ids, N, note):
-    """Return the `Scores` of the points with these identifiers, by which points are matched if both have them.
-
-    Those of data without any are the numbers from 1.
-    """
-    if listed.ids is None or (ids is None and len(listed.ids) != N):
+def _of_same_points(predicted, listed, true, numbered, note):
+    """Return the `Scores` of the true points, by identifier if both have them; see `matched_rows`."""
+    rows = matched_rows(predicted, true, numbered, note)
+    if rows is None:
         return listed.scores
-    pair = listed.ids, ids or [None] * N
-    own, wanted = ([str(number if i is None else i) for number, i in enumerate(part, 1)] for part in pair)
-    numbers = [str(number) for number in range(1, max(len(own), N) + 1)]
-    places = dict(zip(own, range(len(own)), strict=True))
-    missing = next((i for i in wanted if i not in places), None)
-    # What was predicted without identifiers is numbered, from 0 by pandas.
-    counted_own = own in (numbers[: len(own)], ["0", *numbers][: len(own)])
-    if own == wanted or (missing is not None and (counted_own or wanted == numbers[:N])):
-        if not counted_own and own != wanted:
-            note(f"{name} has identifiers, but {data} has none, so points are matched by their order")
-        return listed.scores
-    if missing is not None:
-        raise SettingsError(f"{name} has no labels of {excerpt(missing)}, a point of {data}")
-    if len(places) < len(own):
-        twice = next(i for place, i in enumerate(own) if places[i] != place)
-        raise SettingsError(f"{name} has {excerpt(twice)} twice")
-    if len(own) > len(set(wanted)):
-        note(f"{name}: {len(own) - len(set(wanted))} of {len(own)} points are not in {data} and left out")
-    rows = np.array([places[i] for i in wanted])
     return listed.scores.gather(listed.scores.indptr[rows], np.diff(listed.scores.indptr)[rows])
 
 
 def _are_numbers(rows):
     """Return whether rows are a table of numbers, not lists of names or records."""
-    return is_matrix(rows) or any(isinstance(next(iter(row), None), Number) for row in rows)
+    if is_matrix(rows):
+        return True
+    if any(isinstance(row, Number) for row in rows):
+        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+    return any(isinstance(next(iter(row), None), Number) for row in rows)

@@ -30,7 +30,7 @@ from xmlgp.prediction.label_files import (
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.prediction.table_output import TABLES, write_table
-from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, is_path, label_of, open_given
+from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, check_exists, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.progress import ignore, silent
@@ -128,6 +128,7 @@ def predict(
     if bad_lines not in BAD_LINES:
         raise UsageError(f"bad_lines is one of {', '.join(BAD_LINES)}, not {bad_lines!r}.")
     model = opened(model)
+    check_exists(data, 'predict(model, ["a text"])')
     predictor = model.predictor
     if explain:
         predictor.check_explainable()

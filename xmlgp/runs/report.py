@@ -12,7 +12,7 @@ from xmlgp.data.dense_files import as_list
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
-from xmlgp.errors import SettingsError, memory_errors_reported
+from xmlgp.errors import SettingsError, UsageError, memory_errors_reported
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.runs.given import (
     DenseFeatures,
@@ -21,6 +21,7 @@ from xmlgp.runs.given import (
     Points,
     added_labels,
     check_count,
+    check_points,
     is_path,
     known_points,
     label_of,
@@ -82,6 +83,9 @@ def report(
     from xmlgp.reporting.report import check_available, make_report
 
     check_available()
+    if out is not None and not is_path(out):
+        raise UsageError("The third argument is the path of the page; give labels as labels=….")
+    check_points(data, labels)
     check_count("neighbours", neighbours)
     model = opened(model)
     if out is not None:

@@ -18,6 +18,7 @@ from xmlgp.runs.given import (
     Points,
     added_labels,
     check_dense,
+    check_points,
     is_path,
     known_points,
     label_of,
@@ -74,6 +75,7 @@ def tune(
         if known.data["K"] == 1:
             where = f"{known}: " if known.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
+        check_points(data, labels)
         reading = corpus, cache, progress, note
         points, _, names = known_points(data, labels, dense, "validation", known, *reading)
         check_dense(widths_of(points.features), known.data.get("dense", []), data)

@@ -5,7 +5,7 @@ import re
 import reprlib
 from typing import TextIO
 
-__all__ = ["ForTerminal", "escape", "excerpt", "quote", "show_name", "visible"]
+__all__ = ["ForTerminal", "escape", "escape_undecodable", "excerpt", "quote", "show_name", "visible"]
 
 #: Maximum number of characters that `excerpt` returns, and bytes that `quote` shows.
 MAX_EXCERPT, MAX_QUOTED_BYTES = 60, 30
@@ -19,6 +19,12 @@ HIDDEN = re.compile(
     "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+
+#: What no UTF-8 file can have: halves of surrogate pairs. Python decodes a byte that is not UTF-8 as one of the second.
+UNDECODABLE = re.compile("[\ud800-\udfff]")
+
+#: What is added to a byte that is not UTF-8.
+OF_BYTES = 0xDC00
 
 #: Names that `show_name` returns as they are.
 NAME = re.compile(rf"[A-Za-z0-9_.+-]{{1,{MAX_EXCERPT}}}")
@@ -56,6 +62,16 @@ def escape(text, longest=MAX_TEXT):
     start = text if longest is None else text[: longest + 1]
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in start)
     return shown if longest is None or len(shown) <= longest else f"{shown[:longest]}…"
+
+
+def escape_undecodable(text: str) -> str:
+    r"""Return text, such as the name of a file, with `\xNN` for a byte that is not UTF-8, so that it can be written."""
+    return UNDECODABLE.sub(_escape_undecodable, text)
+
+
+def _escape_undecodable(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number - OF_BYTES:02x}" if OF_BYTES + 0x80 <= number <= OF_BYTES + 0xFF else f"\\u{number:04x}"
 
 
 def visible(text: str, kept: str = "") -> str:

@@ -11,6 +11,7 @@ from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.dataset import as_csr
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.characters import normalized_text, words_of
 from xmlgp.text.documents import Columns
 from xmlgp.text.encoder import Encoder
 
@@ -31,8 +32,9 @@ FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
 #: What a mapping has of an analysis if it is not the default.
 LIMITS = ("min_count", "max_features", "stop_words")
 
-#: What a mapping has of the columns.
+#: What a mapping has of the columns, and what it has if that is not the default.
 COLUMNS = ("text", "labels", "separator", "id")
+MORE_COLUMNS = ("flags", "header")
 
 
 class Analysis(NamedTuple):
@@ -95,27 +97,26 @@ class Analysis(NamedTuple):
     def function(self):
         """Return a function that lists the words of a text.
 
-        The analysers are scikit-learn's, with its treatment of Unicode and of case. Whitespace and control characters
-        within n-grams of characters are a space.
+        The analysers are scikit-learn's, with its treatment of case; for characters see `xmlgp.text.characters`.
+        Whitespace and control characters within n-grams of characters are a space.
         """
         if self.analyzer == "none":
             return no_words
-        # Its import takes longer than to vectorize a small corpus, and rows need none of it.
+        stop = frozenset(self.stop_words)
+        if self.analyzer == "word" and self.longest == 1:
+            # What the analyser does to a text, without its steps for bytes and accents, which take as long.
+            if stop:
+                return lambda text: [word for word in words_of(text.lower()) if word not in stop]
+            return lambda text: words_of(text.lower())
+        # Its import takes longer than to vectorize a small corpus.
         from sklearn.feature_extraction.text import CountVectorizer
 
         options = {"analyzer": self.analyzer.replace("-", "_"), "ngram_range": (self.shortest, self.longest)}
-        stop = frozenset(self.stop_words)
-        vectorizer = CountVectorizer(**options, stop_words=list(stop) or None)
-        if self.analyzer != "word":
-            analyse = vectorizer.build_analyzer()
-            return lambda text: analyse(SPACES.sub(" ", text))
-        if self.longest > 1:
-            return vectorizer.build_analyzer()
-        # What the analyser does to a text, without its steps for bytes and accents, which take as long.
-        tokenize = vectorizer.build_tokenizer()
-        if stop:
-            return lambda text: [word for word in tokenize(text.lower()) if word not in stop]
-        return lambda text: tokenize(text.lower())
+        if self.analyzer == "word":
+            options |= {"tokenizer": words_of, "token_pattern": None, "stop_words": list(stop) or None}
+            return CountVectorizer(**options).build_analyzer()
+        analyse = CountVectorizer(**options).build_analyzer()
+        return lambda text: analyse(SPACES.sub(" ", normalized_text(text)))
 
 
 def checked_analysis(analysis, is_text, source):
@@ -207,7 +208,7 @@ class Vectorizer:
             "format_version": FORMAT_VERSION,
             "analyzer": self.analysis.analyzer,
             "ngrams": [self.analysis.shortest, self.analysis.longest],
-            "columns": {name: getattr(self.columns, name) for name in COLUMNS} | {"text": list(self.columns.text)},
+            "columns": _columns_mapping(self.columns),
             **self.analysis.limits(),
             **({"encoder": encoder.mapping()} if encoder else {}),
         }
@@ -224,18 +225,39 @@ class Vectorizer:
             if "encoder" in mapping:
                 analysis = analysis._replace(encoder=Encoder.from_mapping(mapping["encoder"]))
             analysis.check()
-            columns = Columns(*(mapping["columns"][name] for name in COLUMNS))
+            columns = _columns_of(mapping["columns"])
         except (LookupError, TypeError, ValueError, SettingsError):
             return None
         known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
-        if not known or not isinstance(columns.text, list) or not columns.text or len(set(words)) < len(words):
+        if not known or columns is None or len(set(words)) < len(words):
             return None
-        names = [*columns.text, columns.labels]
-        names += [name for name in (columns.separator, columns.id) if name is not None]
-        # The description of a model holds printable text only.
-        if not all(isinstance(name, str) and name.isprintable() for name in names):
-            return None
-        return cls(analysis, words, columns._replace(text=tuple(columns.text)))
+        return cls(analysis, words, columns)
+
+
+def _columns_mapping(columns: Columns) -> dict:
+    """Return columns as JSON has them; a single column of labels is a text."""
+    mapping = {name: getattr(columns, name) for name in COLUMNS}
+    mapping |= {name: getattr(columns, name) for name in MORE_COLUMNS if getattr(columns, name)}
+    if len(columns.labels) == 1:
+        mapping["labels"] = columns.labels[0]
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in mapping.items()}
+
+
+def _columns_of(mapping: dict) -> Columns | None:
+    """Return the columns in an untrusted mapping, or None if there are none."""
+    found = {name: mapping[name] for name in COLUMNS}
+    found |= {name: mapping[name] for name in MORE_COLUMNS if name in mapping}
+    if isinstance(found["labels"], str):
+        found["labels"] = [found["labels"]]
+    lists = [found[name] for name in ("text", "labels", "header") if name in found]
+    texts = [found[name] for name in ("separator", "id", "flags") if found.get(name) is not None]
+    if not found["text"] or not all(isinstance(value, list) for value in lists):
+        return None
+    # The description of a model holds printable text only.
+    names = [*texts, *(name for value in lists for name in value)]
+    if not all(isinstance(name, str) and name.isprintable() for name in names):
+        return None
+    return Columns(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
 
 
 def counts(numbers, lengths, columns):

@@ -1,6 +1,5 @@
 """The folder of vectorized corpora: data files, the names of features and labels, and the vectorizer."""
 
-import codecs
 import contextlib
 import json
 import os
@@ -61,7 +60,11 @@ def write_folder(folder, files, progress=silent):
     folder = Path(folder)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
     description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
-    contents = {FEATURES: _names_file(vectorizer.words), LABELS: _names_file(labels), VECTORIZER: description.encode()}
+    contents = {
+        FEATURES: format_names(vectorizer.words),
+        LABELS: format_names(labels),
+        VECTORIZER: description.encode(),
+    }
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,12 +96,6 @@ def _of_an_earlier_data_set(folder):
     if not (folder / VECTORIZER).exists():
         return []
     return [folder / VECTORIZER, *(file for file in folder.iterdir() if TEST.fullmatch(file.name))]
-
-
-def _names_file(names):
-    # A first name that begins like a byte order mark would be read without it.
-    mark = codecs.BOM_UTF8 if names[0].startswith("\ufeff") else b""
-    return mark + format_names(names)
 
 
 def _check_writable(folder):

@@ -1,6 +1,12 @@
-"""A folder of documents, as for Annif: `NAME.txt` has the text of a document, `NAME.tsv` or `NAME.key` its labels."""
+"""A folder of documents, as for Annif: `NAME.txt` has the text of a document, `NAME.tsv` or `NAME.key` its labels.
+
+Or `NAME.json` has an object with both.
+"""
+
+from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from xmlgp.data.lines import LineReader, decoded_lines
@@ -9,20 +15,26 @@ from xmlgp.data.names import check_name
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import ignore
-from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Document
+from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
+from xmlgp.text.documents import Columns, Document, Reading
+from xmlgp.text.json_lines import SUBJECTS, read_json_lines, read_objects
+from xmlgp.text.vocabulary import URI
 
 __all__ = ["DocumentFolder"]
+
+#: The usual columns.
+USUAL = Columns()
 
 
 class DocumentFolder:
     """The documents of a folder, in the order of their names, which are their identifiers.
 
-    `NAME.tsv` has `<URI>` and perhaps a tab and a label in each line, `NAME.key` a label; if both exist, the former
-    counts. The files are UTF-8, or of another encoding.
+    `NAME.tsv` has a URI, perhaps in brackets, and perhaps a tab and a label in each line, `NAME.key` a label; if both
+    exist, the former counts. `NAME.json` is an object as in JSON Lines, perhaps with an identifier; where it has no
+    labels, those beside it count. The files are UTF-8, or of another encoding.
     """
 
-    def __init__(self, path, encoding=None, note=ignore):
+    def __init__(self, path: str, encoding: str | None = None, note: Callable[[str], object] = ignore) -> None:
         self.path, self._encoding, self._note = path, encoding, note
 
     def peek_line(self):
@@ -35,33 +47,104 @@ class DocumentFolder:
 
     answer_at_once = waits
 
-    def documents(self, labelled):
-        """Yield each `Document`; if they are read with labels, those without are left out, and a note says how many."""
+    def documents(self, labelled: bool, columns: Columns = USUAL) -> Iterator[Document]:
+        """Yield each `Document`; if they are read with labels, those without are left out, and a note says how many.
+
+        The fields of objects are those of `columns`. Their labels may be a text, which `xmlgp.text.label_rows` divides.
+        """
         names = documents_in(self.path)
-        files = dict(zip(names, map(self._labels_of, names), strict=True))
-        if labelled:
-            names = [name for name in names if files[name]]
-            left_out = len(files) - len(names)
-            if not names:
-                raise XmlgpError(f"{self.path}: no document NAME.txt has labels, in NAME.tsv or NAME.key")
-            if left_out:
-                which = "document has" if left_out == 1 else "documents have"
-                self._note(f"{self.path}: {left_out} {which} neither a .tsv nor a .key file with labels; left out")
+        self._check_all(names, labelled)
+        files: dict[str, str] = {}  # of the documents, by their identifiers
+        without_labels = 0
+        without_text: list[DataFormatError] = []
+        has_objects = False
         for name in names:
-            self._check(self._text_of(name))
-            if labelled:
-                self._check(files[name])
-        for name in names:
-            text = "\n".join(line for _, line in self._lines(self._text_of(name)))
-            yield Document(1, name, text, self._labels(files[name]) if labelled else [])
+            file = self._file(name, ".txt")
+            found = self._read_object(name, labelled, columns)
+            if isinstance(found, DataFormatError):
+                without_text.append(found)
+            elif found:
+                has_objects = True
+                if file:
+                    raise XmlgpError(f"{file}: {name}.json has the text of this document too; remove one of them")
+                file = self._file(name, ".json")
+            if has_objects and without_text:
+                raise without_text[0]
+            if not file:
+                continue
+            document = self._with_labels(name, found if isinstance(found, Document) else None, labelled)
+            if document is None:
+                without_labels += 1
+                continue
+            first = files.setdefault(str(document.id), file)
+            if first != file:
+                what = f"the same identifier {excerpt(document.id)}"
+                raise XmlgpError(f"{first} and {file} have {what}; rename one of them")
+            yield document
+        self._note_left_out(len(files), without_labels, without_text)
 
-    def _text_of(self, name: str) -> str:
-        return os.path.join(self.path, f"{name}.txt")
+    def _with_labels(self, name: str, found: Document | None, labelled: bool) -> Document | None:
+        """Return the document that was found in NAME.json, or else that of NAME.txt, with labels; None without any."""
+        labels = found.labels if found else None
+        file = self._labels_of(name) if labelled and labels is None else None
+        if labelled and labels is None and file is None:
+            return None
+        text = found.text if found else self._text(os.path.join(self.path, f"{name}.txt"))
+        identifier = escape_undecodable(name) if found is None or found.id is None else found.id
+        return Document(1, identifier, text, self._labels(file) if file else labels or [])
 
-    def _labels_of(self, name):
+    def _note_left_out(self, count: int, without_labels: int, without_text: list[DataFormatError]) -> None:
+        """Note what was left out beside as many documents; raise an error if there are none."""
+        if without_labels and not count:
+            raise XmlgpError(f"{self.path}: no document has labels, in NAME.tsv, NAME.key or NAME.json")
+        if without_text and not count:
+            raise without_text[0]
+        if without_labels:
+            which = "document has" if without_labels == 1 else "documents have"
+            self._note(f"{self.path}: {without_labels} {which} no .tsv, .key or .json file with labels; left out")
+        if without_text:
+            files = "file is" if len(without_text) == 1 else "files are"
+            self._note(f"{self.path}: {len(without_text)} .json {files} left out; the first: {without_text[0]}")
+
+    def _file(self, name: str, ending: str) -> str | None:
+        """Return the file of a document, or None if there is none."""
+        file = os.path.join(self.path, name + ending)
+        return file if os.path.lexists(file) else None
+
+    def _labels_of(self, name: str) -> str | None:
         """Return the file with the labels of a document, or None."""
-        files = (os.path.join(self.path, name + ending) for ending in (".tsv", ".key"))
-        return next(filter(os.path.lexists, files), None)
+        return self._file(name, ".tsv") or self._file(name, ".key")
+
+    def _read_object(self, name: str, labelled: bool, columns: Columns) -> Document | DataFormatError | None:
+        """Return the document in NAME.json, whose labels are None if it has none, or the error that it has no text.
+
+        None is for no such file. DataFormatError is raised if it is malformed.
+        """
+        path = self._file(name, ".json")
+        if not path:
+            return None
+        content = self._text(path)
+        objects = list(read_objects(iter([(1, content)]), path, lambda number, found: (found, [])))
+        if len(objects) != 1:
+            reason = f"this file has {len(objects)} objects, but a document is one; give a file in place of its folder"
+            return DataFormatError(path, 1, reason)
+        has_labels = bool(columns.flags) or _has_any(objects[0], {*columns.labels, SUBJECTS})
+        reading = Reading(path, columns, labelled and has_labels)
+        (document,) = read_json_lines(iter([(1, content)]), reading)
+        if isinstance(document, Document):
+            for label in document.labels if isinstance(document.labels, list) else []:
+                check_name(label, path, 1)
+            return document if has_labels else document._replace(labels=None)
+        if _has_any(objects[0], set(columns.text)):
+            raise document
+        return document
+
+    def _check_all(self, names: list[str], labelled: bool) -> None:
+        """Raise XmlgpError if one of the files that are read is none of the folder."""
+        for name in names:
+            for file in self._file(name, ".txt"), self._file(name, ".json"), labelled and self._labels_of(name):
+                if file:
+                    self._check(file)
 
     def _check(self, file: str) -> None:
         """Raise XmlgpError if a file would be waited for without end, or is a link to what the folder does not hold.
@@ -74,20 +157,28 @@ class DocumentFolder:
         if not os.path.isfile(file):
             raise XmlgpError(f"{file}: this is not a regular file")
 
-    def _labels(self, path):
+    def _labels(self, path: str) -> list[str]:
         found = []
         for number, line in self._lines(path):
             label = line.strip()
             if label and path.endswith(".tsv"):
-                label = line.split("\t")[0].strip()
-                if not (label.startswith("<") and label.endswith(">")):
-                    reason = f"the line must begin with a URI in brackets, `<URI><TAB>label`, not {excerpt(label)}"
+                uri = URI.fullmatch(line.split("\t")[0].strip())
+                if not uri:
+                    reason = f"the line must begin with a URI, `<URI><TAB>label`, not {excerpt(label)}"
                     raise DataFormatError(path, number, reason)
-                label = label[1:-1]
+                label = uri[1] or uri[2]
             check_name(label, path, number)
             found.append(label)
         return found
 
-    def _lines(self, path):
+    def _text(self, path: str) -> str:
+        return "\n".join(line for _, line in self._lines(path))
+
+    def _lines(self, path: str) -> Iterator[tuple[int, str]]:
         with open_input(path) as stream:
             yield from decoded_lines(LineReader(stream, path, self._encoding))
+
+
+def _has_any(found: dict, names: set[str]) -> bool:
+    """Return whether an object has one of the fields, or the first of the names on the way to one."""
+    return any(name in found or name.split(".")[0] in found for name in names)

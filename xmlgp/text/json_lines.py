@@ -4,19 +4,32 @@ import contextlib
 import json
 import math
 import re
+import shlex
 from collections import Counter
+from collections.abc import Iterator
 from itertools import chain
 
 from xmlgp.data.lines import MAX_LINE_BYTES
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Columns, Document, absent
+from xmlgp.text.documents import Columns, Document, Reading, absent, unmatched
+from xmlgp.text.label_flags import flag_places, is_set
+from xmlgp.text.label_rows import divide_labels
 
 __all__ = ["SUBJECT", "Malformed", "read_json_lines", "read_objects"]
 
 
 #: The fields of an object that is a label, the first of which counts: two subjects may have the same label.
 SUBJECT = ("uri", "label")
+
+#: The usual field of the name in an object of another program.
+NAME = "name"
+
+#: The fields that say how much a label holds.
+WEIGHTS = ("value", "score", "probability")
+
+#: The field of the identifier as Annif has it, which is read where there is no `id`.
+DOCUMENT_ID = "document_id"
 
 #: The field of labels as Annif has it, which is read in place of the default where this is not there.
 SUBJECTS = "subjects"
@@ -28,23 +41,23 @@ BLANK = " \t\r\n"
 MARKS = re.compile(r'\\.|["\[\]{},]')
 
 
-def read_json_lines(lines, path, columns, labelled):
+def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
     """Return the documents of objects, one a line or in an array, or the errors of objects.
 
     An object has a text, a list of labels, and perhaps an identifier. Numbers count as texts. A text or a list that is
-    null is empty.
+    null is empty; a list of paragraphs is a text, and lists within a list of labels are part of it.
     """
 
-    def parse(number, found):
+    def parse(number: int, found: dict) -> tuple[Document, list[str]]:
         try:
-            document = _document(number, found, columns, labelled)
+            document = _document(number, found, reading)
         except Malformed as error:
             with contextlib.suppress(Malformed):
-                error.id = _identifier(found, columns)
+                error.id = _identifier(found, reading.columns)
             raise
         return document, [document.text, *document.labels, str(document.id)]
 
-    return read_objects(lines, path, parse, keep_errors=True)
+    return read_objects(lines, reading.path, parse, keep_errors=True)
 
 
 def read_objects(lines, path, parse, keep_errors=False):
@@ -73,8 +86,12 @@ def _object(text, number, path, parse, element):
     try:
         found = JSON.decode(text)
     except (ValueError, RecursionError) as error:
-        # The first line of an object that has several.
-        advice = "; `jq -c .` writes each object on one line" if text.rstrip() == "{" else ""
+        advice = ""
+        if text.rstrip() == "{":
+            # The first line of an object that has several.
+            advice = "; `jq -c .` writes each object on one line"
+        elif text.lstrip().startswith("{'"):
+            advice = "; this is how Python shows a dict, json.dumps writes JSON"
         number += getattr(error, "lineno", 1) - 1
         raise DataFormatError(path, number, f"{what} is not JSON: {_reason(error)}{advice}") from None
     if not isinstance(found, dict):
@@ -146,11 +163,13 @@ def _unique(pairs):
     return found
 
 
-def _refuse_constant(name):
-    raise Malformed(f"JSON has no {name}")
+def _constant(name: str) -> None:
+    """Return what a constant is that JSON has not, but Python writes: NaN is no value."""
+    if name != "NaN":
+        raise Malformed(f"JSON has no {name}")
 
 
-JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
+JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
 
 
 def _reason(error):
@@ -162,26 +181,57 @@ def _reason(error):
     return str(error) if isinstance(error, Malformed) else "a number has too many digits"
 
 
-def _document(number, found, columns, labelled):
-    if columns.labels == Columns().labels and columns.labels not in found and SUBJECTS in found:
-        columns = columns._replace(labels=SUBJECTS)
+def _document(number: int, found: dict, reading: Reading) -> Document:
+    columns = reading.columns
+    if columns.labels == Columns().labels and columns.labels[0] not in found and SUBJECTS in found:
+        columns = columns._replace(labels=(SUBJECTS,))
     text = " ".join([_text(_field(found, name, "--text-column"), name) for name in columns.text])
-    labels = _labels(_field(found, columns.labels, "--label-column"), columns) if labelled else []
+    labels = _all_labels(found, columns) if reading.labelled else []
     identifier = _identifier(found, columns)
+    if isinstance(identifier, float) and identifier.is_integer():
+        # What pandas makes of a number where others are missing.
+        identifier = int(identifier)
     if identifier is not None and type(identifier) not in (str, int):
         raise Malformed(f"{columns.id or 'id'} is {_shown(identifier)}, neither text nor an integer")
     return Document(number, identifier, text, labels)
 
 
-def _identifier(found, columns):
-    if columns.id is None:
-        return found.get("id")
-    try:
-        return _field(found, columns.id, "--id-column")
-    except Malformed:
-        if columns.id_needed:
-            raise
-        return found.get("id")
+def _all_labels(found: dict, columns: Columns) -> list[str] | str:
+    """Return the labels of all fields; a single field may have a text, which is divided later."""
+    values = [(_field(found, name, "--label-column"), name) for name in columns.labels]
+    parts = [_labels(value, name) for value, name in values]
+    if len(parts) == 1 and not columns.flags:
+        return parts[0]
+    names = []
+    for part in parts:
+        names += divide_labels(part, columns.separator, None) if isinstance(part, str) else part
+    if columns.flags:
+        others = [*columns.text, *columns.labels, columns.id or "id"]
+        places = flag_places(columns.flags, list(found), others)
+        own = [list(found)[place] for place in places]
+        if not own:
+            raise Malformed(unmatched("field", columns.flags, found))
+        names += _flagged({name: found[name] for name in own})
+    return names
+
+
+def _flagged(values: dict) -> list[str]:
+    """Return the names whose value is 1 or true."""
+    for name, value in values.items():
+        if isinstance(value, list | dict) or is_set(value) is None:
+            raise Malformed(f"label {excerpt(name)} has {_shown(value)}, which is neither 0 nor 1")
+    return [name for name, value in values.items() if is_set(value)]
+
+
+def _identifier(found: dict, columns: Columns) -> object:
+    """Return the identifier of an object, which is in `document_id` as Annif has it if there is no other field."""
+    if columns.id is not None:
+        try:
+            return _field(found, columns.id, "--id-column")
+        except Malformed:
+            if columns.id_needed:
+                raise
+    return found.get("id", found.get(DOCUMENT_ID))
 
 
 def _field(found, name, option):
@@ -191,7 +241,17 @@ def _field(found, name, option):
     try:
         return _within(found, name.split("."))
     except KeyError:
-        raise Malformed(absent("field", name, found, option)) from None
+        raise Malformed(absent("field", name, found, option) + _array_within(found)) from None
+
+
+def _array_within(found: dict) -> str:
+    """Return what to do with an object that has the documents in one of its fields."""
+    if found and all(key.isdigit() for key in found):
+        return "; pandas writes documents by to_json(path, orient='records', lines=True)"
+    for name, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return f"; `jq -c {shlex.quote(f'.{name}[]')}` writes the objects in it, one a line"
+    return ""
 
 
 def _within(value, path):
@@ -212,31 +272,57 @@ def _shown(value):
     return {dict: "an object", list: "a list"}.get(type(value)) or excerpt(value)
 
 
-def _text(value, name):
+def _text(value: object, name: str) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
         return value
+    if isinstance(value, list):
+        return " ".join([_text(part, f"a part of {name}") for part in value])
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return str(value)
     raise Malformed(f"{name} is {_shown(value)}, which is not text")
 
 
-def _labels(value, columns):
+def _labels(value: object, name: str) -> list[str] | str:
     if value is None:
         return []
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return [_label(label, columns.labels) for label in value if label is not None]
-    raise Malformed(f"{columns.labels} is {_shown(value)}, neither a list of labels nor text")
+        return [_label(label, name) for label in _flattened(value) if label is not None and not _is_rejected(label)]
+    if isinstance(value, dict) and value:
+        return _flagged(value)
+    if type(value) is int:
+        return [str(value)]
+    raise Malformed(f"{name} is {_shown(value)}, neither a list of labels nor text")
 
 
-def _label(value, name):
+def _is_rejected(label: object) -> bool:
+    """Return whether a label is an object whose value or score says that the document has not the label."""
+    return isinstance(label, dict) and any(label[field] in (0, False) for field in WEIGHTS if field in label)
+
+
+def _flattened(values: list) -> Iterator[object]:
+    """Yield what is in a list and in lists within it, which are those of another field or of a hierarchy."""
+    for value in values:
+        if isinstance(value, list):
+            yield from _flattened(value)
+        else:
+            yield value
+
+
+def _label(value: object, field: str) -> str:
     """Return the name of a label: a text, or the URI or else the label in an object, as Annif has subjects."""
     if isinstance(value, dict):
         names = [value[key] for key in SUBJECT if value.get(key) is not None]
         if not names:
-            raise Malformed(f"a label in {name} is an object without {' and '.join(SUBJECT)}")
+            texts = [key for key, other in value.items() if isinstance(other, str)]
+            key = NAME if NAME in texts else next(iter(texts), None)
+            advice = f"; --label-column {shlex.quote(f'{field}.{key}')} reads its {key}" if key else ""
+            raise Malformed(f"a label in {field} is an object without {' and '.join(SUBJECT)}{advice}")
         value = names[0]
-    return _text(value, f"a label in {name}")
+    if isinstance(value, float) and value.is_integer():
+        # What pandas makes of a number where others are missing.
+        value = int(value)
+    return _text(value, f"a label in {field}")

@@ -4,21 +4,80 @@ Options say how labels are separated and whether rows are merged. Where the rows
 note says so once all are read.
 """
 
+from __future__ import annotations
+
 import contextlib
+import csv
+import html
 import json
+import re
 import shlex
 from collections import Counter
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Document
+from xmlgp.text.characters import split_at_blanks
+from xmlgp.text.documents import Document, Reading
+from xmlgp.text.written_lists import bracketed_names, written_list
 
-__all__ = ["merge_rows", "note_repeated", "split_labels"]
+__all__ = [
+    "divide_labels",
+    "merge_rows",
+    "note_odd",
+    "note_repeated",
+    "note_returns",
+    "note_unlikely",
+    "refuse_identifiers_as_labels",
+    "refuse_text_as_labels",
+    "split_labels",
+]
 
 #: What usually separates labels.
-SEPARATORS = {";": "a semicolon", ",": "a comma", "|": "a bar"}
+SEPARATORS = {
+    ";": "a semicolon",
+    ",": "a comma",
+    "|": "a bar",
+    "；": "a full-width semicolon",
+    "，": "a full-width comma",
+    "、": "an ideographic comma",
+    "،": "an Arabic comma",
+    "•": "a bullet",
+}
+
+#: What separates labels, but is often within one: these are noted if most of what they separate is a label alone, too.
+WITHIN_NAMES = {
+    " / ": "a slash",
+    "/": "a slash",
+    "#": "a number sign",
+    "&": "an ampersand",
+    "+": "a plus sign",
+    "::": "two colons",
+    ":": "a colon",
+    "_": "an underscore",
+    "-": "a hyphen",
+    " ": "a blank",
+}
+
+#: What no name of a label can have, so it separates labels.
+LINES = re.compile("[\n\r\t\v\f]+")
+
+#: What a list of names without quotes has not.
+STRUCTURE = re.compile(r"""[\[\](){}'"]""")
+
+#: A character as HTML writes it.
+ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6});")
+
+#: Labels that are no names, but say whether a label without a name holds.
+VECTOR = {"0", "1"}
+
+#: The same in a text.
+VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
+
+#: What labels of lines have if they were divided, or written, otherwise.
+ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
 
 #: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
 #: the given one is in more than few. Repeated identifiers are noted in more than few rows.
@@ -27,45 +86,250 @@ MOST, SOME, FEW = 0.5, 0.1, 0.05
 #: Most texts of labels, and identifiers, that are kept to compare with others.
 KEPT = 1 << 16
 
+#: Documents from which the order of columns is told, and the fewest of which labels that occur once are noted.
+SAMPLE, FEWEST = 1000, 5
 
-def split_labels(documents, path, columns, usual, note):
+#: What to do where labels are not what they seem to be.
+COLUMNS = "; if columns are in another order, --columns names them, as in --columns id,labels,text"
+
+#: The words of a label that looks like a text.
+LONG = 6
+
+
+def divide_labels(text: str, separator: str | None, usual: str | None) -> list[str]:
+    """Return the names in a text of labels, with the usual separator if the user gave none; None is for one label.
+
+    A list as JSON, Python or NumPy writes it, and names in angle brackets, are read as what they are. ValueError if
+    the text is in square brackets, but no such list.
+    """
+    try:
+        names = written_list(text)
+    except ValueError:
+        inside = text.strip()[1:-1]
+        if (separator or usual) is None:
+            return [text]
+        if not separator or STRUCTURE.search(inside):
+            raise
+        # The user says how a list without quotes is divided.
+        text = inside
+        names = None
+    if names is None:
+        names = bracketed_names(text)
+    if names is not None:
+        return names
+    separator = separator or usual
+    if separator is None:
+        return [text]
+    if ENTITY.search(text):
+        # Its semicolon separates nothing.
+        text = html.unescape(text)
+    if separator.isspace() and separator != "\t":
+        return split_at_blanks(text)
+    return [name for line in LINES.split(text) for name in _divided(line, separator)]
+
+
+def _divided(text: str, separator: str) -> list[str]:
+    """Return what a separator divides a text into, unless it is in quotes, as in a row of CSV."""
+    if '"' in text and len(separator) == 1:
+        try:
+            return next(csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True), [])
+        except csv.Error:
+            pass
+    return text.split(separator)
+
+
+class _Separators:
+    """Counts what could separate labels, to note where it does and the options say otherwise."""
+
+    def __init__(self, separator: str | None) -> None:
+        self._rows = 0
+        self._divided = 0
+        self._others = [other for other in (*SEPARATORS, *WITHIN_NAMES) if other != separator]
+        self._counts: Counter[str] = Counter()
+        self._texts: dict[str, dict[str, None]] = {other: {} for other in self._others}
+        self._pieces: dict[str, set[str]] = {other: set() for other in self._others}
+        # What could separate labels in each text, as most texts occur again and again.
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def count(self, text: str, names: list[str]) -> None:
+        """Look at a text of labels, which was divided into these names."""
+        self._rows += bool(text and not text.isspace())
+        self._divided += len(names) > 1
+        present = self._known.get(text)
+        if present is None:
+            pieces = {other: _pieces(text, other) for other in self._others if other in text}
+            present = tuple(other for other, own in pieces.items() if len(own) > 1)
+            if len(self._known) < KEPT:
+                self._known[text] = present
+            for other in present:
+                if len(self._texts[other]) < KEPT:
+                    self._texts[other][text] = None
+                    self._pieces[other].update(pieces[other])
+        self._counts.update(present)
+
+    def advice(self) -> str | None:
+        """Return what to note, if there is something."""
+        if self._divided > FEW * self._rows or not self._rows:
+            return None
+        # Of several, the one that divides texts into fewer labels: a name may have a comma.
+        usual = sorted(
+            (other for other in SEPARATORS if self._counts[other]),
+            key=lambda other: (-self._counts[other], len(self._pieces[other])),
+        )
+        for separator in [*usual[:1], *WITHIN_NAMES]:
+            count = self._counts[separator]
+            if not count:
+                continue
+            texts = self._texts[separator]
+            pieces = self._pieces[separator]
+            if separator in WITHIN_NAMES:
+                alone = len(pieces & self._known.keys())
+                noted = count > SOME * self._rows and MOST * len(pieces) <= alone and len(pieces) <= len(texts)
+            else:
+                noted = count > MOST * self._rows or (count > SOME * self._rows and len(pieces) < len(texts))
+            if noted:
+                what = {**SEPARATORS, **WITHIN_NAMES}[separator]
+                share = f"{count / self._rows:.0%}"
+                example = excerpt(next(iter(texts)))
+                return (
+                    f"labels such as {example} have {what} in {share} of the rows; if it separates labels, give "
+                    f"--label-separator {shlex.quote(separator)}"
+                )
+        return None
+
+
+def _pieces(text: str, separator: str) -> list[str]:
+    """Return what a separator divides a text into."""
+    return [piece for piece in map(str.strip, text.split(separator)) if piece]
+
+
+def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
     """Yield documents whose labels are lists; those that are texts are separated as columns or the usual way say."""
-    others = [separator for separator in SEPARATORS if separator != (columns.separator or usual)]
-    rows, divided, counts = 0, 0, Counter()
-    texts, pieces = ({separator: kind() for separator in others} for kind in (dict, set))
+    separator = reading.columns.separator
+    seen = _Separators(separator or usual)
     for document in documents:
-        text = document.labels
-        if isinstance(text, str):
-            try:
-                names = columns.split(text, usual)
-            except (ValueError, RecursionError):
-                reason = f"the labels {excerpt(text)} are not a JSON list of names; --label-separator separates them"
-                raise DataFormatError(path, document.line, reason) from None
-            rows += bool(text and not text.isspace())
-            divided += len(names) > 1
-            for separator in others:
-                if separator in text:
-                    counts[separator] += 1
-                    if text not in texts[separator] and len(texts[separator]) < KEPT:
-                        texts[separator][text] = None
-                        pieces[separator].update(map(str.strip, text.split(separator)))
+        labels = document.labels
+        if not isinstance(labels, list):
+            names = []
+            for text in (labels,) if isinstance(labels, str) else labels:
+                try:
+                    own = divide_labels(text, separator, usual)
+                except ValueError:
+                    reason = (
+                        f"the labels {excerpt(text)} are no list of names in quotes, as JSON and Python write it; "
+                        "--label-separator , divides a list without quotes"
+                    )
+                    raise DataFormatError(reading.path, document.line, reason) from None
+                seen.count(text, own)
+                names += ["0"] * len(VECTOR) + ["1"] if VECTOR_TEXT.fullmatch(text) else own
             document = Document(document.line, document.id, document.text, names)
+        if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
+            reason = (
+                "the labels are a list of 0 and 1, which names none; write the names, or a column for each label and "
+                "give --label-columns"
+            )
+            raise DataFormatError(reading.path, document.line, reason)
         yield document
-    for separator, count in counts.most_common(1):
-        reused = count > SOME * rows and len(pieces[separator]) < len(texts[separator])
-        if (count > MOST * rows or reused) and divided <= FEW * rows:
-            example, share = excerpt(next(iter(texts[separator]))), f"{count / rows:.0%}"
-            what = f"labels such as {example} have {SEPARATORS[separator]} in {share} of the rows"
-            note(f"{path}: {what}; if it separates labels, give --label-separator {shlex.quote(separator)}")
+    advice = seen.advice()
+    if advice:
+        reading.note(f"{reading.path}: {advice}")
 
 
-def note_repeated(documents, path, note):
+def note_unlikely(documents: Iterable[Document], reading: Reading, advice: str = COLUMNS) -> Iterator[Document]:
+    """Yield the documents of a format without a header; note labels that each occur once, or look like texts."""
+    labels: Counter[str] = Counter()
+    example = None
+    rows = 0
+    for document in documents:
+        rows += bool(document.labels)
+        if len(labels) < KEPT:
+            labels.update(document.labels)
+        yield document
+    long = [label for label in labels if len(label.split()) >= LONG or label.endswith((".", "!", "?"))]
+    if rows >= FEWEST and len(long) > MOST * len(labels):
+        reading.note(f"{reading.path}: labels such as {excerpt(long[0])} look like texts{advice}")
+    elif rows >= FEWEST and len(labels) == labels.total():
+        example = excerpt(next(iter(labels)))
+        reading.note(f"{reading.path}: each label, such as {example}, occurs once{advice}")
+
+
+def note_odd(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
+    """Yield documents whose labels are not divided; note labels that look like several, or have quotes around."""
+    labels: dict[str, None] = {}
+    for document in documents:
+        if len(labels) < KEPT:
+            labels.update(dict.fromkeys(document.labels))
+        yield document
+    odd = [label for label in labels if ODD_LABEL.search(label)]
+    if len(odd) > SOME * len(labels):
+        reading.note(f"{reading.path}: labels such as {excerpt(odd[0])} have what separates or quotes labels elsewhere")
+
+
+def note_returns(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
+    """Yield the documents of lines; note carriage returns within these, which may have been meant as their ends."""
+    first = None
+    count = 0
+    for document in documents:
+        if "\r" in document.text or any("\r" in label for label in document.labels):
+            first = first or document.line
+            count += 1
+        yield document
+    if first:
+        what = f"{count} lines have" if count > 1 else "1 line has"
+        reading.note(
+            f"{reading.path}:{first}: {what} a carriage return before the end, which counts as a blank, not as an end"
+        )
+
+
+def refuse_text_as_labels(documents: Iterator[Document], reading: Reading) -> Iterator[Document]:
+    """Yield documents whose labels follow a text; DataFormatError if texts seem to follow labels in the first ones.
+
+    They do if what counts as labels has more words than what counts as text, and still repeats fewer of them.
+    """
+    if not reading.labelled:
+        yield from documents
+        return
+    first = list(islice(documents, SAMPLE))
+    texts = Counter(word for document in first for word in split_at_blanks(document.text))
+    labels = Counter(word for document in first for word in document.labels)
+    if labels.total() > texts.total() and len(labels) * texts.total() > len(texts) * labels.total():
+        label = excerpt(first[0].text)
+        reason = (
+            f"the labels seem to be before the tab, such as {label}, and the text after it; `--columns labels,text` "
+            "reads them so, with --label-separator ' ' if blanks separate labels, and `--corpus-format annif` as text "
+            "before labels"
+        )
+        raise DataFormatError(reading.path, first[0].line, reason)
+    yield from chain(first, documents)
+
+
+def refuse_identifiers_as_labels(documents: Iterator[Document], reading: Reading) -> Iterator[Document]:
+    """Yield documents with numbers of labels before a text; DataFormatError if these seem to be identifiers.
+
+    They do if each of the first ones has another number, alone, and a further tab.
+    """
+    if not reading.labelled:
+        yield from documents
+        return
+    first = list(islice(documents, SAMPLE))
+    numbers = {document.labels[0] for document in first if len(document.labels) == 1}
+    if len(first) > 1 and len(numbers) == len(first) and all("\t" in document.text for document in first):
+        reason = (
+            f"each line has another number before its first tab, such as {first[0].labels[0]}, as identifiers are, and "
+            "more tabs; `--columns id,labels,text`, in the order of the columns, reads a table without a header, and "
+            "`--corpus-format pecos` takes the numbers as labels"
+        )
+        raise DataFormatError(reading.path, first[0].line, reason)
+    yield from chain(first, documents)
+
+
+def note_repeated(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
     """Yield documents; note whether many have the identifier of an earlier one, and its text or none."""
     # Of many documents, those are compared whose hashes end in zeros, the more the more there are: the number of rows
     # with an identifier, that of repeated ones, and the hash of the first text.
     found, mask, example = {}, 0, None
     for document in documents:
-        if document.id not in (None, ""):
+        if reading.labelled and document.id not in (None, ""):
             key, text = hash((document.id,)), hash(document.text) if document.text.strip() else None
             if not key & mask:
                 count, repeated, first = found.get(key, (0, 0, text))
@@ -81,10 +345,10 @@ def note_repeated(documents, path, note):
     if repeated > FEW * rows:
         what = f"have the identifier (such as {excerpt(example)}) of an earlier row, and its text or none"
         mend = "--merge-ids makes them one document with all labels"
-        note(f"{path}: {repeated / rows:.0%} of the rows {what}; {mend}")
+        reading.note(f"{reading.path}: {repeated / rows:.0%} of the rows {what}; {mend}")
 
 
-def merge_rows(documents, path):
+def merge_rows(documents: Iterable[Document], path: str) -> Iterator[Document]:
     """Yield a document for each identifier, in the order of their first rows, with the labels of all its rows.
 
     Texts that differ are joined by spaces. The rows are in a temporary file, so memory is bounded.

@@ -1,5 +1,8 @@
 """Number labels by their names: those of a corpus, and those that are in memory as a matrix."""
 
+from collections.abc import Mapping
+from numbers import Number
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -8,6 +11,8 @@ from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import counts
+from xmlgp.text.characters import normalized_name
+from xmlgp.text.written_names import is_missing, lists_in_code, separator_of
 
 __all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "numbered_in_order"]
 
@@ -19,20 +24,23 @@ class BadName(Exception):
 class LabelNumbers(dict):
     """The numbers of labels by their names, new names included; −1 for an empty name.
 
-    Names that are the `same` (dict) are one label. It is called by the value if that is among them, unless it is known.
+    Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. Names that are the
+    `same` (dict) are one label too. It is called by the value if that is among them, unless it is known.
     """
 
     def __init__(self, names=(), same=None):
         self.names, self._known = list(names), len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
+        for number, name in enumerate(self.names):
+            self.setdefault(normalized_name(name), number)
         self[""] = -1
         self._same = same or {}
         self._owners = {self._same.get(name, name): self[name] for name in self.names} if same else {}
 
     def __missing__(self, name):
-        stripped = name.strip()
-        if stripped != name:
-            number = self[stripped]
+        normalized = normalized_name(name)
+        if normalized != name:
+            number = self[normalized]
         else:
             control = CONTROL.search(name)
             if control:
@@ -104,16 +112,27 @@ def _numbered(y, numbers):
     expected = "labels must be a list of names for each document"
     if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
         matrix = "numbers; a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
+        if len(getattr(y, "shape", ())) == 1:
+            matrix = "numbers; a number is a name as a text: [[str(label)] for label in labels]"
         raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else matrix}")
+    if isinstance(y, Mapping | set | frozenset):
+        raise SettingsError(f"{expected}, in the order of these, not a {type(y).__name__}")
     found, lengths = [], []
     for place, names in enumerate(y):
         # A text is a list of its letters, which nobody means.
         if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-            raise SettingsError(f"{expected}, but labels[{place}] is {excerpt(names)}; write a single name as [name]")
+            advice = "write no names as []" if is_missing(names) else "write a single name as [name]"
+            texts = hasattr(y, "__len__") and all(isinstance(own, str) or is_missing(own) for own in y)
+            if texts and separator_of(y):
+                advice = f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
+            raise SettingsError(f"{expected}, but labels[{place}] is {excerpt(names)}; {advice}")
         names = list(names)
         for name in names:
             if not isinstance(name, str):
-                raise SettingsError(f"{expected}, but labels[{place}] has {excerpt(name)}, which is no text")
+                reason = "which is no text"
+                if isinstance(name, Number) and not is_missing(name):
+                    reason += "; write names as texts, or a matrix of 0 and 1 as pd.DataFrame(labels, columns=names)"
+                raise SettingsError(f"{expected}, but labels[{place}] has {excerpt(name)}, {reason}")
         try:
             found += [numbers[str(name)] for name in names]
         except BadName as error:

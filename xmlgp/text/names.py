@@ -13,10 +13,12 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.transformer import Transformer
 
-__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "read_names"]
+__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
 
 #: The files beside a data set.
 FEATURES, LABELS, VECTORIZER = "features.txt", "labels.txt", "vectorizer.json"
+#: Their names in sets of the Extreme Classification Repository.
+OF_REPOSITORY = {FEATURES: "Xf.txt", LABELS: "Yf.txt"}
 
 #: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
 LARGEST = 1 << 20
@@ -55,16 +57,26 @@ class Names(NamedTuple):
         return {name: next(iter(labels)) for name, labels in owners.items() if len(labels) == 1}
 
 
+def names_file(folder: str | Path, name: str) -> Path:
+    """Return a file of names in a folder, `FEATURES` or `LABELS`; if only that exists, what the repository calls it."""
+    usual = Path(folder, name)
+    other = Path(folder, OF_REPOSITORY[name])
+    return other if os.path.isfile(other) and not os.path.isfile(usual) else usual
+
+
 def read_names(folder, D, K):
     """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
 
-    DataFormatError if the names are malformed or of another number; XmlgpError if vectorizer.json is malformed.
+    Those of features are not read if D is None, nor is a vectorizer. DataFormatError if the names are malformed or of
+    another number; XmlgpError if vectorizer.json is malformed.
     """
     folder = Path(folder)
     path = folder / VECTORIZER
-    labels = read_label_names(folder / LABELS, K) if os.path.isfile(folder / LABELS) else None
-    features = read_feature_names(folder / FEATURES, D) if os.path.isfile(folder / FEATURES) else None
-    if not os.path.isfile(path):
+    label_file = names_file(folder, LABELS)
+    feature_file = names_file(folder, FEATURES)
+    labels = read_label_names(label_file, K) if os.path.isfile(label_file) else None
+    features = read_feature_names(feature_file, D) if D is not None and os.path.isfile(feature_file) else None
+    if D is None or not os.path.isfile(path):
         return Names(labels, features)
     if features is None or labels is None:
         raise XmlgpError(f"{folder}: {VECTORIZER} needs {FEATURES} and {LABELS} beside it")

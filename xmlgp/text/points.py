@@ -8,24 +8,27 @@ Any of the options (`CorpusOptions`) makes the file a corpus.
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
-from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
-from xmlgp.data.libsvm_format import resize_features
+from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
+from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.lines import LineReader
-from xmlgp.data.locate import locate
+from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, checked_analysis
-from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus, open_corpus, read_documents
+from xmlgp.text.corpus import is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.formats import format_of_corpus, has_corpus_ending
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels
-from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, names_file, read_names
 from xmlgp.text.transformer import Transformer
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
 
@@ -78,13 +81,17 @@ def read_training_data(path, options=NO_OPTIONS, analysis=None, cache=True, prog
     """
     with _opened(path, "train", options, note=note) as (reader, is_text):
         analysis = checked_analysis(analysis, is_text, reader.path)
+        for file in splits_beside(reader.path):
+            note(f"{file} is not used: all points of {reader.path} are for training")
+        for file in pairs_beside(reader.path, "train"):
+            note(f"{file} is not used: its pairs of a point and a label stay in the training data")
         if is_text:
             vectorizer = Vectorizer(analysis, [], options.columns())
             how = {"extend": True, "cache": cache, "progress": progress, "note": note}
             found = vectorize(reader, vectorizer, options=options, same=same, **how)
             return _of_corpus(found, reader.path, note)
-        dataset, data_format = read_rows(reader, cache, progress)
-    return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
+        dataset, data_format = read_rows(reader, cache, progress, note=note)
+    return TrainingData(dataset, data_format, _names_beside(reader.path, dataset.D, dataset.K, note))
 
 
 def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
@@ -100,11 +107,11 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
             how = {"extend": True, "cache": cache, "progress": progress, "note": note}
             found = vectorize(reader, names.vectorizer, names.labels, options, names.same, **how)
             return _of_corpus(found, path, note, more=True)
-        dataset, data_format = read_rows(reader, cache, progress)
-    if data_format == LIBSVM:  # which does not declare the number of features
-        dataset = resize_features(dataset, max(D, dataset.D))
+        dataset, data_format = read_rows(reader, cache, progress, K > 1, note)
+    if data_format in (LIBSVM, MULTILABEL):  # which do not declare their sizes
+        dataset = fitted(dataset, max(D, dataset.D), K, path)
     check_sizes(dataset, D, K, path)
-    beside = _names_beside(path, dataset, note)
+    beside = _names_beside(path, dataset.D, dataset.K, note)
     features = _more_names("feature", FEATURES, names.features, beside.features, dataset.D, path, note)
     labels = _more_names("label", LABELS, names.labels, beside.labels, dataset.K, path, note)
     vectorizer = names.vectorizer
@@ -116,14 +123,17 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
     return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
 
 
-def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read points for a trained model with these `Names` (`TrainingData`).
+def read_known_data(path, part, names, sizes, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+    """Read points for a trained model with these `Names` and `sizes`, D and K (`TrainingData`).
 
     Words that it has not are left out. Labels that it has not follow its own, in the names of the data, too.
     """
     with _opened(path, part, options, names, note) as (reader, is_text):
         if not is_text:
-            return TrainingData(*read_rows(reader, cache, progress), names)
+            dataset, data_format = read_rows(reader, cache, progress, sizes[1] > 1, note)
+            if data_format == MULTILABEL:
+                dataset = fitted(dataset, *sizes, reader.path, note)
+            return TrainingData(dataset, data_format, names)
         texts = Texts(reader, names, options, True, note, progress, cache)
         blocks = [no_points(texts.D, texts.K, texts.widths), *(block.points for block in texts.blocks())]
     K = len(texts.labels)
@@ -132,25 +142,30 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
 
 
 class LabelledPoints(NamedTuple):
-    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D."""
+    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D.
+
+    If they are `open`, there may be more labels than K, which no point has.
+    """
 
     labels: csr_array
     names: list | None = None
     ids: list | None = None
     D: int = 0
+    open: bool = False
 
 
-def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+def read_labels(path, columns, named, several=None, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
     """Read the labels of points (`LabelledPoints`) without a vectorizer; labels of a corpus are sorted by name.
 
-    `columns` returns the usual ones of a corpus. Rows of numbers get the names of labels beside them if `named`.
+    `columns` returns the usual ones of a corpus. Rows of numbers get the names of labels beside them if `named`;
+    `several` is as for `read_rows`.
     """
-    with _opened(path, part, options, note=note) as (reader, is_text):
+    with _opened(path, "test", options, note=note) as (reader, is_text):
         path = reader.path
         if not is_text:
-            dataset, _ = read_rows(reader, cache, progress)
-            names = _names_beside(path, dataset, note).labels if named else None
-            return LabelledPoints(dataset.labels, names, None, dataset.D)
+            labels, D, is_open = formats.read_labels(reader, cache, progress, several, note)
+            names = _names_beside(path, None, labels.shape[1], note).labels if named else None
+            return LabelledPoints(labels, names, None, D, is_open)
         numbers, found, lengths, ids = LabelNumbers(), [], [], []
         with progress(f"reading {path}", unit=" documents") as bar:
             for document in read_documents(reader, options, columns(), note=note):
@@ -167,8 +182,8 @@ def read_labels(path, part, columns, named, options=NO_OPTIONS, cache=True, prog
 
 
 @contextlib.contextmanager
-def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False, beside=None):
-    """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
+def open_points(path, names, sizes, options=NO_OPTIONS, labelled=False, note=ignore, keep_errors=False, beside=None):
+    """Open points to be scored by a model with these `Names` and `sizes`, D and K; yield `Rows` or `Texts`, by blocks.
 
     Unless `labelled`, no labels of documents are read, a line may be a text alone, and the lines of a pipe come as soon
     as they are there. With `keep_errors`, malformed lines are points without features, where the format allows it. The
@@ -179,9 +194,10 @@ def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore,
             reader.answer_at_once()
         if keep_errors:
             reader.errors = {}
-        points = (
-            Texts(reader, names, options, labelled, note) if is_text else Rows(*read_blocks(reader, D, note), reader)
-        )
+        if is_text:
+            points = Texts(reader, names, options, labelled, note)
+        else:
+            points = Rows(*read_blocks(reader, *sizes, labelled, note), reader)
         points.beside = beside
         if not is_text:
             # Rows of another number get their error before the first is scored.
@@ -258,7 +274,7 @@ class Texts(_Points):
     def __init__(self, reader, names, options, labelled, note=ignore, progress=silent, cache=False):
         first = reader.peek_line()
         if not labelled and not options.format and first:
-            options = options._replace(format=corpus_format(reader.path, first, options, names.vectorizer.columns))
+            options = options._replace(format=format_of_corpus(reader.path, first, options, names.vectorizer.columns))
             if options.format == "annif":
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 note(f"{reader.path}: {text}")
@@ -308,8 +324,9 @@ def _opened(path, part, options, names=None, note=ignore):
     with open_corpus(path, options, note) as reader:
         first = reader.peek_line()
         named = any(options) or has_corpus_ending(path) or not isinstance(reader, LineReader)
+        for_text = bool(names and names.vectorizer)
         # No documents are an empty corpus to a model of text.
-        is_text = bool(named or (is_corpus(path, first) if first else names and names.vectorizer))
+        is_text = bool(named or (is_corpus(path, first, for_text) if first else for_text))
         if is_text and names is not None and not names.vectorizer:
             if named:
                 raise SettingsError(f"{path} is text, but the model was not trained on text")
@@ -333,15 +350,20 @@ def _beside(path, name):
     return os.path.join(os.path.dirname(path), name)
 
 
-def _names_beside(path, dataset, note):
+def _names_beside(path: str, D: int | None, K: int, note: Callable[[str], object]) -> Names:
+    """Return the `Names` beside points, those of labels only if D is None."""
     if not _is_file(path):
         return Names()
+    folder = os.path.dirname(path) or os.curdir
     try:
-        return read_names(os.path.dirname(path) or os.curdir, dataset.D, dataset.K)
+        return read_names(folder, D, K)
     except XmlgpError as error:
         # Without a vectorizer, files of these names may be something else.
         if os.path.isfile(_beside(path, VECTORIZER)):
             raise
+        if isinstance(error, DataFormatError) and error.path == str(names_file(folder, FEATURES)):
+            note(f"names of features are not used: {error}")
+            return read_names(folder, None, K)
         note(f"names are not used: {error}")
         return Names()
 
@@ -351,7 +373,7 @@ def _more_names(kind, name, known, beside, count, path, note):
 
     `known` are those of the model, `beside` those in the file `name` beside the data, which have `count` of the kind.
     """
-    file = _beside(path, name)
+    file = str(names_file(os.path.dirname(path), name))
     if known is None:
         if beside is not None:
             note(f"{file} is not used: the model has no names of {kind}s")
@@ -377,6 +399,6 @@ def _check_unique(words, D, path):
     known = set(words[:D])
     for number, word in enumerate(words[D:], D):
         if word in known:
-            place = f"{_beside(path, FEATURES)}:{number + 1}"
+            place = f"{names_file(os.path.dirname(path), FEATURES)}:{number + 1}"
             raise SettingsError(f"{place}: feature {number} is {excerpt(word)}, as an earlier one is")
         known.add(word)

@@ -31,7 +31,7 @@ from xmlgp.text.json_lines import SUBJECT
 if TYPE_CHECKING:
     import zipfile
 
-__all__ = ["Cell", "TableFile", "as_text", "open_table", "table_library"]
+__all__ = ["Cell", "TableFile", "as_text", "open_table", "table_library", "text_rows"]
 
 #: A cell of a table; a list has texts and numbers.
 Cell = str | int | float | bool | list | None
@@ -148,6 +148,12 @@ def table_library(kind: FileKind, path: str) -> ModuleType:
     except ImportError:
         package = name.partition(".")[0]
         raise refusal(kind, path, what=f"which needs {package}: pip install 'xmlgp[tables]'") from None
+
+
+def text_rows(table: TableFile) -> Iterator[tuple[int, list[str | list[str]] | DataFormatError]]:
+    """Yield the rows of a table with texts, or lists of texts, in place of its cells."""
+    for number, row in table.rows():
+        yield number, row if isinstance(row, DataFormatError) else list(map(as_text, row))
 
 
 def as_text(cell: Cell) -> str | list[str]:

@@ -7,8 +7,9 @@ import contextlib
 import tempfile
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
+from numbers import Number
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,10 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer, counts
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
+from xmlgp.text.doubtful_texts import note_texts
 from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, numbered_in_order
 from xmlgp.text.transformer import Transformed, Transformer
+from xmlgp.text.written_names import is_missing
 
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
@@ -181,6 +184,8 @@ def vectorize(
             corpus.add(points)
         return corpus
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
+    if extend:
+        documents = note_texts(documents, reader.path, vectorizer.analysis.analyzer, note)
     corpus = _vectorized(documents, reader.path, vectorizer, labels, extend, progress, same, cache)
     min_count = vectorizer.analysis.min_count
     word = f"a word that occurs at least {min_count} times" if min_count > 1 else "a word"
@@ -211,11 +216,21 @@ def _note_case(labels, known, path, note):
 def as_texts(X):
     """Return documents in memory as a list of texts; raise SettingsError if one is not a str."""
     if isinstance(X, str | bytes):
-        raise SettingsError("X must be a list of texts, not one text")
+        raise SettingsError("X must be a list of texts, not one text; write it as [text]")
+    if not isinstance(X, Iterable) or isinstance(X, Mapping | set | frozenset) or getattr(X, "shape", None) == ():
+        # The keys of a mapping are no texts, and a set has no order.
+        raise SettingsError(f"X must be a list of texts, not {excerpt(X)}")
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biuf" and len(X):
+        raise SettingsError("X has numbers in one dimension. Reshape your data to N×D: X.reshape(1, -1) is one point")
     texts = list(X)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}")
+            advice = ""
+            if is_missing(text):
+                advice = "; a missing text is '', such as by X.fillna('')"
+            elif isinstance(text, list | tuple | np.ndarray) and any(isinstance(value, Number) for value in text):
+                advice = "; features are a matrix, np.array(X)"
+            raise SettingsError(f"X must be a list of texts, but X[{i}] is {excerpt(text)}{advice}")
     return texts
 
 

@@ -1,7 +1,8 @@
 """Vocabularies: the URI, the preferred labels and the notations of concepts, by which the labels of a model are named.
 
-A file is Annif's TSV (`<URI><TAB>label`, perhaps a notation as a third field), CSV with the columns `uri`, `label` or
-`label_LANGUAGE`, and `notation`, or SKOS, read by rdflib.
+A file is Annif's TSV (`<URI><TAB>label`, perhaps a notation as a third field, with or without brackets), a table with
+the columns `uri`, `label` or `label_LANGUAGE`, and `notation`, or SKOS, read by rdflib. A concept may have no label, as
+deprecated ones have none.
 """
 
 import logging
@@ -9,7 +10,8 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from xmlgp.data.dense_files import MOST_EXPANDED
@@ -20,7 +22,8 @@ from xmlgp.data.streams import compression_of, open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.delimited import read_rows
+from xmlgp.text.characters import normalized_name
+from xmlgp.text.delimited import header_fields, read_rows
 
 __all__ = ["Vocabulary", "name_labels", "read_vocabulary"]
 
@@ -30,6 +33,26 @@ SKOS = {".ttl": "turtle", ".rdf": "xml", ".xml": "xml", ".nt": "nt"}
 #: The declaration of an entity that refers to another, of which a few can stand for gigabytes, or to a file.
 REFERRING = re.compile(rb"<!ENTITY(?:[^>]*&|\s+(?:%\s+)?\S+\s+(?:SYSTEM|PUBLIC)\s)")
 
+#: A URI in brackets, or without them.
+URI = re.compile(r"<([^<>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+)", re.DOTALL)
+
+#: A column of preferred labels, as in Annif's CSV or as tools for SKOS write it, and its language.
+LABEL_COLUMN = re.compile(
+    r"(?:skos:)?(?:pref)?label(?:[_@:. -]([A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*))?", re.IGNORECASE
+)
+
+#: What is wrong with files that begin in these ways.
+OTHER_FORMATS = {
+    re.compile(r"@(prefix|base)\b|(?i:prefix)\s+\S*:"): "SKOS in Turtle is read from a file named .ttl",
+    re.compile(r"<\?xml|<rdf:RDF|<!DOCTYPE"): "SKOS in XML is read from a file named .rdf",
+    re.compile(r"<\S+>\s+<\S+>\s+\S.*\.\s*$"): "SKOS in N-Triples is read from a file named .nt",
+    re.compile(
+        r"[{\[]"
+    ): "this is JSON; if it is JSON-LD, `rdfpipe -i json-ld -o turtle FILE` of rdflib makes a .ttl of it",
+}
+
+#: The columns that a table needs, in messages.
+COLUMNS = "the columns uri and label or label_LANGUAGE"
 
 #: Bytes that a compressed vocabulary may have however small it is: a million concepts. Beyond, it may expand
 #: `MOST_EXPANDED` times; SKOS expands 10 to 30 times.
@@ -105,13 +128,13 @@ def read_vocabulary(path, language=None):
             concepts = _read_skos(stream, path, SKOS[ending])
         else:
             lines = decoded_lines(LineReader(stream, path))
-            concepts = _distinct((_read_csv if ending == ".csv" else _read_tsv)(lines, path))
+            concepts = _distinct(_read_rows(lines, path))
     counts = Counter(found for concept in concepts for found, _ in concept.labels)
     if not counts:
         raise XmlgpError(f"{path}: there are no concepts with preferred labels")
-    first = "en" if language is None else language
-    languages = sorted(counts, key=lambda found: (found != first, -counts[found], found))
-    if language is not None and languages[0] != language:
+    wanted = _language_tag("en" if language is None else language)
+    languages = sorted(counts, key=lambda found: (_preference(found, wanted), -counts[found], found))
+    if language is not None and not _preference(languages[0], wanted):
         raise SettingsError(f"{path}: there are no labels in {excerpt(language)}, only in {_in_words(languages)}")
     found = {}
     for names_of in (
@@ -152,12 +175,14 @@ def name_labels(names, vocabulary=None, note=ignore, earlier=None):
     if earlier.preferred:
         known = dict(zip(earlier.labels, zip(earlier.uris, earlier.preferred, strict=True), strict=True))
     found = [
-        concepts.get(label) or known.get(label) or (label if "://" in label else "", label) for label in names.labels
+        concepts.get(normalized_name(label)) or known.get(label) or (label if "://" in label else "", label)
+        for label in names.labels
     ]
     if vocabulary:
-        named = sum(label in concepts for label in names.labels)
+        named = sum(normalized_name(label) in concepts for label in names.labels)
         language, *others = vocabulary.languages
-        text = f", in {_in_words([language])} (there is also {_in_words(others)})" if others else ""
+        text = f", in {_in_words([language])}" if language or others else ""
+        text += f" (there is also {_in_words(others)})" if others else ""
         count = f"{named} of {len(found)} label{'s' * (len(found) != 1)}"
         note(f"{vocabulary.path}: {'' if named else 'warning: '}preferred labels of {count}{text}")
     uris, preferred = map(list, zip(*found, strict=True))
@@ -169,8 +194,26 @@ def _in_words(languages):
 
 
 def _plain(text):
-    """Return text in a line, without control characters, as a name must be."""
-    return " ".join(CONTROL.sub(" ", text).split())
+    """Return text in a line, without control characters, as the name of a label."""
+    return normalized_name(" ".join(CONTROL.sub(" ", text).split()))
+
+
+def _language_tag(language: str) -> str:
+    """Return a tag of a language as RFC 5646 writes it, such as en-US; case does not matter in tags."""
+    first, *others = language.strip().replace("_", "-").split("-")
+    return "-".join([first.lower(), *({2: str.upper, 4: str.title}.get(len(part), str.lower)(part) for part in others)])
+
+
+def _preference(language: str, wanted: str) -> int:
+    """Return the rank of a language where one is wanted: it, its regional variants, what it is one of; 0 for others.
+
+    The lower the better; a rank that is not 0 is negative.
+    """
+    if language == wanted:
+        return -3
+    if language.startswith(f"{wanted}-"):
+        return -2
+    return -1 if language and wanted.startswith(f"{language}-") else 0
 
 
 def _distinct(concepts: Iterable[Concept]) -> list[Concept]:
@@ -182,43 +225,79 @@ def _distinct(concepts: Iterable[Concept]) -> list[Concept]:
     return list(distinct)
 
 
-def _check_uri(uri: str, path: str, number: int) -> None:
-    """Raise DataFormatError if the URI in a line has what no name can have."""
+def _checked_uri(uri: str, path: str, number: int) -> str:
+    """Return the URI in a line as the name of a label; DataFormatError if it has what no name can have."""
     unfit = describe_unfit(uri)
     if unfit:
         raise DataFormatError(path, number, f"the URI {excerpt(uri)} {unfit}")
+    return normalized_name(uri)
 
 
-def _read_tsv(lines, path):
+def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]:
+    """Yield the concepts of a table with a header, or of Annif's TSV, as the first line that is not blank says."""
+    lines = iter(lines)
+    number, first = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
+    for start, reason in OTHER_FORMATS.items():
+        if start.match(first.lstrip()):
+            raise DataFormatError(path, number, reason)
+    lines = chain([(number, first)], lines)
+    headers = {delimiter: header_fields(first, delimiter) for delimiter in ",\t;"}
+    delimiter = next((delimiter for delimiter in headers if "uri" in _columns(headers[delimiter]).values()), None)
+    if delimiter:
+        yield from _read_table(lines, path, delimiter)
+    elif format_ending(path) == ".csv":
+        found = ", ".join(map(excerpt, headers[","])) or "none"
+        raise DataFormatError(path, number, f"a vocabulary needs {COLUMNS}, not {found}")
+    else:
+        yield from _read_tsv(lines, path)
+
+
+def _read_tsv(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]:
     for number, line in lines:
-        uri, *fields = line.split("\t")
-        uri = uri.strip()
-        fields = [_plain(field) for field in fields]
-        if not uri and not fields:
+        if not line or line.isspace():
             continue
-        if not (uri.startswith("<") and uri.endswith(">") and fields and fields[0]):
-            raise DataFormatError(path, number, f"the line must be `<URI><TAB>label`, not {excerpt(line)}")
-        _check_uri(uri[1:-1], path, number)
-        label, *notations = fields
-        yield Concept(uri[1:-1], (("", label),), tuple(filter(None, notations)))
+        uri, *fields = line.split("\t")
+        found = URI.fullmatch(uri.strip())
+        if not found:
+            expected = "`<URI><TAB>label`, unless the first line is a header with uri and label"
+            raise DataFormatError(path, number, f"the line must be {expected}, not {excerpt(line)}")
+        label, *notations = map(_plain, fields or [""])
+        uri = _checked_uri(found[1] or found[2], path, number)
+        yield Concept(uri, (("", label),) if label else (), tuple(filter(None, notations)))
 
 
-def _read_csv(lines, path):
-    rows = read_rows(lines, path, ",")
-    _, header = next(rows, (1, []))
-    columns = {name: name.partition("_")[2] for name in header if name == "label" or name.startswith("label_")}
-    if "uri" not in header or not columns:
-        found = ", ".join(map(excerpt, header)) or "none"
-        raise DataFormatError(path, 1, f"a vocabulary needs the columns uri and label or label_LANGUAGE, not {found}")
+def _columns(header: list[str]) -> dict[int, str]:
+    """Return "uri", "notation" or "label LANGUAGE" for the places of columns that have these."""
+    found = {}
+    for place, name in enumerate(header):
+        name = name.strip()
+        label = LABEL_COLUMN.fullmatch(name)
+        if label:
+            found[place] = f"label {_language_tag(label[1] or '')}"
+        elif name.lower() in ("uri", "notation"):
+            found[place] = name.lower()
+    return found
+
+
+def _read_table(lines: Iterable[tuple[int, str]], path: str, delimiter: str) -> Iterator[Concept]:
+    if delimiter == "\t":
+        # Quotes count where they are closed within the line: programs write them without a meaning, too.
+        rows = ((number, header_fields(line, delimiter) or line.split(delimiter)) for number, line in lines)
+    else:
+        rows = read_rows(lines, path, delimiter)
+    rows = ((line, row) for line, row in rows if "".join(row).strip())
+    line, header = next(rows)
+    columns = _columns(header)
+    if not any(kind.startswith("label ") for kind in columns.values()):
+        raise DataFormatError(path, line, f"a vocabulary needs {COLUMNS}, not {', '.join(map(excerpt, header))}")
     for number, fields in rows:
         if len(fields) != len(header):
             raise DataFormatError(path, number, f"this row has {len(fields)} fields, but the header has {len(header)}")
-        row = dict(zip(header, fields, strict=True))
-        uri = row["uri"].strip().strip("<>")
-        _check_uri(uri, path, number)
-        labels = ((language, _plain(row[name])) for name, language in columns.items())
-        notations = filter(None, [_plain(row.get("notation", ""))])
-        yield Concept(uri, tuple((language, label) for language, label in labels if label), tuple(notations))
+        cells = [(kind, _plain(fields[place])) for place, kind in columns.items()]
+        uri = next(fields[place] for place, kind in columns.items() if kind == "uri").strip().strip("<>")
+        labels = [(kind.removeprefix("label "), cell) for kind, cell in cells if kind.startswith("label ") and cell]
+        notations = [cell for kind, cell in cells if kind == "notation" and cell]
+        yield Concept(_checked_uri(uri, path, number), tuple(labels), tuple(notations))
 
 
 def _read_skos(stream, path, name):
@@ -249,7 +328,7 @@ def _read_skos(stream, path, name):
                 notations.setdefault(str(subject), {})[text] = None
                 return self
             own = labels.setdefault(str(subject), {})
-            language = (getattr(value, "language", None) or "").lower()
+            language = _language_tag(getattr(value, "language", None) or "")
             # Two labels of a language are a mistake in the vocabulary; their order must not decide which one is shown.
             own[language] = min(text, own.get(language, text))
             return self
@@ -267,4 +346,7 @@ def _read_skos(stream, path, name):
             unfit = describe_unfit(text)
             if unfit:
                 raise XmlgpError(f"{path}: the {kind} {excerpt(text)} {unfit}")
-    return [Concept(uri, tuple(labels[uri].items()), tuple(notations.get(uri, ()))) for uri in sorted(labels)]
+    return [
+        Concept(normalized_name(uri), tuple(labels[uri].items()), tuple(notations.get(uri, ())))
+        for uri in sorted(labels)
+    ]

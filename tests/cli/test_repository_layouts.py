@@ -1,0 +1,216 @@
+"""The layouts in which the Extreme Classification Repository and LIBSVM distribute data, through the commands."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.data.test_two_files import as_two_files
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+
+SCORES = "3 2\n0:0.9 1:0.5\n1:0.8\n1:0.1\n"
+TRUTH = "3 2\n0:1.0 1:1.0\n1:1.0\n\n"
+RANKED = "a.scores ranks the labels of each point"
+WITHOUT_PSP = "Without training data there are no propensity-scored measures"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def write(**files):
+    for name, content in files.items():
+        path = name.replace("__", ".")
+        with open(path, "wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def ok(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def as_svm(dataset):
+    """Return the lines of multi-label libsvm with features from 1."""
+    rows = []
+    for row in range(dataset.N):
+        features = dataset.features[[row]].tocoo()
+        labels = ",".join(map(str, dataset.labels[[row]].tocoo().col))
+        pairs = zip(features.col + 1, features.data, strict=True)
+        rows.append(labels + " " + " ".join(f"{column}:{float(value)}" for column, value in pairs) + "\n")
+    return "".join(rows)
+
+
+def test_all_layouts_train_the_same_model():
+    dataset = small_dataset()
+    # Blank lines are no points of libsvm.
+    dataset = dataset.rows(np.diff(dataset.features.indptr) > 0)
+    features, labels = as_two_files(dataset)
+    write_dataset("one.txt", dataset)
+    write(trn_X_Xf__txt=features, trn_X_Y__txt__gz=gzip.compress(labels), rows__svm=as_svm(dataset))
+    folder = ok("train", ".", "m1", *SMALL)
+    assert "not used" not in folder.stderr
+    for number, data in enumerate(["one.txt", "trn_X_Xf.txt", "trn_X_Y.txt.gz", "rows.svm"], 2):
+        noted = ok("train", data, f"m{number}", *SMALL).stderr
+        assert ("rows.svm: labels are the numbers as they are; features count from 1" in noted) == (data == "rows.svm")
+    expected = ok("predict", "m1", "one.txt", "-k", "3").stdout
+    for model in "m2", "m3", "m4", "m5":
+        for data in "one.txt", "trn_X_Xf.txt", "rows.svm":
+            assert ok("predict", model, data, "-k", "3").stdout == expected
+    write(a__scores=expected)
+    measures = [
+        ok("evaluate", "a.scores", data, "--train", data).stdout for data in ("one.txt", "rows.svm", "trn_X_Xf.txt")
+    ]
+    assert measures[0] == measures[1] == measures[2]
+    # Without features, D cannot be that of a data set in the catalogue.
+    write(tst_X_Y__txt=labels)
+    assert ok("evaluate", "a.scores", "tst_X_Y.txt", "--train", "tst_X_Y.txt").stdout == measures[0]
+
+
+def test_points_to_predict_need_features_only():
+    dataset = small_dataset()
+    features, _ = as_two_files(dataset)
+    write_dataset("train.txt", dataset)
+    write(new_X_Xf__txt=features)
+    ok("train", "train.txt", "model", *SMALL)
+    result = ok("predict", "model", "new_X_Xf.txt", "-k", "3")
+    assert result.stdout == ok("predict", "model", "train.txt", "-k", "3").stdout
+    assert result.stderr == ""
+    text = "new_X_Xf.txt:1: this file has features alone; the labels must be in new_X_Y.txt beside it"
+    assert said(run("report", "model", "new_X_Xf.txt", "-o", "r.html")) == text
+    assert said(run("train", "new_X_Xf.txt", "other")) == text
+
+
+def test_names_of_the_repository():
+    dataset = small_dataset()
+    features, labels = as_two_files(dataset)
+    names = "".join(f"title {number}\n" for number in range(dataset.K))
+    words = "".join(f"word{number}\n" for number in range(dataset.D))
+    write(trn_X_Xf__txt=features, trn_X_Y__txt=labels, Yf__txt=names, Xf__txt=words)
+    ok("train", ".", "model", *SMALL)
+    written = ok("predict", "model", "trn_X_Xf.txt", "-k", "2", "--format", "jsonl").stdout
+    first = json.loads(written.splitlines()[0])["labels"]
+    assert {label["label"].split()[0] for label in first} == {"title"}
+    write(a__jsonl=written, b__scores=ok("predict", "model", "trn_X_Xf.txt", "-k", "2", "--format", "scores").stdout)
+    (by_name, by_number) = (
+        ok("evaluate", name, "trn_X_Y.txt", "--train", ".").stdout for name in ("a.jsonl", "b.scores")
+    )
+    assert by_name == by_number
+    # Pairs of points and labels are those of the data, also where labels have names.
+    rows, columns = dataset.labels.nonzero()
+    write(pairs__txt="".join(f"{row} {column}\n" for row, column in zip(rows[:40], columns[:40], strict=True)))
+    left_out = [
+        ok("evaluate", name, "trn_X_Y.txt", "--filter-labels", "pairs.txt").stdout for name in ("a.jsonl", "b.scores")
+    ]
+    assert left_out[0] == left_out[1] != by_name
+    write(Xf__txt=words.replace("word3", "wört").encode("latin-1"))
+    noted = ok("train", ".", "other", *SMALL).stderr
+    assert "names of features are not used: Xf.txt:4: byte 0xf6 at byte 2 of the line is not UTF-8" in noted
+    assert ok("predict", "other", "trn_X_Xf.txt", "-k", "2", "--format", "jsonl").stdout == written
+    write(Yf__txt=names + "one more\n")
+    noted = ok("train", ".", "other", *SMALL).stderr
+    assert f"names are not used: Yf.txt:{dataset.K + 1}: the file has more names than the {dataset.K} labels" in noted
+
+
+def test_labels_alone_are_true_labels():
+    table = ["            @1      @3      @5", "P       100.00   50.00   30.00", "nDCG    100.00  100.00  100.00"]
+    lists = "a.scores lists at most 2 labels per point; for larger k the others count as wrong"
+    for name, notes in (
+        ("tst_X_Y.txt", []),
+        ("truth.txt", ["truth.txt: taking lines of `label:1` as labels, of 3 points"]),
+    ):
+        write(a__scores=SCORES, **{name.replace(".", "__"): TRUTH})
+        result = ok("evaluate", "a.scores", name)
+        assert result.stdout.splitlines() == table
+        assert result.stderr.splitlines() == [*notes, RANKED, lists, WITHOUT_PSP]
+    reason = (
+        "a.scores:2: label 0 has the value 0.9, but labels have 1; if these are scores, they come first, then the data"
+    )
+    result = run("evaluate", "tst_X_Y.txt", "a.scores")
+    assert result.stderr.splitlines()[-1] == reason
+    assert result.exit_code == 1
+
+
+def test_pairs_of_points_and_labels_are_left_out():
+    write(a__scores=SCORES, tst_X_Y__txt=TRUTH, filter_labels_test__txt="0 0\n2 1\n1 0\n")
+    note = "filter_labels_test.txt is not used; --filter-labels FILE leaves out such pairs of a point and a label"
+    assert note in ok("evaluate", "a.scores", "tst_X_Y.txt", "-k", "1").stderr.splitlines()
+    result = ok("evaluate", "a.scores", "tst_X_Y.txt", "-k", "2", "--filter-labels", "filter_labels_test.txt", "--auc")
+    assert note not in result.stderr
+    left_out = "filter_labels_test.txt: 3 pairs of a point and a label left out: 2 scores and 1 true label"
+    assert left_out in result.stderr.splitlines()
+    # As if the files had neither.
+    write(b__scores="3 2\n1:0.5\n1:0.8\n\n", truth_X_Y__txt="3 2\n1:1\n1:1\n\n")
+    assert result.stdout == ok("evaluate", "b.scores", "truth_X_Y.txt", "-k", "2", "--auc").stdout
+    assigned = ok("evaluate", "a.scores", "tst_X_Y.txt", "--assigned", "--filter-labels", "filter_labels_test.txt")
+    assert assigned.stdout == ok("evaluate", "b.scores", "truth_X_Y.txt", "--assigned").stdout
+    for content, reason in (
+        ("3 1\n", "point 3 is not below 3, the number of points"),
+        ("0:1\n", "'0:1' is not a pair of"),
+    ):
+        write(filter_labels_test__txt=content)
+        result = run("evaluate", "a.scores", "tst_X_Y.txt", "--filter-labels", "filter_labels_test.txt")
+        assert said(result).startswith(f"filter_labels_test.txt:1: {reason}")
+
+
+def test_pairs_of_a_corpus_whose_labels_are_numbers():
+    lines = [{"title": "a b", "target_ind": [0, 7]}, {"title": "b", "target_ind": [7]}]
+    write(
+        tst__json="".join(json.dumps(line) + "\n" for line in lines),
+        named__jsonl='{"labels": ["x"]}\n{"labels": ["y"]}\n',
+        a__jsonl='{"labels": [{"label": "0", "score": 2}, {"label": "7", "score": 1}]}\n{"labels": []}\n',
+        pairs__txt="0 0\n",
+    )
+    of_corpus = ("--text-column", "title", "--label-column", "target_ind", "--filter-labels", "pairs.txt", "-k", "1")
+    result = ok("evaluate", "a.jsonl", "tst.json", *of_corpus)
+    assert "pairs.txt: 1 pair of a point and a label left out: 1 score and 1 true label" in result.stderr
+    assert result.stdout.splitlines()[1].split() == ["P", "50.00"]
+    reason = "pairs.txt has numbers of labels, but the labels of the data have names"
+    write(names__jsonl='{"text": "a", "labels": ["x"]}\n{"text": "a", "labels": ["y"]}\n')
+    result = run("evaluate", "named.jsonl", "names.jsonl", "--filter-labels", "pairs.txt")
+    assert said(result) == reason
+
+
+def test_what_is_not_used_is_noted():
+    dataset = small_dataset()
+    write_dataset("bibtex_data.txt", dataset)
+    write(
+        Bibtex_trSplit__txt="1 2\n",
+        other_trSplit__txt="1 2\n",
+        trn_filter_labels__txt="0 1\n",
+        filter_labels_test__txt="0 1\n",
+    )
+    notes = ok("train", "bibtex_data.txt", "model", *SMALL).stderr.splitlines()
+    assert notes[:2] == [
+        "Bibtex_trSplit.txt is not used: all points of bibtex_data.txt are for training",
+        "trn_filter_labels.txt is not used: its pairs of a point and a label stay in the training data",
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "DATA", "model"), ("preprocess", "DATA", "out"), ("evaluate", "a.scores", "DATA")]
+)
+def test_pairs_as_data_are_called_what_they_are(command):
+    write(a__scores=SCORES, filter_labels_test__txt="0 1\n2 1\n")
+    result = run(*(word.replace("DATA", "filter_labels_test.txt") for word in command))
+    reason = "these are pairs of a point and a label, which `xmlgp evaluate --filter-labels FILE` leaves out"
+    assert said(result) == f"filter_labels_test.txt:1: {reason}"
+
+
+def test_true_labels_beyond_those_of_scores_count_as_missed():
+    write(a__scores="2 3\n1:0.9\n2:0.8\n", test__svm="1,3 1:1\n2 2:1\n")
+    result = ok("evaluate", "a.scores", "test.svm", "-k", "1,2")
+    assert result.stdout.splitlines()[1].split() == ["P", "100.00", "50.00"]
+    assert (
+        "1 label of test.svm is unknown to the model and counted as missed (1 of 3 true labels): 3 (1)" in result.stderr
+    )
+    # Fewer labels than the scores have are the same labels.
+    write(test__svm="1 1:1\n0 2:1\n")
+    assert ok("evaluate", "a.scores", "test.svm", "-k", "1").stdout.splitlines()[1].split() == ["P", "50.00"]
+    assert np.isfinite(json.loads(ok("evaluate", "a.scores", "test.svm", "--json").stdout)["P@1"])

@@ -1,0 +1,554 @@
+"""Corpora as people have them: read with the right value, or refused with a way out that works."""
+
+import json
+import unicodedata
+
+import numpy as np
+import pytest
+
+from tests.cli.command import run
+from tests.text.corpora import documents_of, in_every_way
+from xmlgp.errors import DataFormatError
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions, Document
+from xmlgp.text.label_rows import divide_labels
+from xmlgp.text.vocabulary import read_vocabulary
+
+ROWS = [
+    ("cat dog purrs", ["animals"]),
+    ("table chair stands", ["home"]),
+    ("dog on the chair", ["animals", "home"]),
+    ("bread and cheese", ["food"]),
+    ("cheese for the cat", ["food", "animals"]),
+    ("soup on the table", ["food", "home"]),
+]
+NAMES = ["animals", "food", "home"]
+
+
+def read(path, content, options=NO_OPTIONS, **arguments):
+    """Return the texts and labels of a corpus, in each way to read it, and its notes."""
+    notes = []
+    content = content if isinstance(content, bytes) else content.encode()
+
+    def rows(path):
+        found = documents_of(path, options, note=notes.append, **arguments)
+        return [(document.text, document.labels) for document in found]
+
+    found = in_every_way(path, content, rows)
+    # Of each way to read it.
+    return found, sorted({note.partition(": ")[2] for note in notes})
+
+
+def succeed(*arguments, **options):
+    """Run a command that succeeds."""
+    result = run(*arguments, **options)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def lines(shape):
+    return "".join(shape(text, labels) + "\n" for text, labels in ROWS)
+
+
+# Order of columns
+
+
+def labels_first(text, labels):
+    return f"{' '.join(labels)}\t{text}"
+
+
+def test_labels_before_a_text_are_refused_and_read_as_the_advice_says(tmp_path):
+    content = lines(labels_first)
+    with pytest.raises(DataFormatError, match="labels seem to be before the tab.*`--columns labels,text`"):
+        documents_of(write(tmp_path / "a.txt", content))
+    options = CorpusOptions(header="labels,text", separator=" ")
+    assert read(tmp_path / "a.txt", content, options)[0] == ROWS
+    # As the message says, the other order is possible too.
+    found, _ = read(tmp_path / "a.txt", content, CorpusOptions(format="annif"))
+    assert found[0] == ("animals", ["cat", "dog", "purrs"])
+
+
+def test_labels_after_a_title_that_is_shorter_are_read(tmp_path):
+    content = lines(lambda text, labels: f"{text.split()[0]}\t{' '.join(labels * 2)}")
+    assert [labels[: len(labels) // 2] for _, labels in read(tmp_path / "a.txt", content)[0]] == [
+        own for _, own in ROWS
+    ]
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def test_an_identifier_in_front_is_refused_and_read_as_the_advice_says(tmp_path):
+    content = "".join(f"{2000 + place}\t{labels_first(*row)}\n" for place, row in enumerate(ROWS))
+    with pytest.raises(DataFormatError, match="as identifiers are, .*`--columns id,labels,text`"):
+        documents_of(write(tmp_path / "a.txt", content))
+    options = CorpusOptions(header="id,labels,text", separator=" ")
+    assert read(tmp_path / "a.txt", content, options)[0] == ROWS
+    assert [document.id for document in documents_of(tmp_path / "a.txt", options)] == [f"{2000 + i}" for i in range(6)]
+    named = content.replace("200", "d")
+    with pytest.raises(DataFormatError, match="if there is no header, --columns names the columns"):
+        documents_of(write(tmp_path / "a.txt", named))
+    assert read(tmp_path / "a.txt", named, options)[0] == ROWS
+
+
+def test_a_table_without_a_header_is_read_by_names_of_its_columns_which_the_model_remembers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{place},{text},{';'.join(labels)}\n" for place, (text, labels) in enumerate(ROWS * 3))
+    write(tmp_path / "a.csv", rows)
+    settings = ["-P", "1", "--epochs", "1", "--no-label-weights", "--set", "regression_points=0"]
+    succeed("train", "a.csv", "model", "--columns", "id,text,labels", *settings)
+    answers = [json.loads(line) for line in succeed("predict", "-q", "model", "a.csv").stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == list(map(str, range(18)))
+    # Text alone, as it has no such columns.
+    (answer,) = succeed("predict", "-q", "model", "-", stdin="a cat\n").stdout.splitlines()
+    assert json.loads(answer)["id"] == 1
+
+
+def test_the_relevance_of_pecos_is_no_part_of_a_label(tmp_path):
+    content = "10::2.0\tcat dog\tpurrs\n10::2.0,11::0.5,12::0\tdog\n\tno label\n3,4\tplain\n"
+    expected = [("cat dog\tpurrs", ["10"]), ("dog", ["10", "11"]), ("no label", []), ("plain", ["3", "4"])]
+    assert read(tmp_path / "a.txt", content)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "noted"),
+    [
+        (lambda place, text: f"{place}\t{text}", True),
+        (lambda place, text: f"{place % 3}\t{text}", False),
+        (lambda place, text: f"__label__{text.split()[0]}{place} {text}", True),
+        (lambda place, text: f"__label__{place % 2} {text}", False),
+        (lambda place, text: f"{text}\t<http://a/{place}>", True),
+    ],
+)
+def test_labels_that_each_occur_once_are_noted(tmp_path, shape, noted):
+    content = "".join(shape(place, text) + "\n" for place, (text, _) in enumerate(ROWS))
+    _, notes = read(tmp_path / "a.txt", content)
+    assert bool(notes) == noted
+    assert all("occurs once; if columns are in another order, --columns names them" in note for note in notes)
+
+
+def test_labels_that_look_like_texts_are_noted_in_a_folder(tmp_path):
+    for place, (text, _) in enumerate(ROWS):
+        write(tmp_path / f"{place}.txt", "animals\n")
+        write(tmp_path / f"{place}.key", f"{text}, as it was seen by us.\n")
+    notes = []
+    with_labels = run("vectorize", tmp_path, tmp_path.parent / "out")
+    assert "look like texts" in with_labels.stderr, notes
+
+
+# Ends of lines
+
+
+@pytest.mark.parametrize("case", ["annif", "fasttext", "pecos", "lines", "csv", "jsonl", "tsv"])
+def test_carriage_returns_alone_end_lines(tmp_path, case):
+    shapes = {
+        "annif": lambda text, labels: f"{text}\t{' '.join(f'<http://x/{name}>' for name in labels)}",
+        "fasttext": lambda text, labels: " ".join([*(f"__label__{name}" for name in labels), text]),
+        "pecos": lambda text, labels: f"{','.join(str(NAMES.index(name)) for name in labels)}\t{text}",
+        "lines": lambda text, labels: text,
+        "csv": lambda text, labels: f'"{text}",{";".join(labels)}',
+        "tsv": lambda text, labels: f"{text}\t{';'.join(labels)}",
+        "jsonl": lambda text, labels: json.dumps({"text": text, "labels": labels}),
+    }
+    header = {"csv": "text,labels\n", "tsv": "text\tlabels\n"}.get(case, "")
+    content = header + lines(shapes[case])
+    labelled = case != "lines"
+    expected, _ = read(tmp_path / "a", content, labelled=labelled)
+    assert len(expected) == len(ROWS)
+    for ending in "\r", "\r\r\n", "\r\n":
+        assert read(tmp_path / "a", content.replace("\n", ending), labelled=labelled)[0] == expected
+    # The last line may lack its end.
+    assert read(tmp_path / "a", content.replace("\n", "\r")[:-1], labelled=labelled)[0] == expected
+
+
+def test_carriage_returns_alone_end_the_lines_of_vocabularies_and_folders(tmp_path):
+    vocabulary = "".join(f"<http://x/{name}>\tthe {name}\r" for name in NAMES)
+    found = read_vocabulary(write(tmp_path / "words.tsv", vocabulary))
+    assert found.concepts["http://x/food"] == ("http://x/food", "the food")
+    write(tmp_path / "docs.txt", "")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    write(folder / "a.txt", "one\rtwo\r")
+    write(folder / "a.key", "animals\rhome\r")
+    succeed("vectorize", folder, tmp_path / "out")
+    assert (tmp_path / "out" / "labels.txt").read_text() == "animals\nhome\n"
+
+
+def test_a_carriage_return_within_a_line_is_noted(tmp_path):
+    found, notes = read(tmp_path / "a.txt", "cat\rdog\n\nbird\n", labelled=False)
+    assert [text for text, _ in found] == ["cat\rdog", "", "bird"]
+    (note,) = notes
+    assert note == "1 line has a carriage return before the end, which counts as a blank, not as an end"
+
+
+# Quotes
+
+
+def test_quotes_in_tsv_count_where_they_balance_within_a_line(tmp_path):
+    content = (
+        'id\ttext\tlabels\n1\tcat dog purrs\tanimals\n2\t"Table chair stands\thome\n3\tbread and cheese\tfood\n'
+        '4\tdog sleeps"\tanimals\n5\t"Cats" and dogs\tanimals\n6\t"a ""b""\tc"\thome\n7\t6" plain\tfood\n'
+    )
+    texts = ["cat dog purrs", '"Table chair stands', "bread and cheese", 'dog sleeps"', '"Cats" and dogs', 'a "b"\tc']
+    found, _ = read(tmp_path / "a.tsv", content)
+    assert [text for text, _ in found] == [*texts, '6" plain']
+    labels = ["animals", "home", "food", "animals", "animals", "home", "food"]
+    assert [own for _, own in found] == [[name] for name in labels]
+
+
+def test_quoted_lines_of_tsv_need_the_option_that_the_message_names(tmp_path):
+    content = 'text\tlabels\n"two\nlines"\tx\n'
+    with pytest.raises(DataFormatError, match="a:2: this row has 1 field, but the header has 2; --quotes reads fields"):
+        documents_of(write(tmp_path / "a", content))
+    assert read(tmp_path / "a", content, CorpusOptions(quotes=True))[0] == [("two\nlines", ["x"])]
+
+
+def test_rows_that_a_quote_made_one_are_noted_and_read_apart_without_quotes(tmp_path):
+    content = 'id,text,labels\n1,cat,animals\n2,"chair,home\n3,bread,food\n4,dog",animals\n5,soup,home\n'
+    found, notes = read(tmp_path / "a.csv", content)
+    assert len(found) == 3
+    assert notes == ["1 row has other rows within quotes; if quotes are characters there, --no-quotes"]
+    found, notes = read(tmp_path / "a.csv", content, CorpusOptions(quotes=False))
+    assert [labels for _, labels in found] == [["animals"], ["home"], ["food"], ["animals"], ["home"]]
+    assert notes == []
+    # Texts of several lines are usual.
+    plain = 'id,text,labels\n1,"Dear all,\nthe chair, as I said, is broken,\nyours",home\n2,x,food\n'
+    assert read(tmp_path / "a.csv", plain)[1] == []
+    with pytest.raises(DataFormatError, match="no closing quote; --no-quotes takes quotes as any other character"):
+        documents_of(write(tmp_path / "a.csv", 'text,labels\n"a,x\nb,y\n'))
+
+
+# What separates labels, and what is around them
+
+
+@pytest.mark.parametrize(
+    "name", ["<http://x/animals>", "http://x/animals", "  <http://x/animals> ", "<urn:x:1>", "http://x/a\u0308b"]
+)
+def test_a_label_has_one_name_in_all_formats(tmp_path, name):
+    plain = unicodedata.normalize("NFC", name.strip().strip("<>"))
+    table = tmp_path / "a.csv"
+    write(table, f'text,labels\ncat,"{name}"\n')
+    write(tmp_path / "a.jsonl", json.dumps({"text": "cat", "labels": [name]}) + "\n")
+    write(tmp_path / "a.txt", f"cat\t{name}\n")
+    write(tmp_path / "b.txt", f"__label__{name.strip()} cat\n")
+    for file in "a.csv", "a.jsonl", "a.txt", "b.txt":
+        succeed("vectorize", "-q", tmp_path / file, tmp_path / "out")
+        assert (tmp_path / "out" / "labels.txt").read_text() == plain + "\n"
+
+
+def test_a_text_before_labels_in_brackets_may_have_tabs(tmp_path):
+    content = "cat\tdog\t<http://x/a> <http://x/b>\nbird\t<http://x/c>\t<http://x/d>\n<b>\t<http://x/a>\n"
+    expected = [("cat\tdog", ["http://x/a", "http://x/b"]), ("bird", ["http://x/c", "http://x/d"])]
+    assert read(tmp_path / "a.txt", content)[0] == [*expected, ("<b>", ["http://x/a"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "expected"),
+    [
+        ("['animals', 'home']", None, ["animals", "home"]),
+        ("('animals',)", None, ["animals"]),
+        ("{'animals', \"dog's\"}", None, ["animals", "dog's"]),
+        ("['animals' 'home'\n 'food']", None, ["animals", "home", "food"]),
+        ("array(['animals', 'home'], dtype=object)", None, ["animals", "home"]),
+        ("array(['animals'], dtype='<U7')", None, ["animals"]),
+        ('["a", "b, c"]', None, ["a", "b, c"]),
+        ("[1, 2]", None, ["1", "2"]),
+        ("[None, nan, 'a']", None, ["a"]),
+        ("[]", None, []),
+        ("set()", None, []),
+        ("['animals', 'home']", ",", ["animals", "home"]),
+        ("[animals, home]", ",", ["animals", " home"]),
+        ("(animals)", None, ["(animals)"]),
+        ("{animals}", ",", ["animals"]),
+        ("a\nb;c\td", None, ["a", "b", "c", "d"]),
+        ("<animals><home>", None, ["animals", "home"]),
+        ("<http://x/a>, <http://x/b>", None, ["http://x/a", "http://x/b"]),
+        ("<http://x/a> <http://x/b>", " ", ["http://x/a", "http://x/b"]),
+        ("a <b>; c", None, ["a <b>", " c"]),
+        ("New\u00a0York Rome", " ", ["New\u00a0York", "Rome"]),
+    ],
+)
+def test_labels_in_a_cell_are_divided(text, separator, expected):
+    assert divide_labels(text, separator, ";") == expected
+
+
+@pytest.mark.parametrize("text", ["[animals, home]", "['a', ['b']]", "['a' ... 'z']", "[1.5]", "[true]", "['a'"])
+def test_what_is_no_list_of_names_is_refused_or_one_name(text):
+    if text.endswith("]"):
+        with pytest.raises(ValueError, match="it is no list|an entry is"):
+            divide_labels(text, None, ";")
+    else:
+        assert divide_labels(text, None, ";") == [text]
+    # In JSON a text is one label.
+    assert divide_labels(text, None, None) == [text]
+
+
+@pytest.mark.parametrize(
+    ("separator", "what"),
+    [
+        (",", "a comma"),
+        ("|", "a bar"),
+        ("；", "a full-width semicolon"),
+        ("、", "an ideographic comma"),
+        (" / ", "a slash"),
+        ("/", "a slash"),
+        ("#", "a number sign"),
+        (" ", "a blank"),
+        ("+", "a plus sign"),
+    ],
+)
+def test_other_separators_are_noted_with_the_option_that_reads_them(tmp_path, separator, what):
+    rows = [*ROWS, ("train to the sea", ["travel", "home"]), ("cat in a box", ["animals", "travel"])]
+    content = "text,labels\n" + "".join(f'{text},"{separator.join(labels)}"\n' for text, labels in rows * 2)
+    found, notes = read(tmp_path / "a.csv", content)
+    assert found != rows * 2
+    (note,) = notes
+    assert f" have {what} in 62% of the rows; if it separates labels, give --label-separator " in note
+    assert read(tmp_path / "a.csv", content, CorpusOptions(separator=separator)) == (rows * 2, [])
+
+
+@pytest.mark.parametrize("names", [["C#", "F#", "C"], ["New York", "New Delhi", "Rome"], ["TCP/IP", "IP", "A/B"]])
+def test_names_with_what_separates_others_are_not_noted(tmp_path, names):
+    content = "text,labels\n" + "".join(f"word,{name}\n" for name in names * 20)
+    assert read(tmp_path / "a.csv", content)[1] == []
+
+
+# Columns
+
+
+def test_several_columns_of_labels(tmp_path):
+    content = "text,first,second\n" + "".join(f"{text},{','.join([*own, ''][:2])}\n" for text, own in ROWS)
+    options = CorpusOptions(labels=("first", "second"))
+    found, _ = read(tmp_path / "a.csv", content, options)
+    assert [(text, [name for name in labels if name]) for text, labels in found] == ROWS
+    objects = "".join(json.dumps({"text": text, "first": own[:1], "second": own[1:]}) + "\n" for text, own in ROWS)
+    assert read(tmp_path / "a.jsonl", objects, options)[0] == ROWS
+
+
+@pytest.mark.parametrize("pattern", ["t_*", "2:4", "t_animals:t_home", "t_animals : 4"])
+@pytest.mark.parametrize("values", [("0", "1"), ("0.0", "1.0"), ("False", "True"), ("", "x"), ("nan", "1")])
+def test_columns_of_0_and_1_are_labels(tmp_path, pattern, values):
+    names = [f"t_{name}" for name in NAMES]
+    rows = [[text, *(values[name in own] for name in NAMES)] for text, own in ROWS]
+    content = ",".join(["text", *names]) + "\n" + "".join(",".join(row) + "\n" for row in rows)
+    expected = [(text, sorted(f"t_{name}" for name in own)) for text, own in ROWS]
+    assert read(tmp_path / "a.csv", content, CorpusOptions(flags=pattern))[0] == expected
+    objects = [dict(zip(["text", *names], row, strict=True)) for row in rows]
+    content = "".join(json.dumps(found) + "\n" for found in objects)
+    assert read(tmp_path / "a.jsonl", content, CorpusOptions(flags=pattern))[0] == expected
+
+
+def test_columns_of_0_and_1_that_are_none_are_refused(tmp_path):
+    path = write(tmp_path / "a.csv", "text,a,b\ncat,1,2\n")
+    with pytest.raises(DataFormatError, match="a.csv:2: column 'b' has '2', which is neither 0 nor 1"):
+        documents_of(path, CorpusOptions(flags="a:b"))
+    with pytest.raises(DataFormatError, match="no column is 'x_.', as --label-columns says; the columns are 'text', "):
+        documents_of(path, CorpusOptions(flags="x_*"))
+    path = write(tmp_path / "a.jsonl", '{"text": "", "a": 2}\n')
+    with pytest.raises(DataFormatError, match="label 'a' has 2, which is neither 0 nor 1"):
+        documents_of(path, CorpusOptions(flags="a"))
+    with pytest.raises(DataFormatError, match="no field is 'b'"):
+        documents_of(path, CorpusOptions(flags="b"))
+
+
+def test_labels_0_and_1_are_noted(tmp_path):
+    content = "text,labels\n" + "".join(f"{text},{place % 2}\n" for place, (text, _) in enumerate(ROWS))
+    (note,) = read(tmp_path / "a.csv", content)[1]
+    assert note.startswith("the labels in 'labels' are 0 and 1; if columns are labels")
+
+
+def test_what_programs_leave_in_tables(tmp_path):
+    content = "sep=;\n Text ;LABELS;\ncat;animals;\nText;nan;\n Text ;LABELS;\nnan;home;\n"
+    found, notes = read(tmp_path / "a.csv", content)
+    assert found == [("cat", ["animals"]), ("Text", [""]), ("", ["home"])]
+    assert notes == [
+        "1 row is the header again; left out",
+        "2 cells count as empty, with nan or another mark of no value",
+    ]
+    for delimiter in "\t|;":
+        table = "text,labels\ncat,animals\n".replace(",", delimiter)
+        assert read(tmp_path / "a.csv", table)[0] == [("cat", ["animals"])]
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "expected"),
+    [
+        ({"text": ["cat dog", "purrs"], "labels": ["x"]}, NO_OPTIONS, ("cat dog purrs", ["x"])),
+        ({"text": [["cat", "dog"], ["purrs"]], "labels": "x"}, NO_OPTIONS, ("cat dog purrs", ["x"])),
+        ({"text": "a", "labels": [["Books", "x"], ["y"]]}, NO_OPTIONS, ("a", ["Books", "x", "y"])),
+        ({"text": "a", "labels": {"x": 1, "y": 0, "z": True}}, NO_OPTIONS, ("a", ["x", "z"])),
+        ({"text": "a", "labels": [3.0, None, 4]}, NO_OPTIONS, ("a", ["3", "4"])),
+        ({"text": "a", "labels": float("nan")}, NO_OPTIONS, ("a", [])),
+        ({"text": "a", "labels": "['x', 'y']"}, NO_OPTIONS, ("a", ["x", "y"])),
+        ({"text": "a", "labels": [{"id": 9, "name": "x"}]}, CorpusOptions(labels=("labels.name",)), ("a", ["x"])),
+        (
+            {"data": {"text": "a"}, "annotations": [{"result": [{"value": {"choices": ["x", "y"]}}]}]},
+            CorpusOptions(("data.text",), ("annotations.result.value.choices",)),
+            ("a", ["x", "y"]),
+        ),
+    ],
+    ids=str,
+)
+def test_json_as_programs_write_it(tmp_path, document, options, expected):
+    content = json.dumps(document)
+    assert read(tmp_path / "a.jsonl", content + "\n", options)[0] == [expected]
+    assert read(tmp_path / "a.json", f"[{content}]\n", options)[0] == [expected]
+
+
+def test_the_identifier_of_annif_is_read_from_json(tmp_path):
+    write(tmp_path / "a.jsonl", '{"document_id": "d0", "text": "a", "subjects": []}\n')
+    assert documents_of(tmp_path / "a.jsonl") == [Document(1, "d0", "a", [])]
+
+
+def test_a_label_that_is_an_object_is_refused_with_the_field_that_has_its_name(tmp_path):
+    write(tmp_path / "a.jsonl", '{"text": "a", "labels": [{"id": 9, "name": "x"}]}\n')
+    with pytest.raises(DataFormatError, match="an object without uri and label; --label-column labels.name reads its"):
+        documents_of(tmp_path / "a.jsonl")
+
+
+# Characters
+
+
+def test_names_that_look_the_same_are_one_label_of_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [("Züge nach Köln", "Verkehr über Land"), ("Käse und Brötchen", "Ernährung")] * 9
+    write(tmp_path / "a.csv", "text,labels\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    content = (tmp_path / "a.csv").read_text()
+    write(tmp_path / "b.csv", unicodedata.normalize("NFD", content).replace("Verkehr", "Ver\xadkehr\u200b"))
+    settings = ["-P", "1", "--epochs", "1", "--no-label-weights", "--set", "regression_points=0"]
+    succeed("train", "a.csv", "model", *settings)
+    succeed("vectorize", "b.csv", "out")
+    assert (tmp_path / "out" / "features.txt").read_text().split() == [
+        "brötchen",
+        "käse",
+        "köln",
+        "nach",
+        "und",
+        "züge",
+    ]
+    answers = [succeed("predict", "-q", "model", file).stdout for file in ("a.csv", "b.csv")]
+    assert answers[0] == answers[1]
+    write(tmp_path / "out.jsonl", answers[0])
+    scores = [succeed("evaluate", "-q", "out.jsonl", file).stdout for file in ("a.csv", "b.csv")]
+    assert scores[0] == scores[1]
+    np.testing.assert_equal("100.00" in scores[0], True)
+
+
+# Other situations of public reports
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "expected"),
+    [
+        ("Food &amp; Drink;caf&eacute;", None, ["Food & Drink", "café"]),
+        ('"Smith; John";animals', None, ["Smith; John", "animals"]),
+        ('6" disk;animals', None, ['6" disk', "animals"]),
+        ('[{"id": 28, "name": "Action"}, {"label": "b"}]', None, ["Action", "b"]),
+        ("[{'id': 28, 'name': 'Action'}]", None, ["Action"]),
+        ("{animals,home}", ",", ["animals", "home"]),
+        ('{"New York",home}', None, ['{"New York",home}']),
+    ],
+)
+def test_more_labels_in_a_cell(text, separator, expected):
+    assert divide_labels(text, separator, ";") == expected
+
+
+@pytest.mark.parametrize("text", ["{animals,home}", "{animals}", '[{"id": 28}]', "[animals, home]"])
+def test_other_structures_in_a_cell_are_refused(text):
+    with pytest.raises(ValueError, match="it is no list|an entry is no name"):
+        divide_labels(text, None, ";")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # Files that were joined.
+        ("a.txt", "__label__x cat\n\ufeff__label__y dog\n", [("cat", ["x"]), ("dog", ["y"])]),
+        # Labels that do not hold.
+        ("a.jsonl", '{"text": "a", "labels": [{"label": "x"}, {"label": "y", "value": 0.0}]}\n', [("a", ["x"])]),
+        ("a.jsonl", '{"text": "a", "labels": 2}\n', [("a", ["2"])]),
+        ("a.csv", "text,labels\na,\\N\nb,NULL\nc,None\n", [("a", [""]), ("b", [""]), ("c", ["None"])]),
+        ("a.csv", "text,labels\ncat,animals,\ndog,home,\n", [("cat", ["animals"]), ("dog", ["home"])]),
+    ],
+)  # fmt: skip
+def test_more_that_is_read(tmp_path, name, content, expected):
+    assert read(tmp_path / name, content)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.jsonl", '{"text": "a", "labels": [1.0, 0.0, 1.0]}\n', "the labels are a list of 0 and 1, which names none"),
+        ("a.csv", "text,labels\na,[1 0 1]\n", "the labels are a list of 0 and 1, which names none"),
+        ("a.csv", "text,labels\na,1 0 1\n", "the labels are a list of 0 and 1, which names none"),
+        ("a.txt", '"__label__x cat"\n', "a quote is before __label__; lines of fastText have no quotes around them"),
+        ("a.txt", "sentence\tlabel\na\tx\n", "this seems to be the header of a table; `--text-column sentence --label"),
+        ("a.jsonl", '{"data": [{"text": "a"}]}\n', "there is no field 'text'; the fields are 'data'; --text-column"),
+        ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
+    ],
+)
+def test_more_that_is_refused(tmp_path, name, content, reason):
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(write(tmp_path / name, content))
+    assert caught.value.reason.startswith(reason)
+    ways = ["jq -c '.data[]'", "json.dumps writes JSON", "--label-columns", "--columns text,labels", "no quotes around"]
+    assert any(way in caught.value.reason for way in ways)
+
+
+def test_markup_is_not_answered_line_by_line(tmp_path):
+    with pytest.raises(DataFormatError, match="this is markup, not lines of text"):
+        documents_of(write(tmp_path / "a.xml", '<?xml version="1.0"?>\n<a>cat</a>\n'), labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "note"),
+    [
+        (
+            "a.csv",
+            "text,labels,labels.1\na,x,y\n",
+            "column 'labels.1' is not read; another --label-column reads it too",
+        ),
+        ("a.csv", "text,labels\na,True\nb,False\n", "the labels in 'labels' are False and True; if columns are labels"),
+        ("a.txt", "__label__a, __label__b cat\n", "labels such as 'a,' have what separates or quotes labels elsewhere"),
+        (
+            "a.csv",
+            'text,labels\na,"Smith, John|Doe, Jane"\n',
+            "labels such as 'Smith, John|Doe, Jane' have a bar in 100%",
+        ),
+        ("a.txt", "cat\ta,b\n", "labels such as 'a,b' have a comma in 100% of the rows"),
+    ],
+)
+def test_more_that_is_noted(tmp_path, name, content, note):
+    notes = read(tmp_path / name, content)[1]
+    assert any(own.startswith(note) for own in notes), notes
+
+
+def test_labels_of_lines_are_separated_as_an_option_says(tmp_path):
+    content = "cat\tDomestic animals|Kitchen\n"
+    assert read(tmp_path / "a.txt", content, CorpusOptions(separator="|"))[0] == [
+        ("cat", ["Domestic animals", "Kitchen"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Ein cafÃ© in KÃ¶ln", "look like UTF-8 that was read as another encoding"),
+        ("one<br />two and <a href='x'>three</a>", "are tags of HTML, which count as words"),
+        ("bread &amp; cheese", "are entities of HTML"),
+        ("one line.\\nanother line", "are line ends or tabs that were written as two characters"),
+        ("猫和狗在家里睡觉", "most texts have no blanks between words; --analyzer char --ngrams 1-2 counts characters"),
+        ("a < b, see C:\\new", None),
+    ],
+)
+def test_texts_that_were_hardly_meant_are_noted(tmp_path, text, note):
+    content = "".join(json.dumps({"text": text, "labels": ["x"]}) + "\n" for _ in range(5))
+    result = succeed("vectorize", write(tmp_path / "a.jsonl", content), tmp_path / "out")
+    assert (note in result.stderr) if note else len(result.stderr.splitlines()) == 1
+    if note and "--analyzer char" in note:
+        again = succeed("vectorize", tmp_path / "a.jsonl", tmp_path / "out", "--analyzer", "char", "--ngrams", "1-2")
+        assert note not in again.stderr

@@ -1,0 +1,201 @@
+"""Read points whose features and labels are in two files, as newer sets of the Extreme Classification Repository.
+
+`NAME_X_Xf.txt` has the features and `NAME_X_Y.txt` the labels (or `NAME_ft_mat.txt` and `NAME_lbl_mat.txt`). The first
+line of each is the number of points, N, and that of features or labels. N lines of `index:value` pairs follow, and
+perhaps blank lines. A label has the value 1. One with the value 0 is none, and other positive ones are noted.
+
+The points are not cached: the copy would be that of two files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from xmlgp.data import repository_format
+from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points, stack
+from xmlgp.data.line_parser import parse_pairs
+from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
+from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES, Header, read_declared
+from xmlgp.data.streams import open_input
+from xmlgp.errors import DataFormatError
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.untrusted_text import quote
+
+__all__ = ["is_part", "read_header_and_blocks", "read_labels", "read_points"]
+
+HEADER = re.compile(rb" *(\d+) +(\d+)[ \t]*\r?\n")
+#: A line of a file of pairs of a point and a label.
+TWO_NUMBERS = re.compile(rb"[ \t]*\d+[ \t]+\d+\s*")
+
+
+class _Sizes(NamedTuple):
+    """The first line of one of the files: the number of points, and of features or labels."""
+
+    N: int
+    columns: int
+
+
+def is_part(path: str, line: bytes, strict: bool = False) -> bool:
+    """Return whether a file has features or labels alone, by its name, or by its first line unless that is `strict`."""
+    if part_of(path) is None:
+        return bool(HEADER.fullmatch(line)) and not strict
+    return not repository_format.HEADER.fullmatch(line)
+
+
+def read_points(reader: LineReader, progress: Callable = silent, note: Callable[[str], object] = ignore) -> Dataset:
+    """Read all points from a `LineReader` at the first line of the features; the labels are beside them."""
+    items = read_header_and_blocks(reader, True, note)
+    header = next(items)
+    blocks = [no_points(header.D, header.K)]
+    with progress(f"reading {reader.path}", total=header.N, unit=" points") as bar:
+        for _, block in items:
+            blocks.append(block)
+            bar.update(block.N)
+    return stack(blocks)
+
+
+def read_header_and_blocks(
+    reader: LineReader, labelled: bool, note: Callable[[str], object] = ignore
+) -> Iterator[Header | tuple[int, Dataset]]:
+    """Yield what `repository_format.read_header_and_blocks` does for one file; no labels are read unless `labelled`."""
+    N, D = _read_sizes(reader)
+    part = part_of(reader.path)
+    if part == "labels" or (labelled and (part is None or other_part(reader.path) is None)):
+        raise _alone(reader)
+    if part is None:
+        if _are_pairs(reader):
+            raise _alone(reader)
+        note(f"{reader.path}: taking lines of `feature:value` as features, of {N} points")
+    if not labelled:
+        yield Header(N, D, 0)
+        yield from _read_rows(reader, "feature", _Sizes(N, D))
+        return
+    with _open_labels(reader.path, N) as (labels, K):
+        yield Header(N, D, K)
+        rows = _read_labels(labels, _Sizes(N, K), note)
+        left = as_csr(None, np.empty(0, np.int32), np.zeros(1, np.int32), K)
+        for line, block in _read_rows(reader, "feature", _Sizes(N, D)):
+            while left.shape[0] < block.N:
+                left = csr_array(vstack([left, next(rows)], "csr"))
+            yield line, Dataset(block.features, consecutive_rows(left, slice(0, block.N)))
+            left = consecutive_rows(left, slice(block.N, left.shape[0]))
+        # What follows the last point is checked.
+        for _ in rows:
+            pass
+
+
+def read_labels(reader: LineReader, note: Callable[[str], object] = ignore) -> tuple[csr_array, int]:
+    """Read the labels of points from a `LineReader` at the first line of their features, or of the labels alone.
+
+    Return a csr_array of bool, N×K, and D, which is 0 if only the labels are known.
+    """
+    part = part_of(reader.path)
+    sizes = _read_sizes(reader)
+    if part == "features":
+        if other_part(reader.path) is None:
+            raise _alone(reader)
+        with _open_labels(reader.path, sizes.N) as (labels, K):
+            return _stacked(_read_labels(labels, _Sizes(sizes.N, K), note), K), sizes.columns
+    if part is None:
+        if _are_pairs(reader):
+            raise _alone(reader)
+        note(f"{reader.path}: taking lines of `label:1` as labels, of {sizes.N} points")
+    return _stacked(_read_labels(reader, sizes, note, strict=part is None), sizes.columns), 0
+
+
+def _stacked(blocks: Iterator[csr_array], K: int) -> csr_array:
+    return csr_array(vstack([no_points(0, K).labels, *blocks], "csr"))
+
+
+@contextlib.contextmanager
+def _open_labels(path: str, N: int) -> Iterator[tuple[LineReader, int]]:
+    """Open the labels beside a file of the features of N points; yield their `LineReader` and K."""
+    other = other_part(path)
+    with open_input(other) as stream:
+        labels = LineReader(stream, other)
+        sizes = _read_sizes(labels)
+        if sizes.N != N:
+            raise DataFormatError(other, 1, f"the labels are of {sizes.N} points, but {path} has {N}")
+        yield labels, sizes.columns
+
+
+def _read_sizes(reader: LineReader) -> _Sizes:
+    text = reader.read_lines(1)
+    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
+    if not fields:
+        kind = "N K" if part_of(reader.path) == "labels" else "N D"
+        found = quote(text.rstrip(b"\r\n")) if text else "empty"
+        raise DataFormatError(reader.path, 1, f"the first line must be two nonnegative integers `{kind}`, not {found}")
+    sizes = _Sizes(*map(int, fields.groups()))
+    if sizes.columns >= INDEX_BOUND:
+        raise DataFormatError(
+            reader.path,
+            1,
+            f"the first line declares {sizes.columns} columns, but at most {INDEX_BOUND - 1} are supported",
+        )
+    return sizes
+
+
+def _read_rows(reader: LineReader, kind: str, sizes: _Sizes) -> Iterator[tuple[int, Dataset]]:
+    """Yield the line where each block of rows starts, and the rows as the features of points without labels."""
+
+    def parse(text: bytes, first_line: int) -> Dataset:
+        rows = parse_pairs(text, sizes.columns, kind, reader.path, first_line)
+        return Dataset(rows, as_csr(None, np.empty(0, np.int32), np.zeros(rows.shape[0] + 1, np.int32), 0))
+
+    return read_declared(reader, sizes.N, parse)
+
+
+def _read_labels(
+    reader: LineReader, sizes: _Sizes, note: Callable[[str], object], strict: bool = False
+) -> Iterator[csr_array]:
+    """Yield the labels of points, csr_arrays of bool; values other than 1 are noted, or refused if `strict`."""
+    noted = False
+    for line, block in _read_rows(reader, "label", sizes):
+        rows = block.features
+        wrong = rows.data != 1 if strict else rows.data < 0
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            line += int(np.searchsorted(rows.indptr, place, side="right")) - 1
+            reason = f"label {rows.indices[place]} has the value {rows.data[place]:g}, but labels have 1"
+            if strict:
+                reason += "; if these are scores, they come first, then the data"
+            raise DataFormatError(reader.path, line, reason)
+        if not noted and (rows.data != 1).any():
+            noted = True
+            note(f"{reader.path}: labels with values such as {rows.data[rows.data != 1][0]:g} count as all others")
+        yield as_csr(None, rows.indices, rows.indptr, sizes.columns)
+
+
+def _are_pairs(reader: LineReader) -> bool:
+    """Return whether a file, after its first line, has pairs of a point and a label."""
+    named = FILTER.fullmatch(os.path.basename(reader.path))
+    return bool(named or TWO_NUMBERS.fullmatch(reader.peek_line()))
+
+
+def _alone(reader: LineReader) -> DataFormatError:
+    """Return the error of a file, after its first line, that is only a part of data, or none."""
+    part = part_of(reader.path)
+    if part is not None:
+        other = "labels" if part == "features" else "features"
+        expected = other_part(reader.path, missing=True)
+        return DataFormatError(
+            reader.path, 1, f"this file has {part} alone; the {other} must be in {expected} beside it"
+        )
+    if _are_pairs(reader):
+        reason = "these are pairs of a point and a label, which `xmlgp evaluate --filter-labels FILE` leaves out"
+        return DataFormatError(reader.path, 1, reason)
+    names = " and ".join(f"NAME{part}.txt" for part in next(iter(LABELS_OF.items())))
+    reason = (
+        "a first line of two numbers is that of features alone, of labels alone, or of scores; features and labels are "
+        f"read together if they are called {names}, in one folder"
+    )
+    return DataFormatError(reader.path, 1, reason)

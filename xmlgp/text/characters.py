@@ -1,0 +1,68 @@
+"""Characters that look the same and are not: one form of each for the words of texts and for names."""
+
+import functools
+import re
+import sys
+import unicodedata
+
+__all__ = ["ASCII_BLANKS", "normalized_name", "normalized_text", "split_at_blanks", "words_of"]
+
+#: Characters without width, which are not seen where they are: soft hyphens, joiners, marks of direction and of bytes.
+INVISIBLE = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
+
+#: The same in names, where the joiners of emoji and of some scripts make another name.
+INVISIBLE_IN_NAMES = re.compile("[\xad\u034f\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\ufeff]")
+
+#: A URI in angle brackets, as in RDF and Annif.
+BRACKETED_URI = re.compile(r"<((?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)[^<>]*)>")
+
+#: What divides labels that are separated by blanks. Others, such as no-break spaces, are part of names.
+ASCII_BLANKS = " \t\n\r\v\f"
+BLANKS = re.compile(f"[{ASCII_BLANKS}]+")
+
+#: The words of a text as scikit-learn's `CountVectorizer` has them.
+WORDS = re.compile(r"\b\w\w+\b")
+
+
+def normalized_text(text: str) -> str:
+    """Return text in Unicode's form NFC, without characters that are not seen."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", INVISIBLE.sub("", text))
+
+
+def normalized_name(name: str) -> str:
+    """Return the name of a label in Unicode's form NFC, without blanks around, unseen characters, and URI brackets."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", INVISIBLE_IN_NAMES.sub("", name))
+    name = name.strip()
+    uri = BRACKETED_URI.fullmatch(name)
+    return uri[1] if uri else name
+
+
+def split_at_blanks(text: str) -> list[str]:
+    """Return what blanks of ASCII divide a text into."""
+    return text.split() if text.isascii() else [part for part in BLANKS.split(text) if part]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text: runs of two or more letters or digits, with the accents and vowel signs on them."""
+    if text.isascii():
+        return WORDS.findall(text)
+    text = normalized_text(text)
+    if any(map(_is_mark, set(text))):
+        return _words_with_marks().findall(text)
+    return WORDS.findall(text)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _is_mark(character: str) -> bool:
+    """Return whether a character is written on the one before, which takes some texts even in the form NFC."""
+    return unicodedata.category(character).startswith("M")
+
+
+@functools.cache
+def _words_with_marks() -> re.Pattern[str]:
+    """Return `WORDS` for texts with marks, which are no letters."""
+    marks = "".join(filter(_is_mark.__wrapped__, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(rf"\w[\w{marks}]+")

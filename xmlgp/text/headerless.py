@@ -1,0 +1,149 @@
+"""Documents in lines without a header: text with labels before or after it, as Annif, fastText and PECOS have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from xmlgp.errors import DataFormatError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.characters import ASCII_BLANKS, split_at_blanks
+from xmlgp.text.documents import Document, Reading
+
+__all__ = [
+    "FASTTEXT_LABEL",
+    "LABEL_NUMBERS",
+    "QUOTES",
+    "LABELS_IN_BRACKETS",
+    "read_annif",
+    "read_fasttext",
+    "read_pecos",
+    "read_plain",
+]
+
+#: The prefix of labels in fastText's format.
+FASTTEXT_LABEL = "__label__"
+
+#: What programs put around a line or a field.
+QUOTES = "\"'"
+
+#: The beginning of a file of markup.
+MARKUP = re.compile(r"\s*<(?:\?xml|!DOCTYPE|html)\b", re.IGNORECASE)
+
+#: Names of columns that a first line has instead of a text and labels.
+USUAL_COLUMNS = {
+    *("abstract", "body", "content", "description", "document", "sentence", "text", "texts", "title"),
+    *("categories", "category", "class", "classes", "keywords", "label", "labels"),
+    *("subject", "subjects", "tag", "tags", "topic", "topics"),
+}
+
+#: The first field of a line in PECOS's format, numbers of labels, each perhaps with its relevance.
+LABEL_NUMBER = r"[0-9]+(?:::-?[0-9.]+(?:[eE][+-]?[0-9]+)?)?"
+LABEL_NUMBERS = re.compile(f"{LABEL_NUMBER}(?:,{LABEL_NUMBER})*")
+
+#: Labels in angle brackets at the end of a line, whose text may have tabs.
+LABELS_IN_BRACKETS = re.compile(r"\t((?:\s*<[^<>]+>)+\s*)$")
+
+#: A label in angle brackets, or without.
+LABEL = re.compile(rf"<([^<>]+)>(?![^{ASCII_BLANKS}<])|[^{ASCII_BLANKS}]+")
+
+
+def read_plain(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+    """Yield documents, each line the text of one."""
+    for number, line in lines:
+        if number == 1 and MARKUP.match(line):
+            raise DataFormatError(reading.path, 1, "this is markup, not lines of text; extract the texts from it first")
+        yield Document(number, None, line, [])
+
+
+def read_annif(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+    """Yield documents `text<TAB>label label ...`; a label may be in angle brackets, and then a text may have tabs."""
+    for number, line in _with_content(lines):
+        _refuse_header(number, line, reading)
+        in_brackets = LABELS_IN_BRACKETS.search(line) if "<" in line else None
+        if in_brackets:
+            text = line[: in_brackets.start()]
+            labels = in_brackets[1]
+        else:
+            text, tab, labels = line.partition("\t")
+            reason = None
+            if not reading.labelled:
+                pass
+            elif not tab:
+                reason = "there is no tab between a text and its labels"
+            elif "\t" in labels.strip():
+                reason = (
+                    "there are several tabs; a text with tabs needs labels in brackets, `<label> <label>`, and the "
+                    "columns of a table without a header need --columns"
+                )
+            elif any(map(_has_one_bracket, _names(labels))):
+                reason = f"a label has a bracket without the other one, in {excerpt(labels)}"
+            if reason:
+                raise DataFormatError(reading.path, number, reason)
+        if not reading.labelled:
+            yield Document(number, None, text, [])
+        else:
+            # Without brackets, an option can say what separates labels.
+            yield Document(number, None, text, _names(labels) if "<" in labels else labels)
+
+
+def _refuse_header(number: int, line: str, reading: Reading) -> None:
+    """Raise DataFormatError if the first line has usual names of columns in place of a text and labels."""
+    fields = [field.strip() for field in line.split("\t")]
+    if number == 1 and all(field.lower() in USUAL_COLUMNS for field in fields):
+        text, label = fields
+        reason = (
+            f"this seems to be the header of a table; `--text-column {text} --label-column {label}` reads its columns, "
+            "and `--columns text,labels` a table without a header"
+        )
+        raise DataFormatError(reading.path, number, reason)
+
+
+def _has_one_bracket(label: str) -> bool:
+    """Return whether a label begins or ends with a bracket: those in both have none any more."""
+    return label.startswith("<") or label.endswith(">")
+
+
+def _names(labels: str) -> list[str]:
+    """Return labels that blanks separate, without their brackets."""
+    return [found[1] or found[0] for found in LABEL.finditer(labels)]
+
+
+def _with_content(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and texts of lines that are not blank."""
+    return ((number, line) for number, line in lines if "\t" in line or line.strip())
+
+
+def read_fasttext(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+    """Yield documents `__label__a __label__b text`."""
+    for number, line in lines:
+        words = split_at_blanks(line)
+        if any(word[:1] in QUOTES and word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in words):
+            reason = f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
+            yield DataFormatError(reading.path, number, reason)
+        elif words:
+            labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
+            text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
+            yield Document(number, None, text, labels)
+
+
+def read_pecos(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+    """Yield documents `label,label,...<TAB>text`, whose labels are numbers; those of a relevance of 0 are left out."""
+    for number, line in _with_content(lines):
+        labels, tab, text = line.partition("\t")
+        if not tab:
+            yield DataFormatError(reading.path, number, "there is no tab between the numbers of labels and the text")
+        elif labels and not LABEL_NUMBERS.fullmatch(labels):
+            reason = "the labels before the tab must be nonnegative integers, separated by commas"
+            yield DataFormatError(reading.path, number, reason)
+        else:
+            pairs = [label.partition("::") for label in labels.split(",")] if labels else []
+            yield Document(number, None, text, [label for label, _, relevance in pairs if _is_relevant(relevance)])
+
+
+def _is_relevant(relevance: str) -> bool:
+    """Return whether a label counts, by its relevance, a text that may be empty."""
+    try:
+        return not relevance or float(relevance) > 0
+    except ValueError:  # several points
+        return True

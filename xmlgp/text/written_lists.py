@@ -1,0 +1,100 @@
+"""Lists of names that were written into one cell: by JSON, by Python, by NumPy, or in angle brackets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+__all__ = ["bracketed_names", "written_list"]
+
+#: Most characters of a list, and of one of Python's objects: its syntax tree takes up to 500 bytes a character.
+LONGEST, LONGEST_OBJECTS = 1 << 20, 1 << 16
+
+#: What Python and NumPy write around a list.
+WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+#: The outside of a list, a tuple and a set.
+CLOSING = {"[": "]", "(": ")", "{": "}"}
+
+#: An entry of a list in Python: a text in quotes, a number, or nothing.
+ENTRY = r"""(?:[ub]?'(?:[^'\\]|\\.)*'|[ub]?"(?:[^"\\]|\\.)*"|-?\d+|None|nan|NaN|null)"""
+ENTRIES = re.compile(rf"\s*(?:{ENTRY}\s*(?:,\s*{ENTRY}\s*)*,?\s*|{ENTRY}(?:\s+{ENTRY})*\s*)?", re.DOTALL)
+ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
+
+#: A list of names without quotes in braces, as databases write it.
+UNQUOTED_SET = re.compile(r"\{[^{}'\"]+\}")
+
+#: The fields of an object that has the name of a label.
+NAME_FIELDS = ("uri", "label", "name")
+
+#: Entries that say that there is no label.
+NOTHING = ("None", "nan", "NaN", "null")
+
+#: One or more names in angle brackets, and what may be between them.
+BRACKETED = re.compile(r"\s*<[^<>]+>(?:\s*[,;|]?\s*<[^<>]+>)*\s*")
+ONE_BRACKETED = re.compile(r"<([^<>]+)>")
+
+
+def written_list(text: str) -> list[str] | None:
+    """Return the names in a text that is a list as JSON, Python or NumPy writes it; None for another text.
+
+    ValueError if the text is in square brackets but no list of names.
+    """
+    text = text.strip()
+    wrapped = WRAPPED.fullmatch(text)
+    if wrapped:
+        text = wrapped[1].strip() or "[]"
+    if text[:1] not in CLOSING or text[-1] != CLOSING[text[0]]:
+        return None
+    is_list = text.startswith("[")
+    if is_list:
+        try:
+            names = json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return _names(names)
+    inside = text[1:-1]
+    if len(text) > LONGEST:
+        raise ValueError("it is too long for a list of names")
+    if is_list and inside.lstrip().startswith("{") and len(text) <= LONGEST_OBJECTS:
+        try:
+            return _names(ast.literal_eval(text))
+        except (SyntaxError, RecursionError, MemoryError):
+            raise ValueError("it is no list of names") from None
+    if not ENTRIES.fullmatch(inside):
+        if is_list or wrapped or UNQUOTED_SET.fullmatch(text):
+            raise ValueError("it is no list of names")
+        return None
+    entries = ONE_ENTRY.findall(inside)
+    quoted = any(entry[-1] in "'\"" for entry in entries)
+    # A name may be in parentheses or braces, and a number too.
+    if not is_list and not quoted and inside.strip():
+        return None
+    return [str(_literal(entry)) for entry in entries if entry not in NOTHING]
+
+
+def _names(values: list) -> list[str]:
+    names = []
+    for value in values:
+        if isinstance(value, dict):
+            value = next((value[field] for field in NAME_FIELDS if isinstance(value.get(field), str)), True)
+        if isinstance(value, bool) or not isinstance(value, str | int | None | float):
+            raise ValueError("an entry is no name")
+        if isinstance(value, float) and value == value:
+            raise ValueError("an entry is a number with decimals")
+        if value is not None and value == value:
+            names.append(str(value))
+    return names
+
+
+def _literal(entry: str) -> object:
+    value = ast.literal_eval(entry)
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def bracketed_names(text: str) -> list[str] | None:
+    """Return the names in a text that consists of names in angle brackets, `<a><b>`; None for another text."""
+    if not text.lstrip().startswith("<") or not BRACKETED.fullmatch(text):
+        return None
+    return ONE_BRACKETED.findall(text)
