@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tests.cli.command import run, said
 from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.strict_readers import Malformed
+from xmlgp.data.file_kinds import PEEKED, UNFIT_FOR_TEXT, kind_of
+from xmlgp.data.streams import GZIP_MAGIC
 from xmlgp.errors import XmlgpError
 
 __all__ = ["TextFiles", "attempted", "ends_well", "maybe_compressed"]
@@ -80,11 +82,15 @@ class TextFiles:
 
     def _expected(self, name, content):
         """Return the strict reader's result and None, or None and the line that it refuses."""
-        if name.endswith(".gz"):
+        if content.startswith(GZIP_MAGIC):
             try:
-                content = gzip.decompress(content) if content else b""
+                content = gzip.decompress(content)
             except (OSError, EOFError, zlib.error):
                 return None, None
+        elif name.endswith(".gz") and UNFIT_FOR_TEXT.search(content[:PEEKED]):
+            return None, None
+        if kind_of(content[:PEEKED], name):
+            return None, None
         try:
             return self.strictly(name.removesuffix(".gz"), content), None
         except Malformed as error:

@@ -9,7 +9,7 @@ import pytest
 
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError, NumericalError, SettingsError
-from xmlgp.prediction.label_files import FORMATS, read_label_records, scores_of_records, write_labels
+from xmlgp.prediction.label_files import TEXT_FORMATS, read_label_records, scores_of_records, write_labels
 from xmlgp.prediction.scores_file import Scores
 
 NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", ""]
@@ -146,17 +146,17 @@ def test_standard_deviations():
 
 
 def test_without_points_a_table_has_its_header():
-    assert [written(name, []) for name in FORMATS] == ["", "id\tlabel\tprobability\n", "id,label,probability\n"]
+    assert [written(name, []) for name in TEXT_FORMATS] == ["", "id\tlabel\tprobability\n", "id,label,probability\n"]
     assert written("csv", [], with_std=True) == "id,label,probability,std\n"
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_a_score_that_is_not_finite_is_refused(name):
     with pytest.raises(NumericalError, match="the score of label 3 for point 0 is not finite"):
         written(name, scores(value=np.nan))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_identifiers_send_no_commands_to_a_terminal(name):
     identifier = "a\x1b[31m\x9b1m\x07\x7f é"
     scores = Scores(np.array([0, 1]), np.array([0], np.int32), np.array([0.5]), 5)
@@ -167,7 +167,7 @@ def test_identifiers_send_no_commands_to_a_terminal(name):
         assert json.loads(text)["id"] == identifier
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_identifiers_that_are_not_utf_8_are_read_as_they_were_written(name):
     scores = Scores(np.array([0, 1, 2]), np.array([0, 0], np.int32), np.array([0.5, 0.5]), 5)
     text = written(name, [(["caf\udce9", "half \ud800"], scores)])

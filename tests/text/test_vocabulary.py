@@ -6,6 +6,8 @@ import tracemalloc
 
 import pytest
 
+from tests.packing import PACK
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
@@ -305,15 +307,18 @@ def test_a_concept_without_a_uri_is_left_out(tmp_path):
     assert read_vocabulary(tmp_path / "a.ttl").concepts["cats"] == CATS
 
 
-@pytest.mark.parametrize("name", ["a.tsv.gz", "a.csv.gz", "a.ttl.gz", "a.nt.gz", "a.rdf.gz"])
+@pytest.mark.parametrize(
+    "name", ["a.tsv.gz", "a.csv.gz", "a.ttl.gz", "a.nt.gz", "a.rdf.gz", "a.tsv.xz", "a.CSV.zst", "a.ttl.bz2"]
+)
 def test_a_compressed_vocabulary_expands_within_limits(tmp_path, monkeypatch, name):
     monkeypatch.setattr("xmlgp.text.vocabulary.FREE_BYTES", 1 << 20)
-    text = {"a.tsv.gz": TSV, "a.csv.gz": CSV, "a.ttl.gz": TURTLE, "a.nt.gz": TRIPLES, "a.rdf.gz": XML}[name]
+    text = {".tsv": TSV, ".csv": CSV, ".ttl": TURTLE, ".nt": TRIPLES, ".rdf": XML}[format_ending(name)]
     path = tmp_path / name
+    compress = PACK[path.suffix]
     empty = b",,," * (text is CSV) + b" " * 1020 + b"\n"
-    path.write_bytes(gzip.compress(text.encode() + empty * 500))
+    path.write_bytes(compress(text.encode() + empty * 500))
     assert read_vocabulary(path).concepts["cats"] == CATS
-    path.write_bytes(gzip.compress(text.encode() + empty * 50_000))
+    path.write_bytes(compress(text.encode() + empty * 50_000))
     expected = f"{path}: it expands to more than 1 MiB and 100 times its size; save it without compression"
     tracemalloc.start()
     try:

@@ -76,7 +76,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
     number, the lower first. DATA may be a folder with test.txt or test.svm, or a file of labels alone such as
-    tst_X_Y.txt, TRAIN a folder with train.txt, or a model. Every file may be gzipped (.gz), and one of them may be -
+    tst_X_Y.txt, TRAIN a folder with train.txt, or a model. Every file may be compressed, and one of them may be -
     for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training

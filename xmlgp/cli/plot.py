@@ -88,7 +88,7 @@ def reliability(scores, data, by, k, train, out, **reading):
     and the share of its entries that are true in DATA, which lies on the diagonal if probabilities are calibrated. The
     lower panel shows the number of entries in each bin, the legend the log loss, in nats per entry, and the expected
     calibration error (ECE). SCORES and DATA may also be JSON Lines and a corpus, as for
-    `xmlgp evaluate`. DATA may be a folder with test.txt or test.svm. Every file may be gzipped (.gz), and one
+    `xmlgp evaluate`. DATA may be a folder with test.txt or test.svm. Every file may be compressed, and one
     may be - for standard input.
 
     With --by rank or --by frequency the plot has the mean probability (dashed) and the share of true entries (solid) of

@@ -21,6 +21,7 @@ from xmlgp.cli.options import (
 )
 from xmlgp.prediction.label_files import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
+from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
@@ -71,8 +72,9 @@ def _label_count(context, option, value):
     "--format",
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
-    help="A scores file, JSON Lines with an object for each point, or a table with a row for each label, separated by "
-    "tabs or commas.  [default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
+    help="A scores file, JSON Lines with an object for each point, or a table with a row for each label: separated by "
+    "tabs or commas, an Excel workbook, or a Parquet file.  [default: told by the ending of --out, otherwise jsonl for "
+    "text and scores for numbers]",
 )
 @click.option(
     "--output",
@@ -115,8 +117,8 @@ def _label_count(context, option, value):
 def predict(model, data, out, output_format, no_calibration, cluster, note, **options):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
-    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
-    standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
+    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed, or -
+    for standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
     libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
     trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
     `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no
@@ -144,8 +146,10 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
     check_standard_input(data, options["only"], options["without"])
     output_format = output_format or format_of(out)
     if options["explain"] and output_format == "scores":
-        raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
+        raise click.UsageError(f"--explain needs --format {', '.join(FORMATS)}.")
     if out == "-" and sys.stdout and sys.stdout.isatty():
+        if output_format in TABLES:
+            raise click.UsageError(f"The format {output_format} is not text; write it to a file, by --out.")
         # A bar would be drawn over the answers, which show the progress themselves.
         options["progress"] = silent
     with work_of(cluster, note) as work:

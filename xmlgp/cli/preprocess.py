@@ -37,9 +37,9 @@ def preprocess(data, model, corpus, cluster, note, **options):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
-    libsvm format (also .gz, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm, or a
-    corpus of text. `xmlgp train` continues from here with the same recipe, and preprocesses the data itself if needed.
-    A model without inducing inputs needs the weights only.
+    libsvm format (perhaps compressed, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm,
+    or a corpus of text. `xmlgp train` continues from here with the same recipe, and preprocesses the data itself if
+    needed. A model without inducing inputs needs the weights only.
 
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
     --overwrite. An interrupted run in MODEL is kept.

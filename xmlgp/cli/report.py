@@ -58,8 +58,8 @@ def report(model, data, out, train, label_names, **options):
     recall by the frequency of labels, the reliability of probabilities, the best and the worst labels, the labels that
     are most often given in place of others, and twenty documents with their true and suggested labels.
 
-    DATA is a file in the format of the Extreme Classification Repository (also .gz, or - for standard input), or a
-    folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts. True
+    DATA is a file in the format of the Extreme Classification Repository (perhaps compressed, or - for standard input),
+    or a folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts. True
     labels that MODEL does not know count as missed; the page lists them.
 
     The page assigns labels by the threshold and the limit that `xmlgp tune` stored in MODEL. Without these it does so

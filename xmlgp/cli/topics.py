@@ -28,7 +28,7 @@ def topics(model, top, label_names, as_json):
 
     A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
     Each label is printed with its probability in the topic, its number, and its name if there are names. FILE may be
-    gzipped (.gz), or - for standard input.
+    compressed, or - for standard input.
 
     \b
     Examples:

@@ -49,9 +49,10 @@ def train(data, model, cluster, corpus, note, **options):
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
-    libsvm format (also .gz, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm. Or it is a
-    corpus of text as for `xmlgp vectorize`. MODEL keeps the names of labels and features, and a model of text predicts
-    from text. With --vocabulary it also keeps the URIs and the preferred labels, by which commands name the labels.
+    libsvm format (perhaps compressed, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm.
+    Or it is a corpus of text as for `xmlgp vectorize`. MODEL keeps the names of labels and features, and a model of
+    text predicts from text. With --vocabulary it also keeps the URIs and the preferred labels, by which commands name
+    the labels.
     An MLGPF model also contains training points, for `xmlgp learn`; --replay 0 leaves them out.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its

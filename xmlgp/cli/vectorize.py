@@ -20,7 +20,8 @@ __all__ = ["vectorize"]
 def vectorize(path, data, tests, corpus, analysis, **options):
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
-    The format of CORPUS (also .gz, or - for standard input) is recognised by its first line and the ending of its name:
+    The format of CORPUS (perhaps compressed, or - for standard input) is recognised by its first line and the ending of
+    its name:
 
     \b
       text<TAB>label label ...         a document a line, as for Annif; <label> too
@@ -28,6 +29,7 @@ def vectorize(path, data, tests, corpus, analysis, **options):
       3,17<TAB>text                    numbers of labels, as for PECOS
       {"text": ..., "labels": [...]}   JSON Lines, or an array of objects
       .csv, or a header with `text`    a table, separated by commas or tabs
+      Excel, Parquet, ARFF             a table, told by its first bytes
       a folder of NAME.txt             labels in NAME.tsv (<URI><TAB>label) or NAME.key (label), a line each; or of
                                        NAME.json, each an object as in JSON Lines
 

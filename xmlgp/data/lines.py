@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from xmlgp.data.streams import DAMAGED_GZIP, describe_damage
+from xmlgp.data.streams import DAMAGED, describe_damage
 from xmlgp.errors import DataFormatError, UsageError
 
 __all__ = ["BLOCK_BYTES", "LineReader", "decoded_lines"]
@@ -124,7 +124,7 @@ class LineReader:
         """Return the next lines, each with a newline at its end, even if the last line of the file has none.
 
         Fewer than `max_lines` are returned if their text is longer than a block, none at the end. DataFormatError is
-        raised if a line is longer than `MAX_LINE_BYTES`, if gzip data are damaged, or after the last line if its
+        raised if a line is longer than `MAX_LINE_BYTES`, if compressed data are damaged, or after the last line if its
         newline is needed and missing.
         """
         # Half a block of complete lines is enough: a slow pipe may take long to complete the next line.
@@ -163,7 +163,7 @@ class LineReader:
         self._more = None
         try:
             piece = self.stream.read1(BLOCK_BYTES)
-        except DAMAGED_GZIP as error:
+        except DAMAGED as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), describe_damage(error)) from error
         except UnicodeError as error:
             raise DataFormatError(self.path, self.line_number, f"this is not {self.encoding}: {error}") from None

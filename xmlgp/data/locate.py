@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from xmlgp.data.file_kinds import COMPRESSED_ENDINGS
 from xmlgp.errors import XmlgpError
 
 __all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
@@ -24,7 +25,7 @@ FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
 #: Files of a data folder, which holds no documents.
 OF_DATA = re.compile(
-    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.gz)?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
+    rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.(gz|bz2|xz|zst))?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
 #: The file that makes a folder that of a model.
@@ -39,8 +40,8 @@ def locate(path, part):
 
     A file or `-` is returned as it is, but for labels alone the file of the features beside them. In a folder the file
     is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, or the only `*.PART.svm`; the training points may also be in
-    the only other `.svm` file. Each may be gzipped and named `.gz`. A folder of documents is returned as it is.
-    XmlgpError is raised if a folder has no such file, or several.
+    the only other `.svm` file. Each may have an ending of `COMPRESSED_ENDINGS`. A folder of documents is returned as it
+    is. XmlgpError is raised if a folder has no such file, or several.
     """
     folder = Path(path)
     # An empty name, such as an unset variable in a shell, is not a folder; Path("") is the current one.
@@ -50,7 +51,7 @@ def locate(path, part):
     if documents_in(folder, labelled=part != "test"):
         return str(folder)
     for name in (f"{part}.txt", f"{part}.svm"):
-        for file in (folder / name, folder / f"{name}.gz"):
+        for file in (folder / f"{name}{ending}" for ending in ("", *COMPRESSED_ENDINGS)):
             if file.is_file():
                 return str(file)
     names = _libsvm_names(folder)
@@ -141,6 +142,9 @@ def _two_files(folder: Path, start: re.Pattern) -> dict[str, Path]:
 
 
 def _libsvm_names(folder):
-    """Return the files named `.svm` or `.svm.gz` by their names without `.gz`, plain files first."""
-    compressed = {file.name.removesuffix(".gz"): file for file in folder.glob("*.svm.gz") if file.is_file()}
-    return compressed | {file.name: file for file in folder.glob("*.svm") if file.is_file()}
+    """Return the files named `.svm`, also compressed, by their names without the ending of that, plain files first."""
+    found = {}
+    for ending in (*reversed(COMPRESSED_ENDINGS), ""):
+        files = folder.glob(f"*.svm{ending}")
+        found |= {file.name.removesuffix(ending): file for file in files if file.is_file()}
+    return found

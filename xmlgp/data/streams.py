@@ -1,38 +1,226 @@
-"""Open the input or output that a user names: a file, a gzip file, or `-` for a standard stream."""
+"""Open the input or output that a user names: a file, plain or compressed, or `-` for a standard stream.
+
+The first bytes tell whether an input is compressed, the ending of its name whether an output is.
+"""
 
 import contextlib
 import gzip
+import importlib
 import io
 import os
+import shlex
 import stat
 import sys
 import zlib
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import BinaryIO, NamedTuple
 
+from xmlgp.data.file_kinds import PEEKED, UNFIT_FOR_TEXT, FileKind, compressed_ending, kind_of, refusal
 from xmlgp.data.locate import files_read, other_part
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
-__all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "check_outputs", "describe_damage", "open_input", "open_output"]
-
-#: Exceptions of reading a damaged or truncated gzip file.
-DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+__all__ = [
+    "DAMAGED",
+    "GZIP_MAGIC",
+    "Opened",
+    "check_outputs",
+    "compression_of",
+    "describe_damage",
+    "open_any",
+    "open_input",
+    "open_output",
+]
 
 GZIP_MAGIC = b"\x1f\x8b"
 
+#: Compressed bytes that are decompressed at once, and most bytes that they become, but for the package zstandard, which
+#: has no such limit: it makes at most 32 MiB of so many.
+PIECE, MOST_AT_ONCE = 1 << 10, 1 << 20
 
-def describe_damage(error):
-    """Return the meaning of an exception of `DAMAGED_GZIP`, to follow the name of the file."""
+#: Memory that xz data may ask for, in bytes; `xz -9` needs a quarter of it.
+XZ_MEMORY = 1 << 28
+
+
+class _Damaged(Exception):
+    """Compressed data other than gzip are damaged or truncated; the text says so."""
+
+
+#: Exceptions of reading damaged or truncated compressed data.
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, _Damaged)
+
+
+def describe_damage(error: Exception) -> str:
+    """Return the meaning of an exception of `DAMAGED`, to follow the name of the file."""
+    if isinstance(error, _Damaged):
+        return str(error)
     if isinstance(error, EOFError):
         return "the gzip data are truncated"
     return f"the gzip data are damaged ({error})"
 
 
-@contextlib.contextmanager
-def open_input(path):
-    """Open a binary file for reading; `-` is standard input.
+class _Compression(NamedTuple):
+    """A kind of compression: its name, first bytes, the modules that may have it, and functions of such a module.
 
-    A file named `.gz` is decompressed, and standard input if it starts like gzip. The stream's `read1` returns the
-    available bytes without waiting for more. Damaged gzip data raise XmlgpError within the `with` block.
+    They return a decompressor, and a stream that compresses into another one.
+    """
+
+    name: str
+    starts: tuple[bytes, ...]
+    modules: tuple[str, ...]
+    decompressor: Callable
+    writer: Callable
+    advice: str = "a Python that was built with it"
+
+    def module(self, path: str) -> ModuleType:
+        """Return the first module that is there; XmlgpError if none is."""
+        for name in self.modules:
+            with contextlib.suppress(ImportError):
+                return importlib.import_module(name)
+        file = "FILE" if path == "-" else shlex.quote(path)
+        raise XmlgpError(f"{path}: {self.name} data need {self.advice.format(file=file)}")
+
+
+def _write_zstd(module: ModuleType, stream: BinaryIO) -> BinaryIO:
+    if hasattr(module, "ZstdFile"):
+        return module.ZstdFile(stream, "wb")
+    return module.ZstdCompressor().stream_writer(stream, closefd=False)
+
+
+#: The kinds of compression by the endings of names.
+COMPRESSIONS = {
+    ".gz": _Compression(
+        "gzip",
+        (GZIP_MAGIC,),
+        ("gzip",),
+        lambda module: None,
+        # Without name and time, so that equal data give equal files.
+        lambda module, stream: module.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0),
+    ),
+    ".bz2": _Compression(
+        "bzip2",
+        # The size of blocks, and the start of a block or the end of the data.
+        tuple(b"BZh%d%b" % (size, block) for size in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+        ("bz2",),
+        lambda module: module.BZ2Decompressor(),
+        lambda module, stream: module.BZ2File(stream, "wb"),
+    ),
+    ".xz": _Compression(
+        "xz",
+        (b"\xfd7zXZ\0",),
+        ("lzma",),
+        lambda module: module.LZMADecompressor(memlimit=XZ_MEMORY),
+        lambda module, stream: module.LZMAFile(stream, "wb"),
+    ),
+    ".zst": _Compression(
+        "zstd",
+        (b"\x28\xb5\x2f\xfd",),
+        ("compression.zstd", "zstandard"),
+        lambda module: getattr(module.ZstdDecompressor(), "decompressobj", module.ZstdDecompressor)(),
+        _write_zstd,
+        "the package zstandard (`pip install zstandard`); `zstd -d {file}` decompresses without it",
+    ),
+}
+
+#: The first bytes of all kinds.
+STARTS = tuple(start for compression in COMPRESSIONS.values() for start in compression.starts)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of compressed data, which may be several streams one after the other."""
+
+    def __init__(self, stream: BinaryIO, name: str, new: Callable) -> None:
+        self._stream = stream
+        self._name = name
+        self._new = new
+        self._pieces = self._decompress()
+        self._piece = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def readinto(self, buffer: memoryview) -> int:
+        while not self._piece:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._piece = memoryview(piece)
+        count = min(len(buffer), len(self._piece))
+        buffer[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        return count
+
+    def _decompress(self) -> Iterator[bytes]:
+        decompressor = self._new()
+        rest = b""
+        while piece := rest or self._stream.read(PIECE):
+            rest = b""
+            if decompressor.eof:
+                # The streams of an xz file are padded.
+                piece = piece.lstrip(b"\0")
+                decompressor = self._new() if piece else decompressor
+            if not piece:
+                continue
+            try:
+                yield from _expanded(decompressor, piece)
+            except MemoryError:
+                raise
+            except Exception as error:  # of each library its own
+                raise _Damaged(f"the {self._name} data are damaged ({error})") from error
+            if decompressor.eof:
+                rest = decompressor.unused_data
+        if not decompressor.eof:
+            raise _Damaged(f"the {self._name} data are truncated")
+
+
+def _expanded(decompressor, piece: bytes) -> Iterator[bytes]:
+    """Yield the content of a piece of compressed data, some of it at a time."""
+    if not hasattr(decompressor, "needs_input"):
+        yield decompressor.decompress(piece)
+        return
+    yield decompressor.decompress(piece, MOST_AT_ONCE)
+    while not (decompressor.eof or decompressor.needs_input):
+        yield decompressor.decompress(b"", MOST_AT_ONCE)
+
+
+class _Replayed(io.RawIOBase):
+    """A stream after some bytes that were taken from it."""
+
+    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+        self._start = start
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def readinto(self, buffer: memoryview) -> int:
+        piece = self._start[: len(buffer)] or self._stream.read1(len(buffer))
+        self._start = self._start[len(piece) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class Opened(NamedTuple):
+    """An input: its content as a stream, the first bytes of it, and its kind, which is None for text."""
+
+    stream: BinaryIO
+    start: bytes
+    kind: FileKind | None
+
+
+@contextlib.contextmanager
+def open_any(path: str | os.PathLike) -> Iterator[Opened]:
+    """Open a file of any kind for reading, decompressed; `-` is standard input.
+
+    The stream's `read1` returns the available bytes without waiting for more. Damaged compressed data raise XmlgpError
+    within the `with` block.
     """
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
@@ -41,36 +229,100 @@ def open_input(path):
             if not hasattr(stream, "peek"):
                 stream = io.BufferedReader(stream)
                 stack.callback(stream.detach)
-            # A slow pipe may have delivered only one byte; no text starts with that byte.
-            start = stream.peek(len(GZIP_MAGIC))[: len(GZIP_MAGIC)]
-            compressed = bool(start) and GZIP_MAGIC.startswith(start)
         else:
             stream = stack.enter_context(open(path, "rb"))
-            compressed = path.endswith(".gz")
-        if compressed:
-            stream = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
+        stream, start = _peeked(stream)
+        compression = _started(start)
         try:
-            yield stream
-        except DAMAGED_GZIP as error:
+            if compression:
+                stream = stack.enter_context(_decompressed(stream, compression, path))
+                start = stream.peek(PEEKED)[:PEEKED]
+                kind = kind_of(start, path)
+                if again := _started(start):
+                    twice = f"by {again.name} and then by {compression.name}"
+                    raise XmlgpError(f"{path}: the data are compressed twice, {twice}; decompress them once")
+            else:
+                kind = kind_of(start, path, stream)
+                named = COMPRESSIONS.get(compressed_ending(path))
+                if named and start and any(other.startswith(start) for other in named.starts):
+                    raise XmlgpError(f"{path}: the {named.name} data are truncated")
+                if named and kind is None and UNFIT_FOR_TEXT.search(start):
+                    raise XmlgpError(f"{path}: this is neither {named.name} data nor text; the file may be damaged")
+            yield Opened(stream, start, kind)
+        except DAMAGED as error:
             raise XmlgpError(f"{path}: {describe_damage(error)}") from error
 
 
 @contextlib.contextmanager
-def open_output(path):
+def open_input(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Open text for reading as `open_any` does; XmlgpError says what else a file is, and what makes text of it."""
+    with open_any(path) as opened:
+        if opened.kind:
+            raise refusal(opened.kind, os.fspath(path), opened.start)
+        yield opened.stream
+
+
+def compression_of(stream: BinaryIO) -> str | None:
+    """Return the name of the compression of a stream that `open_input` has opened, or None."""
+    return getattr(stream, "compression", None)
+
+
+def _peeked(stream: BinaryIO) -> tuple[BinaryIO, bytes]:
+    """Return a stream and its first bytes: as many as are there, and enough to tell whether it is compressed.
+
+    A slow pipe may have delivered one byte only. No line is complete before it can be told.
+    """
+    start = stream.peek(PEEKED)[:PEEKED]
+    if not _is_undecided(start):
+        return stream, start
+    start = stream.read1(len(start))
+    while _is_undecided(start) and (piece := stream.read1(PEEKED)):
+        start += piece
+    return io.BufferedReader(_Replayed(start, stream)), start
+
+
+def _is_undecided(start: bytes) -> bool:
+    return bool(start) and any(other.startswith(start) and other != start for other in STARTS)
+
+
+def _started(start: bytes) -> _Compression | None:
+    return next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.starts)), None)
+
+
+def _decompressed(stream: BinaryIO, compression: _Compression, path: str) -> BinaryIO:
+    """Return the decompressed stream, which has the attribute `compression`."""
+    if compression is COMPRESSIONS[".gz"]:
+        found = gzip.GzipFile(fileobj=stream, mode="rb")
+    else:
+        module = compression.module(path)
+        found = _Buffered(_Unpacked(stream, compression.name, lambda: compression.decompressor(module)))
+    found.compression = compression.name
+    return found
+
+
+class _Buffered(io.BufferedReader):
+    """Has attributes."""
+
+
+@contextlib.contextmanager
+def open_output(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Open a binary file for writing that appears under its name when it is complete; `-` is standard output.
 
-    A file named `.gz` is compressed. Devices and pipes are written to directly; symbolic links are followed.
+    A file named `.gz`, `.bz2`, `.xz` or `.zst` is compressed. Devices and pipes are written to directly; symbolic links
+    are followed.
     """
     path = os.fspath(path)
     if path == "-":
         stream = _standard("stdout")
         yield stream
         stream.flush()
-    elif os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with report_errors_as(path), open(path, "wb") as stream, _compress_if_gz(stream, path) as output:
+        return
+    compress = _compressor(path)
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        with report_errors_as(path), open(path, "wb") as stream, compress(stream) as output:
             yield output
     else:
-        with atomic_write(os.path.realpath(path), path) as stream, _compress_if_gz(stream, path) as output:
+        with atomic_write(os.path.realpath(path), path) as stream, compress(stream) as output:
             yield output
 
 
@@ -103,11 +355,13 @@ def _regular_file(path, standard):
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _compress_if_gz(stream, path):
-    """Compress `stream` if the name ends in `.gz`; without name and time, so that equal data give equal files."""
-    if path.endswith(".gz"):
-        return gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
-    return contextlib.nullcontext(stream)
+def _compressor(path: str) -> Callable:
+    """Return the function of a stream that compresses into it as the ending of a name says."""
+    compression = COMPRESSIONS.get(compressed_ending(path))
+    if compression is None:
+        return contextlib.nullcontext
+    module = compression.module(path)
+    return lambda stream: compression.writer(module, stream)
 
 
 def _standard(name):

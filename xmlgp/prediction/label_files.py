@@ -5,35 +5,41 @@ import io
 import itertools
 import json
 import math
-import os
 import re
 import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.file_kinds import KINDS, compressed_ending, format_ending
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
-from xmlgp.errors import DataFormatError, SettingsError
+from xmlgp.errors import DataFormatError, SettingsError, UsageError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
 from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
+from xmlgp.text.table_files import table_library
 
 __all__ = [
     "FORMATS",
+    "TEXT_FORMATS",
     "LabelExplanations",
     "NamedScores",
+    "check_format",
     "format_of",
     "label_records",
+    "label_table",
     "read_label_records",
     "scores_of_records",
     "write_labels",
 ]
 
-#: Formats of `write_labels`.
-FORMATS = ("jsonl", "tsv", "csv")
+#: Formats of `write_labels`, and those of labels, of which `write_table` writes the others.
+TEXT_FORMATS = ("jsonl", "tsv", "csv")
+FORMATS = (*TEXT_FORMATS, *TABLES)
 
 #: The digits that single precision has.
 NUMBER = ".7g"
@@ -49,9 +55,28 @@ POINTS = 256
 
 
 def format_of(path):
-    """Return the format that the ending of a name tells, or None; `.gz` does not count."""
-    ending = os.path.splitext(path.removesuffix(".gz"))[1].removeprefix(".").lower()
+    """Return the format that the ending of a name tells, or None; that of a compressed file does not count."""
+    ending = format_ending(path).removeprefix(".")
     return ending if ending in FORMATS else None
+
+
+def check_format(path: str, name: str | None) -> None:
+    """Raise XmlgpError if a format cannot be written to a path, whose name may tell another one; None is that of text.
+
+    A name of a kind of files that is not written is refused, too.
+    """
+    ending = format_ending(path)
+    own = format_of(path)
+    kind = next((kind for kind in KINDS if ending and ending in kind.endings), None)
+    if kind and own is None:
+        advice = f"end the name in {', '.join(f'.{name}' for name in FORMATS)}"
+        raise UsageError(f"{path}: files named {ending} cannot be written; {advice}.")
+    if kind and own != name:
+        raise UsageError(f"{path}: this is the name of {kind.name}, but the format is {name or 'text'}.")
+    if name in TABLES:
+        if compressed_ending(path):
+            raise UsageError(f"{path}: {TABLES[name].name} is compressed itself; leave out {compressed_ending(path)}.")
+        table_library(TABLES[name], path)
 
 
 class NamedScores(NamedTuple):
@@ -218,6 +243,12 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     stream.write(head.encode())
 
 
+def label_table(blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
+    """Return the header and the rows (iterator of lists) of a table, as `write_labels` writes them."""
+    records = label_records(blocks, names, output, with_std, explain, uris, assigned)
+    return ["id", *_fields(output, with_std, explain, uris)], itertools.chain.from_iterable(map(_cells, records))
+
+
 def label_records(blocks, names, output, with_std=False, explain=None, uris=None, assigned=False):
     """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`.
 
@@ -259,9 +290,15 @@ def _json_line(record):
 
 
 def _rows(name, record):
+    """Yield the rows of a point in a table, as text."""
+    for row in _cells(record):
+        yield _row(name, row)
+
+
+def _cells(record):
     """Yield the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
     for label in record["labels"]:
-        yield _row(name, [record["id"], *map(_cell, label.values())])
+        yield [record["id"], *map(_cell, label.values())]
 
 
 def _cell(value):

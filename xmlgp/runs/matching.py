@@ -139,7 +139,7 @@ def _named_scores(scores, progress):
         path = os.fspath(scores)
         if os.path.isdir(path):
             raise SettingsError(f"{path} is a folder; the scores come first, then the data")
-        if format_of(path) in ("tsv", "csv"):
+        if format_of(path) not in (None, "jsonl"):
             raise SettingsError(
                 f"{path}: tables are not read as scores; `xmlgp predict --format jsonl` writes JSON Lines, which are"
             )

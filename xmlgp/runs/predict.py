@@ -10,15 +10,26 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.dense_files import as_list
+from xmlgp.data.file_kinds import compressed_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.label_files import LabelExplanations, NamedScores, format_of, label_records, write_labels
+from xmlgp.prediction.label_files import (
+    FORMATS,
+    LabelExplanations,
+    NamedScores,
+    check_format,
+    format_of,
+    label_records,
+    label_table,
+    write_labels,
+)
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
+from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, check_exists, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
@@ -265,20 +276,22 @@ class Predictions:
         return NamedScores(scores, self._model.names.labels, ids)
 
     def write(self, out: FilePath = "-", format: str | None = None) -> None:
-        """Write a file, or standard output (`-`); a name that ends in `.gz` is compressed.
+        """Write a file, or standard output (`-`); the endings `.gz`, `.bz2`, `.xz` and `.zst` compress it.
 
         Parameters
         ----------
         out : path
         format : str, optional
-            "scores", a scores file; "jsonl", as iterating yields; "tsv" or "csv", a table with a row for each label.
-            Default: told by the ending of the name, otherwise jsonl for text and scores for numbers.
+            "scores", a scores file; "jsonl", as iterating yields; "tsv", "csv", "xlsx" (Excel) or "parquet", a table
+            with a row for each label. Default: told by the ending of the name, otherwise jsonl for text and scores for
+            numbers.
         """
         out = os.fspath(out)
         check_outputs([out], self._inputs)
         format = format or format_of(out)
+        check_format(out, format)
         if self._explain and format == "scores":
-            raise UsageError("an explanation needs the format jsonl, tsv or csv")
+            raise UsageError(f"an explanation needs the format {', '.join(FORMATS)}")
         with self._points() as points:
             report = self._bad_lines == "report"
             format = format or ("jsonl" if points.is_text or self._explain or report else "scores")
@@ -288,10 +301,12 @@ class Predictions:
             N = points.count() if format == "scores" or not points.is_text else None
             with open_output(out) as stream:
                 scored = self._scored(points, N)
-                if not out.endswith(".gz"):
+                if not compressed_ending(out):
                     scored = _flushed(scored, stream)
                 if format == "scores":
                     write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)
+                elif format in TABLES:
+                    write_table(stream, format, out, *label_table(scored, *self._form()))
                 else:
                     write_labels(stream, format, scored, *self._form())
 

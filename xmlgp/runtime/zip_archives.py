@@ -24,7 +24,10 @@ class _Pieces(io.FileIO):
 
 
 @contextlib.contextmanager
-def open_archive(path: str | PathLike) -> Iterator[zipfile.ZipFile]:
-    """Open an archive to read members in pieces of at most `MOST_AT_ONCE` bytes; BadZipFile if it is none."""
+def open_archive(path: str | PathLike | int) -> Iterator[zipfile.ZipFile]:
+    """Open an archive to read members in pieces of at most `MOST_AT_ONCE` bytes; BadZipFile if it is none.
+
+    It may be given by a descriptor, which is closed at the end.
+    """
     with _Pieces(path) as stream, zipfile.ZipFile(stream) as archive:
         yield archive

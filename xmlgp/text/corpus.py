@@ -4,17 +4,21 @@ import codecs
 import contextlib
 import os
 
+from xmlgp.data.file_kinds import ARFF, is_binary, refusal
 from xmlgp.data.formats import is_rows
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import open_input
+from xmlgp.data.streams import open_any
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
+from xmlgp.text.arff import open_arff
+from xmlgp.text.delimited import documents_of_rows
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Document, Reading
 from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
 from xmlgp.text.headerless import FASTTEXT_LABEL
 from xmlgp.text.label_rows import merge_rows, note_odd, note_repeated, note_unlikely, split_labels
+from xmlgp.text.table_files import LIBRARIES, TableFile, open_table, text_rows
 
 __all__ = ["is_corpus", "open_corpus", "read_documents"]
 
@@ -35,12 +39,21 @@ def is_corpus(path, line, strict=True):
 
 @contextlib.contextmanager
 def open_corpus(path, options=NO_OPTIONS, note=ignore):
-    """Open a corpus; yield the `LineReader` of a file or of `-`, or the `DocumentFolder` of a folder."""
+    """Open a corpus; yield the `LineReader` of a file or of `-`, a `TableFile`, or the `DocumentFolder` of a folder."""
     if os.path.isdir(path):
         yield DocumentFolder(path, options.encoding, note)
-    else:
-        with open_input(path) as stream:
-            reader = LineReader(stream, path, options.encoding)
+        return
+    with open_any(path) as opened:
+        if opened.kind in LIBRARIES:
+            with open_table(opened, path, note) as table:
+                yield table
+        elif opened.kind is ARFF:
+            with open_arff(opened, path, options.encoding) as found:
+                yield found
+        elif opened.kind:
+            raise refusal(opened.kind, path, opened.start)
+        else:
+            reader = LineReader(opened.stream, path, options.encoding)
             yield reader
             if options.encoding and (word := reader.stream.as_utf8()):
                 advice = f"if that is right, leave out --encoding {options.encoding}"
@@ -60,6 +73,11 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
         if labelled:
             documents = note_unlikely(split_labels(documents, reading, None), reading, advice="")
         yield from note_odd(documents, reading)
+        return
+    reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
+    if isinstance(reader, TableFile):
+        documents = documents_of_rows(text_rows(reader), reading)
+        yield from _finished(documents, FORMATS["csv"], reader, options, reading)
         return
     first = reader.peek_line()
     if not first:
@@ -82,17 +100,21 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
     chosen = FORMATS[name]
-    reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
     documents = chosen.read(decoded_lines(reader, advise=_advise), reading)
+    yield from _finished(documents, chosen, reader, options, reading)
+
+
+def _finished(documents, chosen, reader, options, reading):
+    """Return documents or errors of a format as `read_documents` yields them."""
     documents = _or_errors(documents, reader.errors)
-    if labelled:
+    if reading.labelled:
         documents = split_labels(documents, reading, chosen.separator)
     doubts = chosen.doubts if options.format else (*chosen.certain, *chosen.doubts)
     for doubt in doubts:
         # Rows that are merged are meant to have the same identifier.
         if not (options.merge_ids and doubt is note_repeated):
             documents = doubt(documents, reading)
-    yield from merge_rows(documents, reader.path) if options.merge_ids else documents
+    return merge_rows(documents, reader.path) if options.merge_ids else documents
 
 
 def _or_errors(found, errors):
@@ -112,6 +134,8 @@ def _or_errors(found, errors):
 
 def _advise(lines, place):
     """Return how to go on with lines (bytes) that are not UTF-8 at a place of the first one."""
+    if is_binary(lines[:GUESSED]):
+        return "; this looks like binary data, not text"
     try:
         from charset_normalizer import from_bytes
     except ImportError:

@@ -166,7 +166,7 @@ def _note_renamed(header: list[str], reading: Reading) -> None:
 class _Doubts:
     """What a table has that may be read otherwise than it was meant, to note it at the end."""
 
-    def __init__(self, header: list[str], places: _Places, delimiter: str, reading: Reading) -> None:
+    def __init__(self, header: list[str], places: _Places, delimiter: str | None, reading: Reading) -> None:
         self._header = header
         self._labels = places.labels
         self._delimiter = delimiter
@@ -192,6 +192,8 @@ class _Doubts:
 
     def look_at(self, line: int, row: list[str]) -> None:
         """Look for rows that a quote made one."""
+        if self._delimiter is None:  # a table file, whose rows no quote can join
+            return
         if not any("\n" in field for field in row):
             if len(self._texts) < KEPT:
                 self._texts.update(row[place] for place in self._labels)
@@ -226,7 +228,7 @@ class _Doubts:
 
 
 def documents_of_rows(
-    rows: Iterator[tuple[int, list[str] | DataFormatError]], reading: Reading, delimiter: str
+    rows: Iterator[tuple[int, list[str] | DataFormatError]], reading: Reading, delimiter: str | None = None
 ) -> Iterator[Document | DataFormatError]:
     """Yield the documents of rows, the first of which has the names of columns unless these are given."""
     line = 1
@@ -248,7 +250,9 @@ def documents_of_rows(
     doubts.tell()
 
 
-def _of_wrong_length(line: int, row: list[str], header: list[str], reading: Reading, delimiter: str) -> DataFormatError:
+def _of_wrong_length(
+    line: int, row: list[str], header: list[str], reading: Reading, delimiter: str | None
+) -> DataFormatError:
     fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
     names = "--columns names" if reading.columns.header else "the header has"
     reason = f"this row has {fields}, but {names} {len(header)}"
@@ -260,11 +264,12 @@ def _of_wrong_length(line: int, row: list[str], header: list[str], reading: Read
 def _document(
     line: int, row: list[str], places: _Places, doubts: _Doubts, reading: Reading
 ) -> Document | DataFormatError:
-    own = None if places.identifier is None else row[places.identifier]
-    text = " ".join([doubts.value(row[place]) for place in places.texts])
+    own = None if places.identifier is None else _joined(row[places.identifier])
+    text = " ".join([doubts.value(_joined(row[place])) for place in places.texts])
     if not reading.labelled:
         return Document(line, own, text, [])
-    labels = [doubts.value(row[place]) for place in places.labels]
+    cells = [row[place] for place in places.labels]
+    labels = [doubts.value(cell) if isinstance(cell, str) else cell for cell in cells]
     if not places.flags:
         return Document(line, own, text, labels[0] if len(labels) == 1 else tuple(labels))
     names = []
@@ -276,6 +281,11 @@ def _document(
         if has_label:
             names.append(name)
     return Document(line, own, text, names if not labels else (*labels, *names))
+
+
+def _joined(cell: str | list[str]) -> str:
+    """Return a cell of a table file, of which a list is parts of a text."""
+    return cell if isinstance(cell, str) else " ".join(cell)
 
 
 def read_rows(

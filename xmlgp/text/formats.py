@@ -6,11 +6,11 @@ DataFormatError of one that it can go on after.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.errors import DataFormatError
 from xmlgp.text.delimited import delimiter_of, header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
@@ -38,9 +38,6 @@ __all__ = ["FORMATS", "Format", "format_of_corpus", "has_corpus_ending"]
 
 #: The start of an object, or of an array of objects.
 JSON_START = re.compile(r"\s*(\{|\[\s*(\{|\]?\s*\Z))")
-
-#: Endings of the names of compressed files, which say nothing of the format.
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class Start(NamedTuple):
@@ -145,10 +142,7 @@ def has_corpus_ending(path: str) -> bool:
 
 
 def _format_by_ending(path: str) -> str | None:
-    name = path.lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    ending = os.path.splitext(name)[1]
+    ending = format_ending(path)
     return next((name for name, known in FORMATS.items() if ending in known.endings), None)
 
 

@@ -18,6 +18,7 @@ from xmlgp.data import formats
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, stack, widened
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY, fitted, read_blocks, read_rows
 from xmlgp.data.label_pairs import pairs_beside
+from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore, silent
@@ -321,7 +322,8 @@ def _opened(path, part, options, names=None, note=ignore):
     """
     path = locate(os.fspath(path), part)
     with open_corpus(path, options, note) as reader:
-        first, named = reader.peek_line(), any(options) or has_corpus_ending(path) or os.path.isdir(path)
+        first = reader.peek_line()
+        named = any(options) or has_corpus_ending(path) or not isinstance(reader, LineReader)
         for_text = bool(names and names.vectorizer)
         # No documents are an empty corpus to a model of text.
         is_text = bool(named or (is_corpus(path, first, for_text) if first else for_text))

@@ -5,7 +5,6 @@ the columns `uri`, `label` or `label_LANGUAGE`, and `notation`, or SKOS, read by
 deprecated ones have none.
 """
 
-import gzip
 import logging
 import os
 import re
@@ -16,9 +15,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from xmlgp.data.dense_files import MOST_EXPANDED
+from xmlgp.data.file_kinds import format_ending
 from xmlgp.data.lines import BLOCK_BYTES, LineReader, decoded_lines
 from xmlgp.data.names import CONTROL, describe_unfit
-from xmlgp.data.streams import open_input
+from xmlgp.data.streams import compression_of, open_input
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
@@ -74,7 +74,7 @@ class _Bounded:
         self._stream = stream
         self._path = path
         self._left = None
-        if isinstance(stream, gzip.GzipFile):
+        if compression_of(stream):
             self._left = max(FREE_BYTES, MOST_EXPANDED * _file_size(stream))
 
     def read1(self, size: int) -> bytes:
@@ -121,7 +121,7 @@ def read_vocabulary(path, language=None):
     if there are no labels in the language; XmlgpError for SKOS if it is malformed, or rdflib is not installed.
     """
     path = os.fspath(path)
-    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+    ending = format_ending(path)
     with open_input(path) as stream:
         stream = _Bounded(stream, path)
         if ending in SKOS:
@@ -245,7 +245,7 @@ def _read_rows(lines: Iterable[tuple[int, str]], path: str) -> Iterator[Concept]
     delimiter = next((delimiter for delimiter in headers if "uri" in _columns(headers[delimiter]).values()), None)
     if delimiter:
         yield from _read_table(lines, path, delimiter)
-    elif path.removesuffix(".gz").lower().endswith(".csv"):
+    elif format_ending(path) == ".csv":
         found = ", ".join(map(excerpt, headers[","])) or "none"
         raise DataFormatError(path, number, f"a vocabulary needs {COLUMNS}, not {found}")
     else:

@@ -1,0 +1,277 @@
+"""Files that are not text, told by their first bytes: what each is called, and the command that makes text of it.
+
+The names of compressed files have an ending of their own, behind the one that tells the format.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import stat
+from typing import BinaryIO, NamedTuple
+
+from xmlgp.errors import XmlgpError
+
+__all__ = [
+    "ARFF",
+    "COMPRESSED_ENDINGS",
+    "KINDS",
+    "PARQUET",
+    "PEEKED",
+    "UNFIT_FOR_TEXT",
+    "is_binary",
+    "XLSX",
+    "FileKind",
+    "compressed_ending",
+    "format_ending",
+    "kind_of",
+    "refusal",
+]
+
+#: Endings of the names of compressed files.
+COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+
+#: First bytes of a file that tell its kind, and last ones, where a zip archive has the list of its members.
+PEEKED, TAIL = 4096, 1 << 16
+
+#: Bytes that no text has, in a character class; text in UTF-16, which has them, begins with one of two marks.
+NO_TEXT = rb"\x00-\x08\x0e-\x1a\x1c-\x1f\x7f"
+UNFIT_FOR_TEXT = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).*?[%b]" % NO_TEXT, re.DOTALL)
+
+#: Writes JSON Lines from what a function of pandas reads.
+PANDAS = (
+    "`python -c \"import pandas, sys; pandas.{}(sys.argv[1]).to_json('data.jsonl', orient='records', lines=True)\" "
+    "{{file}}` writes data.jsonl"
+)
+
+#: How matrices of other programs are used.
+MATRICES = "`xmlgp.train` in Python takes its matrices, and `xmlgp.data.repository_format.write_dataset` writes them"
+
+
+class FileKind(NamedTuple):
+    """A kind of files: what messages call it, what its first bytes match, and how text is made of it.
+
+    In the advice, `{file}` stands for the file, and `{member}` with its `{ending}` for the first one in an archive.
+    `endings` are those of names.
+    """
+
+    name: str
+    pattern: bytes
+    advice: str
+    endings: tuple[str, ...] = ()
+
+
+def _zipped(names: bytes) -> bytes:
+    """Return the pattern of a zip archive with a member whose name begins with a pattern."""
+    return rb"PK\x03\x04(?:.{26}|.*?PK(?:\x03\x04.{26}|\x01\x02.{42}))(?:%b)" % names
+
+
+def _open_document(media_type: bytes) -> bytes:
+    return rb"PK\x03\x04.{26}mimetypeapplication/%b" % media_type
+
+
+XLSX = FileKind(
+    "an Excel workbook (.xlsx)",
+    _zipped(rb"xl/"),
+    "in Excel, save it as CSV UTF-8, or " + PANDAS.format("read_excel"),
+    (".xlsx", ".xlsm"),
+)
+PARQUET = FileKind(
+    "a Parquet file", rb"PAR1(?:.{,60}[%b]|.*PAR1\Z)" % NO_TEXT, PANDAS.format("read_parquet"), (".parquet",)
+)
+OFFICE_KINDS = (
+    XLSX,
+    FileKind(
+        "a Word document (.docx)",
+        _zipped(rb"word/"),
+        "`pandoc -t plain --wrap=none -o NAME.txt {file}` makes text of it, for a folder of documents",
+        (".docx",),
+    ),
+    FileKind("a presentation (.pptx)", _zipped(rb"ppt/"), "save it as text", (".pptx",)),
+)
+#: A document of Office without a member that tells which, and other archives.
+OFFICE = FileKind(
+    "an Office document", _zipped(rb"\[Content_Types\]\.xml"), "save it as text, or a table as CSV in UTF-8"
+)
+ZIP = FileKind(
+    "a zip archive",
+    rb"PK(?:\x03\x04|\x05\x06|\x07\x08)",
+    "`unzip -p {file} {member} > unpacked{ending}` unpacks one of its files, and `unzip {file}` all",
+    (".zip",),
+)
+#: Empty lines and comments may come first.
+ARFF = FileKind(
+    "an ARFF file of Weka",
+    rb"(?i:(?:\xef\xbb\xbf)?(?:[ \t\r]*(?:%[^\n]*)?\n)*[ \t]*@relation\s)",
+    "`xmlgp vectorize` and `train` read it",
+    (".arff",),
+)
+
+#: The kinds, of which the first that matches counts.
+KINDS = (
+    ARFF,
+    *OFFICE_KINDS,
+    OFFICE,
+    FileKind(
+        "an OpenDocument spreadsheet (.ods)",
+        _open_document(rb"vnd\.oasis\.opendocument\.spreadsheet"),
+        "save it as CSV in UTF-8, or `libreoffice --headless --convert-to csv {file}`",
+        (".ods",),
+    ),
+    FileKind(
+        "an OpenDocument text (.odt)",
+        _open_document(rb"vnd\.oasis\.opendocument"),
+        "`pandoc -t plain --wrap=none -o NAME.txt {file}` makes text of it, for a folder of documents",
+        (".odt",),
+    ),
+    FileKind(
+        "an e-book (.epub)",
+        _open_document(rb"epub\+zip"),
+        "`pandoc -t plain --wrap=none -o NAME.txt {file}` makes text of it, for a folder of documents",
+        (".epub",),
+    ),
+    FileKind(
+        "a NumPy archive (.npz)",
+        rb"PK\x03\x04.{26}[\w. -]{1,99}?\.npy",
+        f"`dense=FILE` reads dense features beside other data; {MATRICES}",
+        (".npz",),
+    ),
+    ZIP,
+    FileKind(
+        "an old Office file, such as .xls, or one with a password",
+        rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "save it as CSV in UTF-8, or `libreoffice --headless --convert-to csv {file}`",
+        (".xls", ".doc", ".ppt"),
+    ),
+    PARQUET,
+    FileKind(
+        "a Feather or Arrow file", rb"ARROW1\0|FEA1.{,60}[%b]" % NO_TEXT, PANDAS.format("read_feather"), (".feather",)
+    ),
+    FileKind(
+        "a stream of Arrow",
+        rb"\xff{4}[^\0].{2}\0",
+        '`python -c "import pyarrow, sys; pyarrow.ipc.open_stream(sys.argv[1]).read_pandas().to_json('
+        "'data.jsonl', orient='records', lines=True)\" {file}` writes data.jsonl",
+        (".arrow",),
+    ),
+    FileKind(
+        "a SQLite database",
+        rb"SQLite format 3\0",
+        "`sqlite3 -header -csv {file} 'SELECT text, labels FROM documents' > data.csv` writes a table of it, and "
+        "`sqlite3 {file} .tables` lists its tables",
+        (".sqlite", ".sqlite3", ".db"),
+    ),
+    FileKind(
+        "a pickle of Python",
+        rb"\x80[\x02-\x05][\x00-\xff]",
+        "a pickle can run any code, so only if you trust who made it, " + PANDAS.format("read_pickle"),
+        (".pickle", ".pkl"),
+    ),
+    FileKind("an HDF5 file", rb"\x89HDF\r\n\x1a\n", f"h5py reads it; {MATRICES}", (".h5", ".hdf5")),
+    FileKind("a MATLAB file", rb"MATLAB [57]\.\d MAT-file", f"`scipy.io.loadmat` reads it; {MATRICES}", (".mat",)),
+    FileKind(
+        "a NumPy array (.npy)",
+        rb"\x93NUMPY",
+        f"`dense=FILE` reads dense features beside other data; {MATRICES}",
+        (".npy",),
+    ),
+    FileKind(
+        "an R object (.rds)",
+        rb"[XB]\n\0\0\0[\2\3]",
+        "`Rscript -e 'write.csv(readRDS(commandArgs(TRUE)[1]), \"data.csv\", row.names = FALSE)' {file}` writes "
+        "data.csv",
+        (".rds",),
+    ),
+    FileKind(
+        "a file of R objects (.RData)",
+        rb"RD[AXB][23]\n",
+        "`Rscript -e 'write.csv(get(load(commandArgs(TRUE)[1])), \"data.csv\", row.names = FALSE)' {file}` writes "
+        "data.csv",
+        (".rdata", ".rda"),
+    ),
+    FileKind("a tar archive", rb".{257}ustar", "`tar -xf {file}` unpacks it", (".tar", ".tgz")),
+    FileKind("a 7z archive", rb"7z\xbc\xaf\x27\x1c", "`7z x {file}` unpacks it", (".7z",)),
+    FileKind("a RAR archive", rb"Rar!\x1a\x07", "`unrar x {file}` unpacks it", (".rar",)),
+    FileKind("compressed by lz4", rb"\x04\x22\x4d\x18", "`lz4 -d {file}` unpacks it", (".lz4",)),
+    FileKind(
+        "compressed by zlib, perhaps a file of joblib",
+        rb"x[\x01\x5e\x9c\xda].{,60}[%b]" % NO_TEXT,
+        "what joblib wrote, joblib.load reads, but like a pickle only if you trust who made it",
+        (".joblib",),
+    ),
+    FileKind("compressed by compress", rb"\x1f\x9d", "`uncompress {file}` unpacks it", (".z",)),
+    FileKind(
+        "a PDF document",
+        rb"%PDF-\d",
+        "`pdftotext {file} NAME.txt` makes text of it, for a folder of documents",
+        (".pdf",),
+    ),
+    FileKind("an RTF document", rb"\{\\rtf\d", "save it as plain text in UTF-8", (".rtf",)),
+    FileKind(
+        "an image", rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff[\xc0-\xff]|GIF8[79]a", "its text has to be typed or scanned"
+    ),
+    FileKind(
+        "a pointer of Git LFS, not the file itself",
+        rb"version https://git-lfs\.github\.com/spec/v1\n",
+        "`git lfs pull` in its repository fetches the file",
+    ),
+)
+
+
+def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind | None:
+    """Return the kind of a file that is not text by its first bytes, or None.
+
+    Of a regular file, the open `stream`, the last bytes tell more. The name decides only between documents of Office,
+    and where an ARFF file begins with long comments.
+    """
+    found = _matching(start)
+    if found and stream is not None:
+        found = _matching(start + _tail(stream, len(start))) or found
+    if found is None and format_ending(path) in ARFF.endings:
+        return ARFF
+    if found in (OFFICE, ZIP):
+        return next((kind for kind in OFFICE_KINDS if format_ending(path) in kind.endings), found)
+    return found
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether content that is not UTF-8 has so many bytes that no text has that it is of no encoding."""
+    return len(re.findall(rb"[%b]" % NO_TEXT, content)) > len(content) // 20
+
+
+def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text") -> XmlgpError:
+    """Return the error of a file that is not text, and `what` else is wrong with it, with what makes text of it."""
+    file = "FILE" if path == "-" else shlex.quote(path)
+    member = _first_member(start)
+    advice = kind.advice.format(file=file, member=shlex.quote(member), ending=os.path.splitext(member)[1])
+    return XmlgpError(f"{path}: this is {kind.name}, {what}; {advice}")
+
+
+def compressed_ending(path: str) -> str:
+    """Return the ending of the name of a compressed file, in lower case, or an empty text."""
+    ending = os.path.splitext(path)[1].lower()
+    return ending if ending in COMPRESSED_ENDINGS else ""
+
+
+def format_ending(path: str) -> str:
+    """Return the ending of a name that tells the format, in lower case; that of a compressed file does not count."""
+    return os.path.splitext(path[: len(path) - len(compressed_ending(path))])[1].lower()
+
+
+def _matching(content: bytes) -> FileKind | None:
+    return next((kind for kind in KINDS if re.match(kind.pattern, content, re.DOTALL)), None)
+
+
+def _tail(stream: BinaryIO, start: int) -> bytes:
+    """Return the last bytes of a regular file that follow so many first ones, without moving in it."""
+    with contextlib.suppress(OSError, AttributeError):  # no file
+        status = os.fstat(stream.fileno())
+        if stat.S_ISREG(status.st_mode):
+            return os.pread(stream.fileno(), TAIL, max(start, status.st_size - TAIL))
+    return b""
+
+
+def _first_member(start: bytes) -> str:
+    """Return the name of the first member of a zip archive, NAME if there is none or it is unusual."""
+    name = start[30 : 30 + int.from_bytes(start[26:28], "little")]
+    return name.decode() if re.fullmatch(rb"[\w. /-]*[\w-][\w.-]*", name) else "NAME"
