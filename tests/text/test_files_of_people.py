@@ -497,6 +497,11 @@ def test_more_that_is_read(tmp_path, name, content, expected):
         ("a.txt", '"__label__x cat"\n', "a quote is before __label__; lines of fastText have no quotes around them"),
         ("a.txt", "sentence\tlabel\na\tx\n", "this seems to be the header of a table; `--text-column sentence --label"),
         ("a.jsonl", '{"data": [{"text": "a"}]}\n', "there is no field 'text'; the fields are 'data'; --text-column"),
+        (
+            "a.json",
+            '[{"text": {"0": "a"}, "labels": {"0": "x"}}]\n',
+            "element 1: text is an object, which is not text; pandas",
+        ),
         ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
     ],
 )
@@ -504,7 +509,14 @@ def test_more_that_is_refused(tmp_path, name, content, reason):
     with pytest.raises(DataFormatError) as caught:
         documents_of(write(tmp_path / name, content))
     assert caught.value.reason.startswith(reason)
-    ways = ["jq -c '.data[]'", "json.dumps writes JSON", "--label-columns", "--columns text,labels", "no quotes around"]
+    ways = [
+        "orient='records'",
+        "jq -c '.data[]'",
+        "json.dumps writes JSON",
+        "--label-columns",
+        "--columns text,labels",
+        "no quotes around",
+    ]
     assert any(way in caught.value.reason for way in ways)
 
 
@@ -527,6 +539,12 @@ def test_markup_is_not_answered_line_by_line(tmp_path):
             "a.csv",
             'text,labels\na,"Smith, John|Doe, Jane"\n',
             "labels such as 'Smith, John|Doe, Jane' have a bar in 100%",
+        ),
+        ("a.txt", 'cat\t"a"\n', "labels such as '\"a\"' have what separates or quotes labels elsewhere"),
+        (
+            "a.jsonl",
+            '{"text": "a", "labels": [{"label": "x", "score": 0.02}]}\n',
+            "labels have scores such as 0.02; each counts as a label unless its score is 0",
         ),
         ("a.txt", "cat\ta,b\n", "labels such as 'a,b' have a comma in 100% of the rows"),
     ],

@@ -27,6 +27,7 @@ from xmlgp.text.headerless import (
 from xmlgp.text.json_lines import read_json_lines
 from xmlgp.text.label_rows import (
     note_odd,
+    note_quoted,
     note_repeated,
     note_returns,
     note_unlikely,
@@ -131,7 +132,11 @@ FORMATS = {
     "lines": Format(_is_lines, read_plain, doubts=(note_returns,)),
     "pecos": Format(_is_pecos, read_pecos, doubts=(note_unlikely,), certain=(refuse_identifiers_as_labels,)),
     "annif": Format(
-        _is_annif, read_annif, separator=" ", doubts=(note_unlikely, note_returns), certain=(refuse_text_as_labels,)
+        _is_annif,
+        read_annif,
+        separator=" ",
+        doubts=(note_unlikely, note_quoted, note_returns),
+        certain=(refuse_text_as_labels,),
     ),
 }
 

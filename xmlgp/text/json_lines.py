@@ -42,13 +42,16 @@ MARKS = re.compile(r'\\.|["\[\]{},]')
 
 
 def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
-    """Return the documents of objects, one a line or in an array, or the errors of objects.
+    """Yield the documents of objects, one a line or in an array, or the errors of objects.
 
     An object has a text, a list of labels, and perhaps an identifier. Numbers count as texts. A text or a list that is
     null is empty; a list of paragraphs is a text, and lists within a list of labels are part of it.
     """
+    scores: list[float] = []
 
     def parse(number: int, found: dict) -> tuple[Document, list[str]]:
+        if reading.labelled and not scores:
+            scores.extend(_scores(found, reading.columns))
         try:
             document = _document(number, found, reading)
         except Malformed as error:
@@ -57,7 +60,17 @@ def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Itera
             raise
         return document, [document.text, *document.labels, str(document.id)]
 
-    return read_objects(lines, reading.path, parse, keep_errors=True)
+    yield from read_objects(lines, reading.path, parse, keep_errors=True)
+    if scores:
+        what = f"labels have scores such as {scores[0]:g}; each counts as a label unless its score is 0"
+        reading.note(f"{reading.path}: {what}")
+
+
+def _scores(found: dict, columns: Columns) -> list[float]:
+    """Return the scores of labels that are neither 0 nor 1, as those of predictions are."""
+    entries = [entry for name in columns.labels if isinstance(found.get(name), list) for entry in found[name]]
+    values = [entry[name] for entry in entries if isinstance(entry, dict) for name in WEIGHTS if name in entry]
+    return [value for value in values if isinstance(value, float) and 0 < value < 1]
 
 
 def read_objects(lines, path, parse, keep_errors=False):
@@ -244,8 +257,10 @@ def _field(found, name, option):
         raise Malformed(absent("field", name, found, option) + _array_within(found)) from None
 
 
-def _array_within(found: dict) -> str:
-    """Return what to do with an object that has the documents in one of its fields."""
+def _array_within(found: object) -> str:
+    """Return what to do with an object that has the documents in one of its fields, or is a column of a table."""
+    if not isinstance(found, dict):
+        return ""
     if found and all(key.isdigit() for key in found):
         return "; pandas writes documents by to_json(path, orient='records', lines=True)"
     for name, value in found.items():
@@ -281,7 +296,7 @@ def _text(value: object, name: str) -> str:
         return " ".join([_text(part, f"a part of {name}") for part in value])
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return str(value)
-    raise Malformed(f"{name} is {_shown(value)}, which is not text")
+    raise Malformed(f"{name} is {_shown(value)}, which is not text{_array_within(value)}")
 
 
 def _labels(value: object, name: str) -> list[str] | str:

@@ -27,6 +27,7 @@ __all__ = [
     "divide_labels",
     "merge_rows",
     "note_odd",
+    "note_quoted",
     "note_repeated",
     "note_returns",
     "note_unlikely",
@@ -76,8 +77,9 @@ VECTOR = {"0", "1"}
 #: The same in a text.
 VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
 
-#: What labels of lines have if they were divided, or written, otherwise.
+#: What labels of lines have if they were divided, or written, otherwise, and what they have in quotes.
 ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
+QUOTED_LABEL = re.compile(r"""^["']|["']$""")
 
 #: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
 #: the given one is in more than few. Repeated identifiers are noted in more than few rows.
@@ -182,11 +184,13 @@ class _Separators:
                 continue
             texts = self._texts[separator]
             pieces = self._pieces[separator]
-            if separator in WITHIN_NAMES:
-                alone = len(pieces & self._known.keys())
-                noted = count > SOME * self._rows and MOST * len(pieces) <= alone and len(pieces) <= len(texts)
-            else:
-                noted = count > MOST * self._rows or (count > SOME * self._rows and len(pieces) < len(texts))
+            # Most of what it separates is a label alone, too.
+            reused = len(pieces) <= len(texts) and MOST * len(pieces) <= len(pieces & self._known.keys())
+            if separator in SEPARATORS:
+                reused |= len(pieces) < len(texts)
+            noted = reused and count > SOME * self._rows
+            if separator in SEPARATORS:
+                noted |= count > MOST * self._rows
             if noted:
                 what = {**SEPARATORS, **WITHIN_NAMES}[separator]
                 share = f"{count / self._rows:.0%}"
@@ -253,16 +257,21 @@ def note_unlikely(documents: Iterable[Document], reading: Reading, advice: str =
         reading.note(f"{reading.path}: each label, such as {example}, occurs once{advice}")
 
 
-def note_odd(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
+def note_odd(documents: Iterable[Document], reading: Reading, odd_label: re.Pattern = ODD_LABEL) -> Iterator[Document]:
     """Yield documents whose labels are not divided; note labels that look like several, or have quotes around."""
     labels: dict[str, None] = {}
     for document in documents:
         if len(labels) < KEPT:
             labels.update(dict.fromkeys(document.labels))
         yield document
-    odd = [label for label in labels if ODD_LABEL.search(label)]
+    odd = [label for label in labels if odd_label.search(label)]
     if len(odd) > SOME * len(labels):
         reading.note(f"{reading.path}: labels such as {excerpt(odd[0])} have what separates or quotes labels elsewhere")
+
+
+def note_quoted(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
+    """Yield documents; note labels that begin or end with quotes."""
+    return note_odd(documents, reading, QUOTED_LABEL)
 
 
 def note_returns(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
