@@ -400,6 +400,13 @@ def test_json_as_programs_write_it(tmp_path, document, options, expected):
     assert read(tmp_path / "a.json", f"[{content}]\n", options)[0] == [expected]
 
 
+def test_annotations_that_were_taken_back_are_left_out(tmp_path):
+    results = [{"result": [{"value": {"choices": [name]}}], "was_cancelled": name == "y"} for name in "xy"]
+    content = json.dumps({"text": "a", "annotations": results}) + "\n"
+    options = CorpusOptions(labels=("annotations.result.value.choices",))
+    assert read(tmp_path / "a.jsonl", content, options)[0] == [("a", ["x"])]
+
+
 def test_the_identifier_of_annif_is_read_from_json(tmp_path):
     write(tmp_path / "a.jsonl", '{"document_id": "d0", "text": "a", "subjects": []}\n')
     assert documents_of(tmp_path / "a.jsonl") == [Document(1, "d0", "a", [])]
@@ -502,6 +509,11 @@ def test_more_that_is_read(tmp_path, name, content, expected):
             '[{"text": {"0": "a"}, "labels": {"0": "x"}}]\n',
             "element 1: text is an object, which is not text; pandas",
         ),
+        (
+            "a.txt",
+            "__labelA__x __LABEL__y cat\n",
+            "a label begins with __label__, unlike '__labelA__x'; `sed` can replace",
+        ),
         ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
     ],
 )
@@ -510,6 +522,7 @@ def test_more_that_is_refused(tmp_path, name, content, reason):
         documents_of(write(tmp_path / name, content))
     assert caught.value.reason.startswith(reason)
     ways = [
+        "`sed`",
         "orient='records'",
         "jq -c '.data[]'",
         "json.dumps writes JSON",
@@ -546,6 +559,8 @@ def test_markup_is_not_answered_line_by_line(tmp_path):
             '{"text": "a", "labels": [{"label": "x", "score": 0.02}]}\n',
             "labels have scores such as 0.02; each counts as a label unless its score is 0",
         ),
+        ("a.jsonl", '{"text": "a", "labels": ["x"], "answer": "reject"}\n', "1 object has the answer reject or ignore"),
+        ("a.txt", "__label__Domestic animals\tcat dog\n", "names before a tab have blanks, such as 'Domestic animals'"),
         ("a.txt", "cat\ta,b\n", "labels such as 'a,b' have a comma in 100% of the rows"),
     ],
 )

@@ -18,6 +18,7 @@ from xmlgp.text.headerless import (
     FASTTEXT_LABEL,
     LABEL_NUMBERS,
     LABELS_IN_BRACKETS,
+    OTHER_PREFIX,
     QUOTES,
     read_annif,
     read_fasttext,
@@ -106,7 +107,9 @@ def _has_width(start: Start, delimiter: str) -> bool:
 
 
 def _is_fasttext(start: Start) -> bool:
-    return any(word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in start.line.split())
+    return any(
+        word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) or OTHER_PREFIX.match(word) for word in start.line.split()
+    )
 
 
 def _is_lines(start: Start) -> bool:

@@ -13,6 +13,7 @@ from xmlgp.text.documents import Document, Reading
 __all__ = [
     "FASTTEXT_LABEL",
     "LABEL_NUMBERS",
+    "OTHER_PREFIX",
     "QUOTES",
     "LABELS_IN_BRACKETS",
     "read_annif",
@@ -23,6 +24,9 @@ __all__ = [
 
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
+
+#: Prefixes that are used in place of it.
+OTHER_PREFIX = re.compile(r"(?!__label__)__label[A-Za-z0-9]*__\S", re.IGNORECASE)
 
 #: What programs put around a line or a field.
 QUOTES = "\"'"
@@ -116,15 +120,26 @@ def _with_content(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]
 
 def read_fasttext(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
     """Yield documents `__label__a __label__b text`."""
+    torn = []
     for number, line in lines:
         words = split_at_blanks(line)
-        if any(word[:1] in QUOTES and word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in words):
+        names, tab, rest = line.partition("\t")
+        if tab and rest.strip() and names.startswith(FASTTEXT_LABEL) and FASTTEXT_LABEL not in rest:
+            torn += [name for name in map(str.strip, names.split(FASTTEXT_LABEL)) if " " in name]
+        other = next((word for word in words if OTHER_PREFIX.match(word)), None)
+        if other:
+            reason = f"a label begins with {FASTTEXT_LABEL}, unlike {excerpt(other)}; `sed` can replace the prefix"
+            yield DataFormatError(reading.path, number, reason)
+        elif any(word[:1] in QUOTES and word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in words):
             reason = f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
             yield DataFormatError(reading.path, number, reason)
         elif words:
             labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
             text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
             yield Document(number, None, text, labels)
+    if torn and reading.labelled:
+        what = f"names before a tab have blanks, such as {excerpt(torn[0])}; what follows a blank counts as text"
+        reading.note(f"{reading.path}: {what}, unless another character takes its place")
 
 
 def read_pecos(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:

@@ -25,6 +25,9 @@ SUBJECT = ("uri", "label")
 #: The usual field of the name in an object of another program.
 NAME = "name"
 
+#: What Prodigy writes into the field `answer` of an annotation that does not hold.
+NO_ANSWERS = ("reject", "ignore")
+
 #: The fields that say how much a label holds.
 WEIGHTS = ("value", "score", "probability")
 
@@ -48,10 +51,13 @@ def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Itera
     null is empty; a list of paragraphs is a text, and lists within a list of labels are part of it.
     """
     scores: list[float] = []
+    rejected: list[int] = []
 
     def parse(number: int, found: dict) -> tuple[Document, list[str]]:
         if reading.labelled and not scores:
             scores.extend(_scores(found, reading.columns))
+        if found.get("answer") in NO_ANSWERS:
+            rejected.append(number)
         try:
             document = _document(number, found, reading)
         except Malformed as error:
@@ -64,6 +70,12 @@ def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Itera
     if scores:
         what = f"labels have scores such as {scores[0]:g}; each counts as a label unless its score is 0"
         reading.note(f"{reading.path}: {what}")
+    if rejected and reading.labelled:
+        count = "1 object has" if len(rejected) == 1 else f"{len(rejected)} objects have"
+        advice = "jq -c 'select(.answer == \"accept\")' leaves them out"
+        reading.note(
+            f"{reading.path}:{rejected[0]}: {count} the answer reject or ignore, which count as others do; {advice}"
+        )
 
 
 def _scores(found: dict, columns: Columns) -> list[float]:
@@ -261,7 +273,7 @@ def _array_within(found: object) -> str:
     """Return what to do with an object that has the documents in one of its fields, or is a column of a table."""
     if not isinstance(found, dict):
         return ""
-    if found and all(key.isdigit() for key in found):
+    if found and (all(key.isdigit() for key in found) or found.keys() == {"columns", "index", "data"}):
         return "; pandas writes documents by to_json(path, orient='records', lines=True)"
     for name, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -273,11 +285,16 @@ def _within(value, path):
     """Return what a value has at the end of a path of names; of a list, what each entry has. KeyError if it has not."""
     for place, part in enumerate(path):
         if isinstance(value, list):
-            return [_within(entry, path[place:]) for entry in value]
+            return [_within(entry, path[place:]) for entry in value if not _is_cancelled(entry)]
         if not isinstance(value, dict):
             raise KeyError(part)
         value = value[part]
     return value
+
+
+def _is_cancelled(entry: object) -> bool:
+    """Return whether an annotation is one that its author took back, as Label Studio marks it."""
+    return isinstance(entry, dict) and entry.get("was_cancelled") is True
 
 
 def _shown(value):
