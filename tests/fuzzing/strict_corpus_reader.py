@@ -280,6 +280,8 @@ def table(content, rows):
             raise Malformed(number)
         return
     for number, row in rows:
+        if not any(row):
+            continue
         row = row[: len(header)] + list(filter(None, row[len(header) :]))
         if len(row) != len(header):
             raise Malformed(number)

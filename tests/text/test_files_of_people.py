@@ -334,23 +334,23 @@ def test_columns_of_0_and_1_are_labels(tmp_path, pattern, values):
     rows = [[text, *(values[name in own] for name in NAMES)] for text, own in ROWS]
     content = ",".join(["text", *names]) + "\n" + "".join(",".join(row) + "\n" for row in rows)
     expected = [(text, sorted(f"t_{name}" for name in own)) for text, own in ROWS]
-    assert read(tmp_path / "a.csv", content, CorpusOptions(flags=pattern))[0] == expected
+    assert read(tmp_path / "a.csv", content, CorpusOptions(flags=(pattern,)))[0] == expected
     objects = [dict(zip(["text", *names], row, strict=True)) for row in rows]
     content = "".join(json.dumps(found) + "\n" for found in objects)
-    assert read(tmp_path / "a.jsonl", content, CorpusOptions(flags=pattern))[0] == expected
+    assert read(tmp_path / "a.jsonl", content, CorpusOptions(flags=(pattern,)))[0] == expected
 
 
 def test_columns_of_0_and_1_that_are_none_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "text,a,b\ncat,1,2\n")
     with pytest.raises(DataFormatError, match="a.csv:2: column 'b' has '2', which is neither 0 nor 1"):
-        documents_of(path, CorpusOptions(flags="a:b"))
+        documents_of(path, CorpusOptions(flags=("a:b",)))
     with pytest.raises(DataFormatError, match="no column is 'x_.', as --label-columns says; the columns are 'text', "):
-        documents_of(path, CorpusOptions(flags="x_*"))
+        documents_of(path, CorpusOptions(flags=("x_*",)))
     path = write(tmp_path / "a.jsonl", '{"text": "", "a": 2}\n')
     with pytest.raises(DataFormatError, match="label 'a' has 2, which is neither 0 nor 1"):
-        documents_of(path, CorpusOptions(flags="a"))
+        documents_of(path, CorpusOptions(flags=("a",)))
     with pytest.raises(DataFormatError, match="no field is 'b'"):
-        documents_of(path, CorpusOptions(flags="b"))
+        documents_of(path, CorpusOptions(flags=("b",)))
 
 
 def test_labels_0_and_1_are_noted(tmp_path):
@@ -594,3 +594,63 @@ def test_texts_that_were_hardly_meant_are_noted(tmp_path, text, note):
     if note and "--analyzer char" in note:
         again = succeed("vectorize", tmp_path / "a.jsonl", tmp_path / "out", "--analyzer", "char", "--ngrams", "1-2")
         assert note not in again.stderr
+
+
+# What a newcomer met
+
+
+def test_columns_of_0_and_1_may_be_named_one_by_one(tmp_path):
+    content = "text,a,b,c\ncat,1,1,0\n"
+    assert read(tmp_path / "a.csv", content, CorpusOptions(flags=("a", "c")))[0] == [("cat", ["a"])]
+
+
+def test_a_table_of_labels_alone_is_the_truth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "truth.csv", "id,labels\n2,x\n1,y;x\n")
+    write(tmp_path / "truth.jsonl", '{"id": 2, "labels": ["x"]}\n{"id": 1, "labels": ["y", "x"]}\n')
+    write(tmp_path / "p.jsonl", '{"id": 1, "labels": ["x", "y"]}\n{"id": 2, "labels": ["x"]}\n')
+    for name in "truth.csv", "truth.jsonl":
+        assert succeed("evaluate", "-q", "p.jsonl", name).stdout.count("1.00000") == 9
+
+
+def test_lines_that_a_model_without_a_header_cannot_read_are_refused(tmp_path):
+    columns = CorpusOptions(header="id,labels,text").columns()
+    write(tmp_path / "a", "1\ta text\n")
+    (error,) = errors_of(tmp_path / "a", columns)
+    assert error.startswith("this row has 2 fields, but --columns names 3")
+    write(tmp_path / "a", "a text alone\n")
+    (document,) = documents_of(tmp_path / "a", usual=columns, labelled=False)
+    assert document.text == "a text alone"
+
+
+def errors_of(path, columns):
+    """Return the reasons of the errors in a file that a model of some columns reads."""
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(path, usual=columns, labelled=False)
+    return [caught.value.reason]
+
+
+def test_rows_of_empty_cells_are_left_out_and_a_single_column_needs_no_quotes(tmp_path):
+    assert read(tmp_path / "a.csv", "text,labels\ncat,x\n,\n,\n")[0] == [("cat", ["x"])]
+    found, _ = read(tmp_path / "a.csv", "text\na cat, a dog\nbird\n", labelled=False)
+    assert [text for text, _ in found] == ["a cat, a dog", "bird"]
+
+
+def test_a_header_among_lines_of_text_is_noted(tmp_path):
+    (note,) = read(tmp_path / "a", "id,Body\n1,a cat\n", labelled=False)[1]
+    assert note == "each line is read as a text; if it is a table, --text-column says which column has the text"
+
+
+@pytest.mark.parametrize("separator", [" ", "/", " > ", "#"])
+def test_separators_of_labels_that_never_occur_alone_are_noted(tmp_path, separator):
+    names = [f"name{i}" for i in range(20)]
+    rows = [separator.join([names[i % 20], names[i * 7 % 19], names[i * 3 % 17]]) for i in range(300)]
+    content = "text,labels\n" + "".join(f"word,{row}\n" for row in rows)
+    (note,) = read(tmp_path / "a.csv", content)[1]
+    assert "if it separates labels, give --label-separator" in note
+
+
+def test_a_separator_that_was_chosen_is_not_doubted_by_commas_in_names(tmp_path):
+    content = "text,labels\n" + "".join(f'word,"Last{i}, First{i}"\n' for i in range(30))
+    assert read(tmp_path / "a.csv", content, CorpusOptions(separator=";"))[1] == []
+    assert len(read(tmp_path / "a.csv", content)[1]) == 1

@@ -106,7 +106,7 @@ def test_unknown_words_do_not_count():
 
 
 COLUMNS = Columns(("title", "Überschrift"), ("tags",), " ", "key")
-MORE_COLUMNS = Columns(labels=("tags", "topics"), flags="topic_*", header=("text", "tags", "topics"))
+MORE_COLUMNS = Columns(labels=("tags", "topics"), flags=("topic_*", "2:4"), header=("text", "tags", "topics"))
 
 
 def test_stop_words_of_a_language():
@@ -126,7 +126,7 @@ def test_stop_words_of_a_package_that_is_missing(monkeypatch):
 
 
 @pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
-@pytest.mark.parametrize("columns", [Columns(), COLUMNS, MORE_COLUMNS, Columns(labels=(), flags="2:4")], ids=str)
+@pytest.mark.parametrize("columns", [Columns(), COLUMNS, MORE_COLUMNS, Columns(labels=(), flags=("2:4",))], ids=str)
 def test_a_description_gives_the_same_vectorizer(analysis, columns):
     mapping = json.loads(json.dumps(Vectorizer(analysis, ["aa", "bb"], columns).mapping()))
     found = Vectorizer.from_mapping(mapping, ["aa", "bb"])
@@ -145,7 +145,7 @@ DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
         {"max_features": "2"}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
         {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
         *({"columns": DESCRIPTION["columns"] | change} for change in (
-            {"labels": "\x1b[2J"}, {"separator": "\t"}, {"labels": ["a", 1]}, {"flags": ["a"]}, {"header": "ab"},
+            {"labels": "\x1b[2J"}, {"separator": "\t"}, {"labels": ["a", 1]}, {"flags": [1]}, {"header": "ab"},
             {"text": []}, {"text": "title"}, {"header": ["\n"]},
         )),
     ],

@@ -238,9 +238,10 @@ def corpus_options(command):
     @click.option(
         "--label-columns",
         "flags",
+        multiple=True,
         metavar="PATTERN|FIRST:LAST",
-        help="The columns that are a label each, which rows with 1 have and rows with 0 have not: a pattern of their "
-        "names, such as 'topic_*', or the first and the last one, by names or numbers.",
+        help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first and "
+        "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.",
     )
     @click.option(
         "--label-separator",
@@ -275,8 +276,9 @@ def corpus_options(command):
     @click.option(
         "--quotes/--no-quotes",
         default=None,
-        help="Fields in quotes of a table may have separators and line ends, or quotes are like any other character.  "
-        "[default: --quotes for commas; with tabs, quotes count where they balance within a line]",
+        help="With --quotes, a field of a table in quotes may have separators and line ends; with --no-quotes, a quote "
+        "is a character like others.  [default: --quotes for commas; with tabs, quotes count where they balance within "
+        "a line]",
     )
     @functools.wraps(command)
     def wrapped(**options):
@@ -284,7 +286,7 @@ def corpus_options(command):
         if corpus.separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
-        names = (*corpus.text, *corpus.labels, corpus.separator, corpus.id, corpus.flags, corpus.header)
+        names = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
         for name in filter(None, names):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")

@@ -112,7 +112,7 @@ def _reading(vectorizer):
     parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
     if analysis.encoder:
         parts.append(f"encoder {analysis.encoder.name}")
-    labels = [*map(repr, columns.labels), *([f"columns {columns.flags!r}"] if columns.flags else [])]
+    labels = [*map(repr, columns.labels), *(f"columns {pattern!r}" for pattern in columns.flags)]
     return ", ".join([*parts, f"text in {named}", f"labels in {', '.join(labels)}"])
 
 

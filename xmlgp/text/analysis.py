@@ -249,8 +249,8 @@ def _columns_of(mapping: dict) -> Columns | None:
     found |= {name: mapping[name] for name in MORE_COLUMNS if name in mapping}
     if isinstance(found["labels"], str):
         found["labels"] = [found["labels"]]
-    lists = [found[name] for name in ("text", "labels", "header") if name in found]
-    texts = [found[name] for name in ("separator", "id", "flags") if found.get(name) is not None]
+    lists = [found[name] for name in ("text", "labels", *MORE_COLUMNS) if name in found]
+    texts = [found[name] for name in ("separator", "id") if found[name] is not None]
     if not found["text"] or not all(isinstance(value, list) for value in lists):
         return None
     # The description of a model holds printable text only.

@@ -60,21 +60,22 @@ def open_corpus(path, options=NO_OPTIONS, note=ignore):
                 note(f"{path}: the text reads as UTF-8 too, with words such as {excerpt(word)}; {advice}")
 
 
-def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=ignore):
+def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=ignore, with_texts=True):
     """Yield the documents of a corpus that `open_corpus` has opened; DataFormatError names a malformed line.
 
-    Unless `labelled`, documents need no labels, none are read, and a line may be a text alone. Labels that look as if
-    they were separated otherwise, or a row each, are noted. If the reader keeps the errors of malformed lines, these
-    are documents without text whose identifier is the error.
+    Unless `with_texts`, the columns of texts may be missing. Unless `labelled`, documents need no labels, none are
+    read, and a line may be a text alone. Labels that look as if they were separated otherwise, or a row each, are
+    noted. If the reader keeps the errors of malformed lines, these are documents without text whose identifier is the
+    error.
     """
     if isinstance(reader, DocumentFolder):
-        reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
+        reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note, with_texts)
         documents = reader.documents(labelled, reading.columns)
         if labelled:
             documents = note_unlikely(split_labels(documents, reading, None), reading, advice="")
         yield from note_odd(documents, reading)
         return
-    reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note)
+    reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note, with_texts)
     if isinstance(reader, TableFile):
         documents = documents_of_rows(text_rows(reader), reading)
         yield from _finished(documents, FORMATS["csv"], reader, options, reading)

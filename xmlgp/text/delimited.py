@@ -37,7 +37,7 @@ REASONS = {
 }
 
 #: What to do where quotes are not what they seem to be.
-NO_QUOTES = "; --no-quotes takes quotes as any other character"
+NO_QUOTES = "; --no-quotes takes quotes as any other character, if no field needs them"
 QUOTES = "; --quotes reads fields in quotes that have tabs or line ends"
 
 #: What programs write for no value.
@@ -129,15 +129,18 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Places:
         same = _same_name(name, header)
         if same is None:
             reason = absent("column", name, header, option)
-            if not columns.header:
-                reason += "; if there is no header, --columns names the columns"
+            if option == "--label-column":
+                reason += ", or --label-columns which are labels with 0 and 1"
+            has_text = any(_same_name(text, header) is not None for text in columns.text)
+            if not columns.header and not has_text:
+                reason += "; if there is no header, --columns names the columns, as in --columns id,labels,text"
             raise DataFormatError(reading.path, line, reason)
         if header.count(same) > 1:
             raise DataFormatError(reading.path, line, f"there are {header.count(same)} columns {excerpt(same)}")
         return header.index(same)
 
     _note_renamed(header, reading)
-    texts = [place(name, "--text-column") for name in columns.text]
+    texts = [place(name, "--text-column") for name in columns.text if reading.with_texts or _same_name(name, header)]
     labels = [place(name, "--label-column") for name in columns.labels] if reading.labelled else []
     named = "id" if columns.id is None else columns.id
     if not columns.id_needed and _same_name(named, header) is None:
@@ -147,10 +150,11 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Places:
     flags = {}
     if columns.flags and reading.labelled:
         others = [header[place] for place in (*texts, *labels, *([] if identifier is None else [identifier]))]
-        flags = {place: header[place].strip() for place in flag_places(columns.flags, header, others)}
-        if not flags:
-            reason = unmatched("column", columns.flags, header)
-            raise DataFormatError(reading.path, line, reason)
+        for pattern in columns.flags:
+            places = flag_places(pattern, header, others)
+            if not places:
+                raise DataFormatError(reading.path, line, unmatched("column", pattern, header))
+            flags |= {place: header[place].strip() for place in places}
     return _Places(texts, labels, flags, identifier)
 
 
@@ -242,6 +246,12 @@ def documents_of_rows(
     for line, row in rows:
         if isinstance(row, DataFormatError):
             yield row
+        elif not any(row):
+            # Spreadsheets write rows that were once used.
+            continue
+        elif len(header) == 1 and delimiter and len(row) > 1:
+            # A single column needs no quotes around what separates others.
+            yield _document(line, [delimiter.join(row)], places, doubts, reading)
         elif len(row) != len(header) and (len(row) < len(header) or any(row[len(header) :])):
             yield _of_wrong_length(line, row, header, reading, delimiter)
         elif not doubts.is_header(row):

@@ -34,16 +34,17 @@ class Columns(NamedTuple):
 
     The texts of several columns are joined by spaces, and a document has the labels of all columns of labels. Labels
     are separated by `separator`, where a blank is any whitespace; by default a semicolon in tables, and a JSON string
-    is one label. The identifier is by default in `id`, if there is such a column. `flags` is a pattern of the names of
-    columns, or a range `FIRST:LAST`, each a label that the rows with 1 have, and `header` has the names of the columns
-    of a table without a header. With `id_needed`, documents without their column of identifiers are refused.
+    is one label. The identifier is by default in `id`, if there is such a column. `flags` are patterns of the names
+    of columns, or ranges `FIRST:LAST`, each column a label that the rows with 1 have, and `header` has the names of
+    the columns of a table without a header. With `id_needed`, documents without their column of identifiers are
+    refused.
     """
 
     text: tuple[str, ...] = ("text",)
     labels: tuple[str, ...] = ("labels",)
     separator: str | None = None
     id: str | None = None
-    flags: str | None = None
+    flags: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     id_needed: bool = False
 
@@ -63,7 +64,7 @@ class CorpusOptions(NamedTuple):
     labels: tuple[str, ...] = ()
     separator: str | None = None
     id: str | None = None
-    flags: str | None = None
+    flags: tuple[str, ...] = ()
     header: str | None = None
     format: str | None = None
     encoding: str | None = None
@@ -76,17 +77,18 @@ class CorpusOptions(NamedTuple):
         """Return the `Columns` that are given, in place of the usual ones."""
         usual = usual or Columns()
         labels = (self.labels,) if isinstance(self.labels, str) else self.labels
-        if self.flags and not labels:
+        flags = (self.flags,) if isinstance(self.flags, str) else self.flags
+        if flags and not labels:
             # The columns of flags are those of the labels.
             usual = usual._replace(labels=())
-        elif labels and not self.flags:
-            usual = usual._replace(flags=None)
+        elif labels and not flags:
+            usual = usual._replace(flags=())
         return Columns(
             text=self.text or usual.text,
             labels=labels or usual.labels,
             separator=self.separator or usual.separator,
             id=self.id or usual.id,
-            flags=self.flags or usual.flags,
+            flags=flags or usual.flags,
             header=tuple(name.strip() for name in self.header.split(",")) if self.header else usual.header,
             id_needed=bool(self.id),
         )
@@ -100,7 +102,8 @@ class CorpusOptions(NamedTuple):
 class Reading(NamedTuple):
     """How a corpus is read: its path for messages, its columns, and whether its documents must have labels.
 
-    `quotes` are those of `CorpusOptions`, and `note` is called with what users should know.
+    `quotes` are those of `CorpusOptions`, and `note` is called with what users should know. Unless `with_texts`, texts
+    may be missing, as they are not looked at.
     """
 
     path: str
@@ -108,6 +111,7 @@ class Reading(NamedTuple):
     labelled: bool = True
     quotes: bool | None = None
     note: Callable[[str], object] = ignore
+    with_texts: bool = True
 
 
 def absent(noun: str, name: str, found: Iterable[str], option: str) -> str:

@@ -23,7 +23,9 @@ SIGNS = (
         "look like UTF-8 that was read as another encoding; ftfy mends such texts",
     ),
     (
-        re.compile(r"</?(?:br|p|div|span|a|b|i|em|strong|li|ul|td|tr|h[1-6])(?:\s[^<>]*)?/?>", re.IGNORECASE),
+        re.compile(
+            r"</?(?:(?:br|div|span|em|strong|li|ul|td|tr|h[1-6])(?:\s[^<>]{,200})?|[ap]\s[^<>]{,200})/?>", re.IGNORECASE
+        ),
         "are tags of HTML, which count as words; take them out first",
     ),
     (re.compile(r"&(?:amp|nbsp|lt|gt|quot|#[0-9]+);"), "are entities of HTML; html.unescape of Python replaces them"),

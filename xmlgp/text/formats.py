@@ -85,7 +85,8 @@ def _is_json(start: Start) -> bool:
 def _is_tsv(start: Start) -> bool:
     if delimiter_of(start.line, start.columns, ("\t",)) and _may_be_header(start, "\t"):
         return True
-    return "\t" in start.line and (start.has_columns or _has_width(start, "\t"))
+    # The rows of a table without a header, which a model was trained on, are no lines of a text and its labels.
+    return "\t" in start.line and (start.has_columns or bool(start.columns.header))
 
 
 def _is_csv(start: Start) -> bool:
@@ -98,12 +99,6 @@ def _is_csv(start: Start) -> bool:
 def _may_be_header(start: Start, delimiter: str) -> bool:
     """Return whether a line with the usual columns is a header: `text` alone may be a text."""
     return len(header_fields(start.line, delimiter)) > 1 or start.columns != Columns()
-
-
-def _has_width(start: Start, delimiter: str) -> bool:
-    """Return whether a line has as many fields as the table without a header that a model was trained on."""
-    header = start.columns.header
-    return bool(header) and len(header_fields(start.line, delimiter)) == len(header)
 
 
 def _is_fasttext(start: Start) -> bool:

@@ -31,6 +31,9 @@ OTHER_PREFIX = re.compile(r"(?!__label__)__label[A-Za-z0-9]*__\S", re.IGNORECASE
 #: What programs put around a line or a field.
 QUOTES = "\"'"
 
+#: What looks like the header of a table.
+HEADER = re.compile(r"\w+(?:[,;|]\w+)+")
+
 #: The beginning of a file of markup.
 MARKUP = re.compile(r"\s*<(?:\?xml|!DOCTYPE|html)\b", re.IGNORECASE)
 
@@ -57,6 +60,9 @@ def read_plain(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[D
     for number, line in lines:
         if number == 1 and MARKUP.match(line):
             raise DataFormatError(reading.path, 1, "this is markup, not lines of text; extract the texts from it first")
+        if number == 1 and HEADER.fullmatch(line):
+            advice = "if it is a table, --text-column says which column has the text"
+            reading.note(f"{reading.path}: each line is read as a text; {advice}")
         yield Document(number, None, line, [])
 
 

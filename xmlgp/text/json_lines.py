@@ -210,7 +210,8 @@ def _document(number: int, found: dict, reading: Reading) -> Document:
     columns = reading.columns
     if columns.labels == Columns().labels and columns.labels[0] not in found and SUBJECTS in found:
         columns = columns._replace(labels=(SUBJECTS,))
-    text = " ".join([_text(_field(found, name, "--text-column"), name) for name in columns.text])
+    names = columns.text if reading.with_texts else [name for name in columns.text if name in found]
+    text = " ".join([_text(_field(found, name, "--text-column"), name) for name in names])
     labels = _all_labels(found, columns) if reading.labelled else []
     identifier = _identifier(found, columns)
     if isinstance(identifier, float) and identifier.is_integer():
@@ -232,10 +233,12 @@ def _all_labels(found: dict, columns: Columns) -> list[str] | str:
         names += divide_labels(part, columns.separator, None) if isinstance(part, str) else part
     if columns.flags:
         others = [*columns.text, *columns.labels, columns.id or "id"]
-        places = flag_places(columns.flags, list(found), others)
-        own = [list(found)[place] for place in places]
-        if not own:
-            raise Malformed(unmatched("field", columns.flags, found))
+        own = []
+        for pattern in columns.flags:
+            places = flag_places(pattern, list(found), others)
+            if not places:
+                raise Malformed(unmatched("field", pattern, found))
+            own += [list(found)[place] for place in places]
         names += _flagged({name: found[name] for name in own})
     return names
 

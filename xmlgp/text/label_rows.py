@@ -51,6 +51,7 @@ SEPARATORS = {
 #: What separates labels, but is often within one: these are noted if most of what they separate is a label alone, too.
 WITHIN_NAMES = {
     " / ": "a slash",
+    " > ": "an angle bracket",
     "/": "a slash",
     "#": "a number sign",
     "&": "an ampersand",
@@ -84,6 +85,9 @@ QUOTED_LABEL = re.compile(r"""^["']|["']$""")
 #: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
 #: the given one is in more than few. Repeated identifiers are noted in more than few rows.
 MOST, SOME, FEW = 0.5, 0.1, 0.05
+
+#: Labels for each text of several, below which what is often within a name is noted as a separator.
+REUSED = 0.4
 
 #: Most texts of labels, and identifiers, that are kept to compare with others.
 KEPT = 1 << 16
@@ -143,7 +147,8 @@ def _divided(text: str, separator: str) -> list[str]:
 class _Separators:
     """Counts what could separate labels, to note where it does and the options say otherwise."""
 
-    def __init__(self, separator: str | None) -> None:
+    def __init__(self, separator: str | None, chosen: bool = False) -> None:
+        self._chosen = chosen  # by the user
         self._rows = 0
         self._divided = 0
         self._others = [other for other in (*SEPARATORS, *WITHIN_NAMES) if other != separator]
@@ -184,12 +189,11 @@ class _Separators:
                 continue
             texts = self._texts[separator]
             pieces = self._pieces[separator]
-            # Most of what it separates is a label alone, too.
+            # Most of what it separates is a label alone, too, or occurs again and again.
             reused = len(pieces) <= len(texts) and MOST * len(pieces) <= len(pieces & self._known.keys())
-            if separator in SEPARATORS:
-                reused |= len(pieces) < len(texts)
+            reused |= len(pieces) < (len(texts) if separator in SEPARATORS else REUSED * len(texts))
             noted = reused and count > SOME * self._rows
-            if separator in SEPARATORS:
+            if separator in SEPARATORS and not self._chosen:
                 noted |= count > MOST * self._rows
             if noted:
                 what = {**SEPARATORS, **WITHIN_NAMES}[separator]
@@ -210,7 +214,7 @@ def _pieces(text: str, separator: str) -> list[str]:
 def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
     """Yield documents whose labels are lists; those that are texts are separated as columns or the usual way say."""
     separator = reading.columns.separator
-    seen = _Separators(separator or usual)
+    seen = _Separators(separator or usual, chosen=separator is not None)
     for document in documents:
         labels = document.labels
         if not isinstance(labels, list):

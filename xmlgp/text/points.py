@@ -168,7 +168,7 @@ def read_labels(path, columns, named, several=None, options=NO_OPTIONS, cache=Tr
             return LabelledPoints(labels, names, None, D, is_open)
         numbers, found, lengths, ids = LabelNumbers(), [], [], []
         with progress(f"reading {path}", unit=" documents") as bar:
-            for document in read_documents(reader, options, columns(), note=note):
+            for document in read_documents(reader, options, columns(), note=note, with_texts=False):
                 try:
                     found.extend(map(numbers.__getitem__, document.labels))
                 except BadName as error:
