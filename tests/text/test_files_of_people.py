@@ -340,6 +340,13 @@ def test_columns_of_0_and_1_are_labels(tmp_path, pattern, values):
     assert read(tmp_path / "a.jsonl", content, CorpusOptions(flags=(pattern,)))[0] == expected
 
 
+@pytest.mark.parametrize("pattern", ["role::*", "role::a:role::b", "2:role::b"])
+def test_names_of_columns_may_have_colons(tmp_path, pattern):
+    path = write(tmp_path / "a.csv", "text,role::a,role::b,x\ncat,1,0,5\ndog,1,1,6\n")
+    documents = documents_of(path, CorpusOptions(flags=pattern))
+    assert [document.labels for document in documents] == [["role::a"], ["role::a", "role::b"]]
+
+
 def test_columns_of_0_and_1_that_are_none_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "text,a,b\ncat,1,2\n")
     with pytest.raises(DataFormatError, match="a.csv:2: column 'b' has '2', which is neither 0 nor 1"):

@@ -122,7 +122,10 @@ def absent(noun: str, name: str, found: Iterable[str], option: str) -> str:
 
 def unmatched(noun: str, pattern: str, found: Iterable[str]) -> str:
     """Return what is wrong where none of the columns, or fields, is one of a label (`Columns.flags`)."""
-    return f"no {noun} is {excerpt(pattern)}, as --label-columns says; the {noun}s are {_shown(found)}"
+    return (
+        f"no {noun} is {excerpt(pattern)}, as --label-columns says; the {noun}s are {_shown(found)}; --label-column "
+        f"names a {noun} of labels in their place"
+    )
 
 
 def _shown(names: Iterable[str]) -> str:

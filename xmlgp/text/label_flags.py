@@ -15,15 +15,23 @@ NOT_SET = ("0", "0.0", "false", "no", "n", "", "nan", "<na>", "none", "null")
 def flag_places(pattern: str, names: Sequence[str], others: Sequence[str]) -> list[int]:
     """Return the places of the names that a pattern or a range `FIRST:LAST` has, apart from `others`.
 
-    The ends of a range are names, or places from 1. There are none if an end is unknown.
+    The ends of a range are names, which may have colons, or places from 1. There are none if an end is unknown.
     """
-    first, colon, last = pattern.partition(":")
-    if colon and pattern not in names:
-        ends = [_place(end.strip(), names) for end in (first, last)]
-        found = [] if None in ends else list(range(ends[0], ends[1] + 1))
-    else:
-        found = [place for place, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+    found = [place for place, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+    if not found:
+        found = _range(pattern, names)
     return [place for place in found if names[place] not in others]
+
+
+def _range(pattern: str, names: Sequence[str]) -> Sequence[int]:
+    """Return the places of a range of names, none if it is no range of these."""
+    pieces = pattern.split(":")
+    for count in range(1, len(pieces)):
+        first = _place(":".join(pieces[:count]).strip(), names)
+        last = _place(":".join(pieces[count:]).strip(), names)
+        if first is not None and last is not None:
+            return range(first, last + 1)
+    return []
 
 
 def _place(end: str, names: Sequence[str]) -> int | None:
