@@ -364,6 +364,8 @@ def test_labels_0_and_1_are_noted(tmp_path):
     content = "text,labels\n" + "".join(f"{text},{place % 2}\n" for place, (text, _) in enumerate(ROWS))
     (note,) = read(tmp_path / "a.csv", content)[1]
     assert note.startswith("the labels in 'labels' are 0 and 1; if columns are labels")
+    content = content.replace(",0", ",no").replace(",1", ",yes")
+    assert read(tmp_path / "a.csv", content)[1] == []
 
 
 def test_what_programs_leave_in_tables(tmp_path):

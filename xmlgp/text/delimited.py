@@ -43,6 +43,9 @@ QUOTES = "; --quotes reads fields in quotes that have tabs or line ends"
 #: What programs write for no value.
 NOT_A_VALUE = ("nan", "NaN", "<NA>", "#N/A", "NULL", "\\N")
 
+#: What programs write for whether a label holds; `yes` and `no` are usual names of labels.
+BINARY = ("0", "1", "0.0", "1.0", "false", "true")
+
 #: Most texts of labels, and rows, that are kept to tell whether rows were merged.
 KEPT = 1 << 12
 
@@ -222,7 +225,7 @@ class _Doubts:
         if merged:
             what = "1 row has" if len(merged) == 1 else f"{len(merged)} rows have"
             note(f"{path}:{merged[0]}: {what} other rows within quotes; if quotes are characters there, --no-quotes")
-        if len(self._texts) == 2 and {is_set(text) for text in self._texts} == {True, False}:
+        if len(self._texts) == 2 and all(text.strip().lower() in BINARY for text in self._texts):
             name = excerpt(self._header[self._labels[0]])
             values = " and ".join(sorted(filter(None, self._texts)))
             note(
