@@ -1,5 +1,6 @@
 """Corpora as people have them: read with the right value, or refused with a way out that works."""
 
+import csv
 import json
 import unicodedata
 
@@ -218,6 +219,16 @@ def test_rows_that_a_quote_made_one_are_noted_and_read_apart_without_quotes(tmp_
     assert read(tmp_path / "a.csv", plain)[1] == []
     with pytest.raises(DataFormatError, match="no closing quote; --no-quotes takes quotes as any other character"):
         documents_of(write(tmp_path / "a.csv", 'text,labels\n"a,x\nb,y\n'))
+
+
+def test_long_rows_in_quotes_are_read_as_others(tmp_path):
+    previous = csv.field_size_limit(1 << 17)  # as in a new process
+    try:
+        text = "word " * 30_000
+        found, _ = read(tmp_path / "a.tsv", f'"text"\t"labels"\n"{text}"\t"animals;home"\n')
+    finally:
+        csv.field_size_limit(previous)
+    assert found == [(text, ["animals", "home"])]
 
 
 # What separates labels, and what is around them

@@ -52,6 +52,7 @@ KEPT = 1 << 12
 
 def header_fields(line: str, delimiter: str) -> list[str]:
     """Return the names of the columns in a first line, or no names if it is malformed."""
+    csv.field_size_limit(LONGEST_FIELD)
     try:
         return next(csv.reader([line], delimiter=delimiter, strict=True), [])
     except csv.Error:
