@@ -11,7 +11,8 @@ from tests.cli.command import run
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError
 from xmlgp.text import written_lists
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions, Document
+from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
+from xmlgp.text.headerless import tab_before_brackets
 from xmlgp.text.label_rows import divide_labels
 from xmlgp.text.vocabulary import read_vocabulary
 
@@ -279,6 +280,11 @@ def test_a_text_before_labels_in_brackets_may_have_tabs(tmp_path):
         ("<http://x/a> <http://x/b>", " ", ["http://x/a", "http://x/b"]),
         ("a <b>; c", None, ["a <b>", " c"]),
         ("New\u00a0York Rome", " ", ["New\u00a0York", "Rome"]),
+        ("[007, 8]", None, ["007", "8"]),
+        ("[" + "1" * 5000 + "]", None, ["1" * 5000]),
+        (r"['C:\xyz', 'a\\b']", None, [r"C:\xyz", r"a\b"]),
+        ("[np.str_('a'), np.str_(\"b's\")]", None, ["a", "b's"]),
+        ("<init>;toString", None, ["init", "toString"]),
     ],
 )
 def test_labels_in_a_cell_are_divided(text, separator, expected):
@@ -324,6 +330,50 @@ def test_other_separators_are_noted_with_the_option_that_reads_them(tmp_path, se
 def test_names_with_what_separates_others_are_not_noted(tmp_path, names):
     content = "text,labels\n" + "".join(f"word,{name}\n" for name in names * 20)
     assert read(tmp_path / "a.csv", content)[1] == []
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a>" + " " * 10**6 + "x",
+        "array(" + ",dtype=x" * 10**5 + "()",
+        "['a'" + " " * 10**6 + "x]",
+        "<a>" + "<b> , " * 10**5 + "x",
+    ],
+    ids=["blanks after a bracket", "types", "blanks in a list", "brackets"],
+)
+def test_malformed_cells_take_linear_time(text):
+    if text.endswith("]"):
+        with pytest.raises(ValueError, match="it is no list"):
+            divide_labels(text, None, None if text.endswith("x") else ";")
+    else:
+        assert divide_labels(text, None, None) == [text]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("line", ["<x" + "\t" * 10**6 + "x", "w" + "\t<a>" * 10**5 + "x", "<" * 10**6 + "\t<a"])
+def test_tabs_and_brackets_in_a_line_take_linear_time(line):
+    assert tab_before_brackets(line) is None
+
+
+@pytest.mark.parametrize("text", ["[animals, home]", "['a' ... 'z']", "[a] [b]"])
+def test_the_advice_for_a_malformed_list_can_be_followed(tmp_path, text):
+    content = f'text,labels\ncat,"{text}"\n'
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(write(tmp_path / "a.csv", content))
+    if text == "[animals, home]":
+        assert caught.value.reason.endswith("; --label-separator , divides a list without quotes")
+        (document,) = documents_of(tmp_path / "a.csv", CorpusOptions(separator=","))
+        assert [name.strip() for name in document.labels] == ["animals", "home"]
+    else:
+        assert caught.value.reason.endswith("; json.dumps of Python writes lists")
+
+
+def test_a_malformed_list_in_one_of_several_fields_is_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl", json.dumps({"text": "a", "x": "[b 'c']", "y": "d"}) + "\n")
+    with pytest.raises(DataFormatError, match="a.jsonl:1: the labels .* are no list of names in quotes"):
+        documents_of(path, CorpusOptions(labels=("x", "y"), separator=","))
 
 
 # Columns
@@ -438,6 +488,12 @@ def test_a_label_that_is_an_object_is_refused_with_the_field_that_has_its_name(t
         documents_of(tmp_path / "a.jsonl")
 
 
+def test_a_text_that_is_nested_too_deeply_is_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"text": ' + "[" * 900 + "]" * 900 + ', "labels": ["a"]}\n')
+    with pytest.raises(DataFormatError, match=r"a.jsonl:1: this line .*nested too deeply"):
+        documents_of(path)
+
+
 # Characters
 
 
@@ -493,9 +549,11 @@ def test_lists_that_are_too_long_for_a_cell_are_refused(monkeypatch, entry):
         divide_labels(f"[{entry * 400}]", None, ";")
 
 
-@pytest.mark.parametrize("text", ["{animals,home}", "{animals}", '[{"id": 28}]', "[animals, home]"])
+@pytest.mark.parametrize(
+    "text", ["{animals,home}", "{animals}", '{"a": 1}', "{'a': 0, 'b': 1}", '[{"id": 28}]', "[animals, home]"]
+)
 def test_other_structures_in_a_cell_are_refused(text):
-    with pytest.raises(ValueError, match="it is no list|an entry is no name"):
+    with pytest.raises(ValueError, match="it is no list|an entry is no name|it is an object"):
         divide_labels(text, None, ";")
 
 
@@ -534,6 +592,13 @@ def test_more_that_is_read(tmp_path, name, content, expected):
             "__labelA__x __LABEL__y cat\n",
             "a label begins with __label__, unlike '__labelA__x'; `sed` can replace",
         ),
+        (
+            "a.json",
+            '{"text": {"0": "a"}}\n',
+            "text is an object, which is not text; pandas writes documents by to_json(",
+        ),
+        ("a.json", '{"text": "a"}{"text": "b"}\n', "this line is not JSON: Extra data at column 14; `jq -c .` writes"),
+        ("a.txt", "1984\tnovel\nDune\tnovel\n", "the labels before the tab must be nonnegative integers, separated"),
         ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
     ],
 )
@@ -544,6 +609,9 @@ def test_more_that_is_refused(tmp_path, name, content, reason):
     ways = [
         "`sed`",
         "orient='records'",
+        "jq -c .`",
+        "to_json(",
+        "--corpus-format annif",
         "jq -c '.data[]'",
         "json.dumps writes JSON",
         "--label-columns",

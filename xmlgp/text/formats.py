@@ -16,14 +16,14 @@ from xmlgp.text.delimited import delimiter_of, header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 from xmlgp.text.headerless import (
     FASTTEXT_LABEL,
-    LABEL_NUMBERS,
-    LABELS_IN_BRACKETS,
     OTHER_PREFIX,
     QUOTES,
+    are_label_numbers,
     read_annif,
     read_fasttext,
     read_pecos,
     read_plain,
+    tab_before_brackets,
 )
 from xmlgp.text.json_lines import read_json_lines
 from xmlgp.text.label_rows import (
@@ -114,11 +114,11 @@ def _is_lines(start: Start) -> bool:
 def _is_pecos(start: Start) -> bool:
     # A document may have no labels, and one of Annif's has some text.
     first = start.line.partition("\t")[0]
-    return not first or bool(LABEL_NUMBERS.fullmatch(first))
+    return not first or are_label_numbers(first)
 
 
 def _is_annif(start: Start) -> bool:
-    return start.line.count("\t") == 1 or bool(LABELS_IN_BRACKETS.search(start.line))
+    return start.line.count("\t") == 1 or tab_before_brackets(start.line) is not None
 
 
 #: The formats by their names, in the order in which they are tried.

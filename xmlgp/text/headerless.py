@@ -12,14 +12,14 @@ from xmlgp.text.documents import Document, Reading
 
 __all__ = [
     "FASTTEXT_LABEL",
-    "LABEL_NUMBERS",
     "OTHER_PREFIX",
     "QUOTES",
-    "LABELS_IN_BRACKETS",
+    "are_label_numbers",
     "read_annif",
     "read_fasttext",
     "read_pecos",
     "read_plain",
+    "tab_before_brackets",
 ]
 
 #: The prefix of labels in fastText's format.
@@ -44,12 +44,8 @@ USUAL_COLUMNS = {
     *("subject", "subjects", "tag", "tags", "topic", "topics"),
 }
 
-#: The first field of a line in PECOS's format, numbers of labels, each perhaps with its relevance.
-LABEL_NUMBER = r"[0-9]+(?:::-?[0-9.]+(?:[eE][+-]?[0-9]+)?)?"
-LABEL_NUMBERS = re.compile(f"{LABEL_NUMBER}(?:,{LABEL_NUMBER})*")
-
-#: Labels in angle brackets at the end of a line, whose text may have tabs.
-LABELS_IN_BRACKETS = re.compile(r"\t((?:\s*<[^<>]+>)+\s*)$")
+#: The number of a label in PECOS's format, perhaps with its relevance.
+LABEL_NUMBER = re.compile(r"[0-9]+(?:::-?[0-9.]+(?:[eE][+-]?[0-9]+)?)?")
 
 #: A label in angle brackets, or without.
 LABEL = re.compile(rf"<([^<>]+)>(?![^{ASCII_BLANKS}<])|[^{ASCII_BLANKS}]+")
@@ -70,10 +66,10 @@ def read_annif(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[D
     """Yield documents `text<TAB>label label ...`; a label may be in angle brackets, and then a text may have tabs."""
     for number, line in _with_content(lines):
         _refuse_header(number, line, reading)
-        in_brackets = LABELS_IN_BRACKETS.search(line) if "<" in line else None
-        if in_brackets:
-            text = line[: in_brackets.start()]
-            labels = in_brackets[1]
+        place = tab_before_brackets(line)
+        if place is not None:
+            text = line[:place]
+            labels = line[place + 1 :]
         else:
             text, tab, labels = line.partition("\t")
             reason = None
@@ -97,11 +93,32 @@ def read_annif(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[D
             yield Document(number, None, text, _names(labels) if "<" in labels else labels)
 
 
+def tab_before_brackets(line: str) -> int | None:
+    """Return the place of the first tab in a line after which there are only labels in angle brackets, or None.
+
+    The text before may have tabs. The time is linear in the length of the line, which a search would not be.
+    """
+    place = None
+    end = len(line.rstrip())
+    while end and line[end - 1] == ">":
+        opening = line.rfind("<", 0, end)
+        if opening in (-1, end - 2) or line.find(">", opening, end - 1) >= 0:
+            break
+        end = opening
+        while end and line[end - 1].isspace():
+            end -= 1
+        tab = line.find("\t", end, opening)
+        if tab >= 0:
+            place = tab
+    return place
+
+
 def _refuse_header(number: int, line: str, reading: Reading) -> None:
     """Raise DataFormatError if the first line has usual names of columns in place of a text and labels."""
     fields = [field.strip() for field in line.split("\t")]
-    if number == 1 and all(field.lower() in USUAL_COLUMNS for field in fields):
-        text, label = fields
+    # A line `text` may be a text.
+    if number == 1 and len(fields) > 1 and all(field.lower() in USUAL_COLUMNS for field in fields):
+        text, *_, label = fields
         reason = (
             f"this seems to be the header of a table; `--text-column {text} --label-column {label}` reads its columns, "
             "and `--columns text,labels` a table without a header"
@@ -154,12 +171,20 @@ def read_pecos(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[D
         labels, tab, text = line.partition("\t")
         if not tab:
             yield DataFormatError(reading.path, number, "there is no tab between the numbers of labels and the text")
-        elif labels and not LABEL_NUMBERS.fullmatch(labels):
-            reason = "the labels before the tab must be nonnegative integers, separated by commas"
+        elif labels and not are_label_numbers(labels):
+            reason = (
+                "the labels before the tab must be nonnegative integers, separated by commas, as the first line has "
+                "them; `--corpus-format annif` reads a text before its labels"
+            )
             yield DataFormatError(reading.path, number, reason)
         else:
             pairs = [label.partition("::") for label in labels.split(",")] if labels else []
             yield Document(number, None, text, [label for label, _, relevance in pairs if _is_relevant(relevance)])
+
+
+def are_label_numbers(text: str) -> bool:
+    """Return whether a text has the numbers of labels as the first field of a line in PECOS's format."""
+    return all(map(LABEL_NUMBER.fullmatch, text.split(",")))
 
 
 def _is_relevant(relevance: str) -> bool:

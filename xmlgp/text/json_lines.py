@@ -14,7 +14,7 @@ from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns, Document, Reading, absent, unmatched
 from xmlgp.text.label_flags import flag_places, is_set
-from xmlgp.text.label_rows import divide_labels
+from xmlgp.text.label_rows import describe_malformed, divide_labels
 
 __all__ = ["SUBJECT", "Malformed", "read_json_lines", "read_objects"]
 
@@ -39,6 +39,9 @@ SUBJECTS = "subjects"
 
 #: Whitespace between the values of JSON.
 BLANK = " \t\r\n"
+
+#: What to do with an object of rows or columns.
+BY_PANDAS = "; pandas writes documents by to_json(path, orient='records', lines=True)"
 
 #: What divides an array into elements, and what hides it: quotes and escapes.
 MARKS = re.compile(r'\\.|["\[\]{},]')
@@ -115,6 +118,8 @@ def _object(text, number, path, parse, element):
         if text.rstrip() == "{":
             # The first line of an object that has several.
             advice = "; `jq -c .` writes each object on one line"
+        elif "Extra data" in str(error):
+            advice = "; `jq -c .` writes each of several objects on a line"
         elif text.lstrip().startswith("{'"):
             advice = "; this is how Python shows a dict, json.dumps writes JSON"
         number += getattr(error, "lineno", 1) - 1
@@ -128,6 +133,8 @@ def _object(text, number, path, parse, element):
             "".join(texts).encode()
     except Malformed as error:
         raise DataFormatError(path, number, f"{element}: {error}" if element else str(error), error.id) from None
+    except RecursionError:
+        raise DataFormatError(path, number, f"{what} is nested too deeply") from None
     except UnicodeEncodeError:
         own, reason = getattr(parsed, "id", None), "an escape sequence is half of a surrogate pair"
         raise DataFormatError(path, number, reason, own) from None
@@ -230,7 +237,10 @@ def _all_labels(found: dict, columns: Columns) -> list[str] | str:
         return parts[0]
     names = []
     for part in parts:
-        names += divide_labels(part, columns.separator, None) if isinstance(part, str) else part
+        try:
+            names += divide_labels(part, columns.separator, None) if isinstance(part, str) else part
+        except ValueError:
+            raise Malformed(describe_malformed(part)) from None
     if columns.flags:
         others = [*columns.text, *columns.labels, columns.id or "id"]
         own = []
@@ -277,7 +287,7 @@ def _array_within(found: object) -> str:
     if not isinstance(found, dict):
         return ""
     if found and (all(key.isdigit() for key in found) or found.keys() == {"columns", "index", "data"}):
-        return "; pandas writes documents by to_json(path, orient='records', lines=True)"
+        return BY_PANDAS
     for name, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             return f"; `jq -c {shlex.quote(f'.{name}[]')}` writes the objects in it, one a line"

@@ -24,6 +24,7 @@ from xmlgp.text.documents import Document, Reading
 from xmlgp.text.written_lists import bracketed_names, written_list
 
 __all__ = [
+    "describe_malformed",
     "divide_labels",
     "merge_rows",
     "note_odd",
@@ -131,7 +132,17 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
         text = html.unescape(text)
     if separator.isspace() and separator != "\t":
         return split_at_blanks(text)
-    return [name for line in LINES.split(text) for name in _divided(line, separator)]
+    names = [name for line in LINES.split(text) for name in _divided(line, separator)]
+    # A name has brackets in all cells or in none.
+    return [name for own in names for name in (bracketed_names(own) or [own])] if "<" in text else names
+
+
+def describe_malformed(text: str) -> str:
+    """Return what is wrong with a text that `divide_labels` refuses, and what to do."""
+    several = "json.dumps of Python writes lists"
+    if not STRUCTURE.search(text.strip()[1:-1]):
+        several = "--label-separator , divides a list without quotes"
+    return f"the labels {excerpt(text)} are no list of names in quotes, as JSON and Python write it; {several}"
 
 
 def _divided(text: str, separator: str) -> list[str]:
@@ -223,11 +234,7 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
                 try:
                     own = divide_labels(text, separator, usual)
                 except ValueError:
-                    reason = (
-                        f"the labels {excerpt(text)} are no list of names in quotes, as JSON and Python write it; "
-                        "--label-separator , divides a list without quotes"
-                    )
-                    raise DataFormatError(reading.path, document.line, reason) from None
+                    raise DataFormatError(reading.path, document.line, describe_malformed(text)) from None
                 seen.count(text, own)
                 names += ["0"] * len(VECTOR) + ["1"] if VECTOR_TEXT.fullmatch(text) else own
             document = Document(document.line, document.id, document.text, names)

@@ -12,14 +12,18 @@ __all__ = ["bracketed_names", "written_list"]
 LONGEST, LONGEST_OBJECTS = 1 << 20, 1 << 16
 
 #: What Python and NumPy write around a list.
-WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^(),]*)?\)", re.DOTALL)
 #: The outside of a list, a tuple and a set.
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 #: An entry of a list in Python: a text in quotes, a number, or nothing.
 ENTRY = r"""(?:[ub]?'(?:[^'\\]|\\.)*'|[ub]?"(?:[^"\\]|\\.)*"|-?\d+|None|nan|NaN|null)"""
-ENTRIES = re.compile(rf"\s*(?:{ENTRY}\s*(?:,\s*{ENTRY}\s*)*,?\s*|{ENTRY}(?:\s+{ENTRY})*\s*)?", re.DOTALL)
+ENTRIES = re.compile(rf"\s*(?:{ENTRY}(?:\s*,\s*{ENTRY})*\s*(?:,\s*)?|{ENTRY}(?:\s+{ENTRY})*\s*)?", re.DOTALL)
 ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
+
+#: A text in a list of NumPy 2's texts, and an object, not a set.
+NUMPY_TEXT = re.compile(r"""\bnp\.str_\(('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)""")
+OBJECT = re.compile(r"""\{\s*(?:'[^']*'|"[^"]*")\s*:""")
 
 #: A list of names without quotes in braces, as databases write it.
 UNQUOTED_SET = re.compile(r"\{[^{}'\"]+\}")
@@ -30,9 +34,8 @@ NAME_FIELDS = ("uri", "label", "name")
 #: Entries that say that there is no label.
 NOTHING = ("None", "nan", "NaN", "null")
 
-#: One or more names in angle brackets, and what may be between them.
-BRACKETED = re.compile(r"\s*<[^<>]+>(?:\s*[,;|]?\s*<[^<>]+>)*\s*")
-ONE_BRACKETED = re.compile(r"<([^<>]+)>")
+#: What may be between names in angle brackets, with the brackets.
+BETWEEN_BRACKETED = re.compile(r">\s*(?:[,;|]\s*)?<")
 
 
 def written_list(text: str) -> list[str] | None:
@@ -47,6 +50,10 @@ def written_list(text: str) -> list[str] | None:
     if text[:1] not in CLOSING or text[-1] != CLOSING[text[0]]:
         return None
     is_list = text.startswith("[")
+    if "np.str_(" in text:
+        text = NUMPY_TEXT.sub(r"\1", text)
+    if OBJECT.match(text):
+        raise ValueError("it is an object")
     if is_list:
         try:
             names = json.loads(text)
@@ -71,7 +78,7 @@ def written_list(text: str) -> list[str] | None:
     # A name may be in parentheses or braces, and a number too.
     if not is_list and not quoted and inside.strip():
         return None
-    return [str(_literal(entry)) for entry in entries if entry not in NOTHING]
+    return [_literal(entry) for entry in entries if entry not in NOTHING]
 
 
 def _names(values: list) -> list[str]:
@@ -88,13 +95,22 @@ def _names(values: list) -> list[str]:
     return names
 
 
-def _literal(entry: str) -> object:
-    value = ast.literal_eval(entry)
+def _literal(entry: str) -> str:
+    """Return the name that an entry stands for; numbers, as in 007, are as they are written."""
+    if entry[-1] not in "'\"":
+        return entry
+    try:
+        value = ast.literal_eval(entry)
+    except SyntaxError:
+        # Line ends and backslashes that nothing escaped.
+        return entry.lstrip("ub")[1:-1]
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 def bracketed_names(text: str) -> list[str] | None:
     """Return the names in a text that consists of names in angle brackets, `<a><b>`; None for another text."""
-    if not text.lstrip().startswith("<") or not BRACKETED.fullmatch(text):
+    text = text.strip()
+    if not (text.startswith("<") and text.endswith(">")):
         return None
-    return ONE_BRACKETED.findall(text)
+    names = BETWEEN_BRACKETED.split(text[1:-1])
+    return None if any(not name or "<" in name or ">" in name for name in names) else names
