@@ -77,6 +77,48 @@ def test_labels_after_a_title_that_is_shorter_are_read(tmp_path):
     ]
 
 
+def test_titles_that_are_shorter_than_their_labels_are_no_labels(tmp_path):
+    rows = [("Annual report", [f"http://x/{place % 53}", f"http://x/{place % 50}x"]) for place in range(60)]
+    content = "".join(f"{text}\t{' '.join(labels)} {labels[0]}y\n" for text, labels in rows)
+    assert [labels[:2] for _, labels in read(tmp_path / "a.txt", content)[0]] == [labels for _, labels in rows]
+    # Names in place of URIs may be words of a text, but not one of many repeats one.
+    rows = [(f"Report {place % 7}", [f"tag{place * factor % 31}" for factor in (3, 5, 7)]) for place in range(31)] * 5
+    rows = [(text, list(dict.fromkeys(labels))) for text, labels in rows]
+    content = "".join(f"{text}\t{' '.join(labels)}\n" for text, labels in rows)
+    found, notes = read(tmp_path / "a.txt", content)
+    assert found == rows
+    (note,) = notes
+    assert note.startswith("'Report 0' is read as a text, and the words after the tab as labels; `--columns labels,")
+
+
+@pytest.mark.parametrize("first", ["id,text,labels", "ID, Text ,Labels", "id,labels,text"])
+def test_a_header_that_has_the_given_names_counts(tmp_path, first):
+    content = f"{first}\n" + "".join(f"{','.join((own.strip().lower() + '1') for own in first.split(','))}\n" * 2)
+    found, notes = read(tmp_path / "a.csv", content, CorpusOptions(header="id,labels,text"))
+    assert found == [("text1", ["labels1"])] * 2
+    assert "1 row is the header again; left out" in notes
+    assert any("which count here" in note for note in notes) == (first != "id,labels,text")
+
+
+def test_lines_that_may_be_rows_of_a_model_are_noted(tmp_path):
+    notes = []
+    columns = Columns(header=("id", "labels", "text"))
+    path = write(tmp_path / "rows", "1,animals,cat\n")
+    found = documents_of(path, usual=columns, labelled=False, note=notes.append)
+    assert [document.text for document in found] == ["1,animals,cat"]
+    assert notes == [f"{path}: each line is a text; --corpus-format csv reads the columns of the model, at commas"]
+    (document,) = documents_of(path, CorpusOptions(format="csv"), usual=columns, labelled=False)
+    assert (document.id, document.text) == ("1", "cat")
+
+
+def test_a_line_of_usual_names_is_a_header_only_with_a_tab(tmp_path):
+    path = write(tmp_path / "a.txt", "title\ncat\n")
+    assert len(documents_of(path, CorpusOptions(format="annif"), labelled=False)) == 2
+    path = write(tmp_path / "a.txt", "title\ttext\tlabels\na\tb\tc\n")
+    with pytest.raises(DataFormatError, match="`--text-column title --label-column labels` reads its columns"):
+        documents_of(path, CorpusOptions(format="annif"))
+
+
 def write(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return str(path)

@@ -12,7 +12,7 @@ from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt, quote
 from xmlgp.text.arff import open_arff
-from xmlgp.text.delimited import documents_of_rows
+from xmlgp.text.delimited import documents_of_rows, header_fields
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Document, Reading
 from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
@@ -101,6 +101,9 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
     chosen = FORMATS[name]
+    width = len(reading.columns.header)
+    if name == "lines" and width > 1 and len(header_fields(first.decode(errors="replace"), ",")) == width:
+        note(f"{reader.path}: each line is a text; --corpus-format csv reads the columns of the model, at commas")
     documents = chosen.read(decoded_lines(reader, advise=_advise), reading)
     yield from _finished(documents, chosen, reader, options, reading)
 

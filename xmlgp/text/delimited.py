@@ -245,6 +245,11 @@ def documents_of_rows(
         line, header = next(rows, (1, []))
         if isinstance(header, DataFormatError):
             raise header
+    else:
+        start = next(rows, None)
+        if start:
+            rows = chain([start], rows)
+            header = _own_header(start[1], header, reading)
     places = _find_columns(header, line, reading)
     doubts = _Doubts(header, places, delimiter, reading)
     for line, row in rows:
@@ -262,6 +267,21 @@ def documents_of_rows(
             doubts.look_at(line, row)
             yield _document(line, row, places, doubts, reading)
     doubts.tell()
+
+
+def _own_header(row: list[str] | DataFormatError, header: list[str], reading: Reading) -> list[str]:
+    """Return the first row if it is a header with the texts and another one of the given columns, or else these."""
+    if not isinstance(row, list) or row == header:
+        return header
+    names = set(map(_plain, row))
+    if not names.issuperset(map(_plain, reading.columns.text)) or len(names & set(map(_plain, header))) < 2:
+        return header
+    reading.note(f"{reading.path}: the first line has the names of --columns as {', '.join(row)}, which count here")
+    return row
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
 
 
 def _of_wrong_length(

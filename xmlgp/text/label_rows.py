@@ -96,6 +96,9 @@ KEPT = 1 << 16
 #: Documents from which the order of columns is told, and the fewest of which labels that occur once are noted.
 SAMPLE, FEWEST = 1000, 5
 
+#: Documents among whose texts some have a word twice.
+MANY = 100
+
 #: What to do where labels are not what they seem to be.
 COLUMNS = "; if columns are in another order, --columns names them, as in --columns id,labels,text"
 
@@ -312,14 +315,23 @@ def refuse_text_as_labels(documents: Iterator[Document], reading: Reading) -> It
     first = list(islice(documents, SAMPLE))
     texts = Counter(word for document in first for word in split_at_blanks(document.text))
     labels = Counter(word for document in first for word in document.labels)
-    if labels.total() > texts.total() and len(labels) * texts.total() > len(texts) * labels.total():
+    uris = sum(count for label, count in labels.items() if "://" in label)
+    # Titles may be shorter than their labels, but no text consists of URIs.
+    longer = labels.total() > texts.total() and uris <= MOST * labels.total()
+    if longer and len(labels) * texts.total() > len(texts) * labels.total():
         label = excerpt(first[0].text)
         reason = (
             f"the labels seem to be before the tab, such as {label}, and the text after it; `--columns labels,text` "
             "reads them so, with --label-separator ' ' if blanks separate labels, and `--corpus-format annif` as text "
             "before labels"
         )
-        raise DataFormatError(reading.path, first[0].line, reason)
+        # Within many texts some words are repeated, within the labels of documents none.
+        if len(first) < MANY or any(len(set(document.labels)) < len(document.labels) for document in first):
+            raise DataFormatError(reading.path, first[0].line, reason)
+        reading.note(
+            f"{reading.path}: {label} is read as a text, and the words after the tab as labels; `--columns "
+            "labels,text` reads them the other way round"
+        )
     yield from chain(first, documents)
 
 
