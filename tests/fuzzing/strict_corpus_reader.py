@@ -133,6 +133,8 @@ def read_jsonl(content):
             text, labels, identifier = found["text"], found["labels"], found.get("id", found.get("document_id"))
             if isinstance(labels, str):
                 labels = names_in(labels, None, number)
+            elif isinstance(labels, dict) and any(isinstance(value, str) for value in labels.values()):
+                labels = [labels]
             elif isinstance(labels, dict) and labels:
                 labels = [name for name, value in labels.items() if is_flag(value)]
             elif labels is None:

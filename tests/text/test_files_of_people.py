@@ -784,3 +784,18 @@ def test_a_separator_that_was_chosen_is_not_doubted_by_commas_in_names(tmp_path)
     content = "text,labels\n" + "".join(f'word,"Last{i}, First{i}"\n' for i in range(30))
     assert read(tmp_path / "a.csv", content, CorpusOptions(separator=";"))[1] == []
     assert len(read(tmp_path / "a.csv", content)[1]) == 1
+
+
+def test_the_separator_of_a_model_is_that_of_its_columns(tmp_path):
+    columns = CorpusOptions(separator=",").columns()
+    write(tmp_path / "a.txt", "a\tx y\n")
+    write(tmp_path / "a.csv", 'text,labels\na,"x,y"\n')
+    assert [documents_of(tmp_path / name, usual=columns)[0].labels for name in ("a.txt", "a.csv")] == [["x", "y"]] * 2
+
+
+def test_an_object_with_a_text_is_a_label(tmp_path):
+    write(tmp_path / "a.jsonl", '{"text": "a", "labels": {"name": "x"}}\n')
+    with pytest.raises(
+        DataFormatError, match="a label in labels is an object .*; --label-column labels.name reads its"
+    ):
+        documents_of(tmp_path / "a.jsonl")

@@ -101,6 +101,9 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True, note=i
             reason = "these are rows of numbers, not text" + "; an encoder needs the text" * bool(options.encoder)
         raise DataFormatError(reader.path, 1, reason)
     chosen = FORMATS[name]
+    if not chosen.has_columns:
+        # The separator of a model is that of its columns.
+        reading = reading._replace(columns=reading.columns._replace(separator=options.separator))
     width = len(reading.columns.header)
     if name == "lines" and width > 1 and len(header_fields(first.decode(errors="replace"), ",")) == width:
         note(f"{reader.path}: each line is a text; --corpus-format csv reads the columns of the model, at commas")

@@ -36,6 +36,9 @@ REASONS = {
     "expected after": "a quote within a quoted field of the row that starts here is not doubled",
 }
 
+#: A range of columns by their numbers.
+NUMBERS = re.compile(r"\s*[0-9]+\s*:\s*[0-9]+\s*")
+
 #: What to do where quotes are not what they seem to be.
 NO_QUOTES = "; --no-quotes takes quotes as any other character, if no field needs them"
 QUOTES = "; --quotes reads fields in quotes that have tabs or line ends"
@@ -159,6 +162,9 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Places:
             if not places:
                 raise DataFormatError(reading.path, line, unmatched("column", pattern, header))
             flags |= {place: header[place].strip() for place in places}
+            if NUMBERS.fullmatch(pattern):
+                names = f"{excerpt(header[places[0]])} to {excerpt(header[places[-1]])}"
+                reading.note(f"{reading.path}: columns {pattern} are {names}; a model remembers what you give")
     return _Places(texts, labels, flags, identifier)
 
 

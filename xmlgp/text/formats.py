@@ -61,6 +61,8 @@ class Format(NamedTuple):
         The reader.
     endings : tuple of str
         Endings of names that tell this format alone.
+    has_columns : bool
+        Whether columns or fields hold the texts and labels, as `Columns` says.
     separator : str, optional
         What separates labels in a text, if no option says otherwise.
     doubts : tuple of callable
@@ -73,6 +75,7 @@ class Format(NamedTuple):
     recognises: Callable[[Start], bool]
     read: Callable[..., Iterator[Document | DataFormatError]]
     endings: tuple[str, ...] = ()
+    has_columns: bool = False
     separator: str | None = None
     doubts: tuple[Callable, ...] = ()
     certain: tuple[Callable, ...] = ()
@@ -123,9 +126,9 @@ def _is_annif(start: Start) -> bool:
 
 #: The formats by their names, in the order in which they are tried.
 FORMATS = {
-    "jsonl": Format(_is_json, read_json_lines, (".jsonl", ".ndjson", ".json"), doubts=(note_repeated,)),
-    "tsv": Format(_is_tsv, read_tsv, separator=";", doubts=(note_repeated,)),
-    "csv": Format(_is_csv, read_csv, (".csv",), separator=";", doubts=(note_repeated,)),
+    "jsonl": Format(_is_json, read_json_lines, (".jsonl", ".ndjson", ".json"), True, doubts=(note_repeated,)),
+    "tsv": Format(_is_tsv, read_tsv, has_columns=True, separator=";", doubts=(note_repeated,)),
+    "csv": Format(_is_csv, read_csv, (".csv",), True, separator=";", doubts=(note_repeated,)),
     "fasttext": Format(_is_fasttext, read_fasttext, doubts=(note_unlikely, note_odd, note_returns)),
     "lines": Format(_is_lines, read_plain, doubts=(note_returns,)),
     "pecos": Format(_is_pecos, read_pecos, doubts=(note_unlikely,), certain=(refuse_identifiers_as_labels,)),

@@ -56,7 +56,7 @@ def read_plain(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[D
     for number, line in lines:
         if number == 1 and MARKUP.match(line):
             raise DataFormatError(reading.path, 1, "this is markup, not lines of text; extract the texts from it first")
-        if number == 1 and HEADER.fullmatch(line):
+        if number == 1 and not reading.columns.header and HEADER.fullmatch(line):
             advice = "if it is a table, --text-column says which column has the text"
             reading.note(f"{reading.path}: each line is read as a text; {advice}")
         yield Document(number, None, line, [])

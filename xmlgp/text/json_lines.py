@@ -337,7 +337,8 @@ def _labels(value: object, name: str) -> list[str] | str:
     if isinstance(value, list):
         return [_label(label, name) for label in _flattened(value) if label is not None and not _is_rejected(label)]
     if isinstance(value, dict) and value:
-        return _flagged(value)
+        # With texts it is a label, not an object of names and 0 or 1.
+        return [_label(value, name)] if any(isinstance(own, str) for own in value.values()) else _flagged(value)
     if type(value) is int:
         return [str(value)]
     raise Malformed(f"{name} is {_shown(value)}, neither a list of labels nor text")
