@@ -976,9 +976,9 @@ MUTANTS = [
         "text-as-labels",
         "lost case",
         "The words of texts become labels where the columns are in another order.",
-        "xmlgp/text/label_rows.py",
-        "    if labels.total() > texts.total() and",
-        "    if False and",
+        "xmlgp/text/doubts.py",
+        "longer = labels.total() > texts.total() and",
+        "longer = False and",
         ("tests/text/test_files_of_people.py",),
     ),
     Mutant(

@@ -61,6 +61,8 @@ def labels_first(text, labels):
 
 def test_labels_before_a_text_are_refused_and_read_as_the_advice_says(tmp_path):
     content = lines(labels_first)
+    with pytest.raises(DataFormatError, match="labels seem to be before the tab"):
+        documents_of(write(tmp_path / "many.txt", content * 50))
     with pytest.raises(DataFormatError, match="labels seem to be before the tab.*`--columns labels,text`"):
         documents_of(write(tmp_path / "a.txt", content))
     options = CorpusOptions(header="labels,text", separator=" ")
@@ -82,13 +84,17 @@ def test_titles_that_are_shorter_than_their_labels_are_no_labels(tmp_path):
     content = "".join(f"{text}\t{' '.join(labels)} {labels[0]}y\n" for text, labels in rows)
     assert [labels[:2] for _, labels in read(tmp_path / "a.txt", content)[0]] == [labels for _, labels in rows]
     # Names in place of URIs may be words of a text, but not one of many repeats one.
-    rows = [(f"Report {place % 7}", [f"tag{place * factor % 31}" for factor in (3, 5, 7)]) for place in range(31)] * 5
+    words = ["Annual", "Report", "Study", "Survey", "Notes"]
+    texts = [f"{one} {two} {year}" for one in words for two in words for year in range(5)]
+    rows = [(text, [f"tag{place * factor % 97}" for factor in (3, 5, 7, 11)]) for place, text in enumerate(texts)]
     rows = [(text, list(dict.fromkeys(labels))) for text, labels in rows]
     content = "".join(f"{text}\t{' '.join(labels)}\n" for text, labels in rows)
     found, notes = read(tmp_path / "a.txt", content)
     assert found == rows
     (note,) = notes
-    assert note.startswith("'Report 0' is read as a text, and the words after the tab as labels; `--columns labels,")
+    assert note.startswith(
+        "'Annual Annual 0' is read as a text, and the words after the tab as labels; `--columns labels,"
+    )
 
 
 @pytest.mark.parametrize("first", ["id,text,labels", "ID, Text ,Labels", "id,labels,text"])

@@ -15,9 +15,10 @@ from xmlgp.text.arff import open_arff
 from xmlgp.text.delimited import documents_of_rows, header_fields
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS, Document, Reading
+from xmlgp.text.doubts import note_odd, note_repeated, note_unlikely
 from xmlgp.text.formats import FORMATS, format_of_corpus, has_corpus_ending
 from xmlgp.text.headerless import FASTTEXT_LABEL
-from xmlgp.text.label_rows import merge_rows, note_odd, note_repeated, note_unlikely, split_labels
+from xmlgp.text.label_rows import merge_rows, split_labels
 from xmlgp.text.table_files import LIBRARIES, TableFile, open_table, text_rows
 
 __all__ = ["is_corpus", "open_corpus", "read_documents"]

@@ -14,6 +14,15 @@ from xmlgp.data.file_kinds import format_ending
 from xmlgp.errors import DataFormatError
 from xmlgp.text.delimited import delimiter_of, header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
+from xmlgp.text.doubts import (
+    note_odd,
+    note_quoted,
+    note_repeated,
+    note_returns,
+    note_unlikely,
+    refuse_identifiers_as_labels,
+    refuse_text_as_labels,
+)
 from xmlgp.text.headerless import (
     FASTTEXT_LABEL,
     OTHER_PREFIX,
@@ -26,15 +35,6 @@ from xmlgp.text.headerless import (
     tab_before_brackets,
 )
 from xmlgp.text.json_lines import read_json_lines
-from xmlgp.text.label_rows import (
-    note_odd,
-    note_quoted,
-    note_repeated,
-    note_returns,
-    note_unlikely,
-    refuse_identifiers_as_labels,
-    refuse_text_as_labels,
-)
 
 __all__ = ["FORMATS", "Format", "format_of_corpus", "has_corpus_ending"]
 
