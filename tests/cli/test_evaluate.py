@@ -262,7 +262,7 @@ def test_unknown_labels_count_as_missed_in_recall():
         ("e.jsonl new.csv", "e.jsonl:1: there is no field labels"),
         ("p.jsonl bad.csv", "bad.csv:2: "),
         ("one.jsonl rows.txt", "one.jsonl: label '3' is not below 3; the numbers of labels start from 0"),
-        ("new.csv numbers.scores", "new.csv: tables are not read as scores; `xmlgp predict --format jsonl` writes"),
+        ("new.csv numbers.scores", "new.csv: tables are not read as scores; JSON Lines are, as `xmlgp predict"),
         (". p.jsonl", ". is a folder; the scores come first, then the data"),
         (
             "test.txt a.scores",

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -92,7 +93,12 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore:no label is 0")
 @parametrize_with_checks(list(CHECKED), expected_failed_checks=expected_failures)
 def test_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except SkipTest as error:
+        # Other arrays than those of NumPy are not taken; all other checks must run.
+        if "SCIPY_ARRAY_API" not in str(error):
+            raise
 
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=20, n_classes=4, random_state=0)

@@ -191,4 +191,4 @@ def test_tables_are_not_scores(tmp_path, model):
     data, out = model.parent / "train.csv", tmp_path / "a.xlsx"
     run("predict", "-q", model, data, "-o", out)
     result = run("evaluate", out, data)
-    assert "tables are not read as scores; `xmlgp predict --format jsonl` writes JSON Lines" in result.stderr
+    assert "tables are not read as scores; JSON Lines are, as `xmlgp predict" in result.stderr

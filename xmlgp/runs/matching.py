@@ -141,7 +141,7 @@ def _named_scores(scores, progress):
             raise SettingsError(f"{path} is a folder; the scores come first, then the data")
         if format_of(path) not in (None, "jsonl"):
             raise SettingsError(
-                f"{path}: tables are not read as scores; `xmlgp predict --format jsonl` writes JSON Lines, which are"
+                f"{path}: tables are not read as scores; JSON Lines are, as `xmlgp predict --format jsonl` writes them"
             )
         with open_input(path) as stream:
             reader = LineReader(stream, path)
