@@ -151,8 +151,16 @@ def _until(condition):
         time.sleep(0.05)
 
 
-def test_a_damaged_or_missing_model_leaves_the_one_before_in_use(server, path):
+@pytest.fixture
+def lone(path):
+    """Return a server whose only worker has opened the model once it answers."""
+    yield from _serve(path, "--workers", 1)
+
+
+def test_a_damaged_or_missing_model_leaves_the_one_before_in_use(lone, path):
+    server = lone
     expected = predicted(path)
+    assert probabilities(server.suggest("tickets", TEXTS[0])) == expected[0]
     before = (path / "model.json").read_bytes()
     try:
         (path / "new.json").write_text("{")

@@ -117,7 +117,7 @@ def _finished(documents, chosen, reader, options, reading):
     documents = _or_errors(documents, reader.errors)
     if reading.labelled:
         documents = split_labels(documents, reading, chosen.separator)
-    doubts = chosen.doubts if options.format else (*chosen.certain, *chosen.doubts)
+    doubts = chosen.doubts if options.format else (*chosen.refusals, *chosen.doubts)
     for doubt in doubts:
         # Rows that are merged are meant to have the same identifier.
         if not (options.merge_ids and doubt is note_repeated):

@@ -68,8 +68,8 @@ class Format(NamedTuple):
     doubts : tuple of callable
         What looks at the documents of training or evaluation on their way, and notes or refuses what was hardly meant:
         each is called with the documents and the `Reading`, and returns the documents.
-    certain : tuple of callable
-        The same, unless an option names the format.
+    refusals : tuple of callable
+        Those that are left out where an option names the format.
     """
 
     recognises: Callable[[Start], bool]
@@ -78,7 +78,7 @@ class Format(NamedTuple):
     has_columns: bool = False
     separator: str | None = None
     doubts: tuple[Callable, ...] = ()
-    certain: tuple[Callable, ...] = ()
+    refusals: tuple[Callable, ...] = ()
 
 
 def _is_json(start: Start) -> bool:
@@ -131,13 +131,13 @@ FORMATS = {
     "csv": Format(_is_csv, read_csv, (".csv",), True, separator=";", doubts=(note_repeated,)),
     "fasttext": Format(_is_fasttext, read_fasttext, doubts=(note_unlikely, note_odd, note_returns)),
     "lines": Format(_is_lines, read_plain, doubts=(note_returns,)),
-    "pecos": Format(_is_pecos, read_pecos, doubts=(note_unlikely,), certain=(refuse_identifiers_as_labels,)),
+    "pecos": Format(_is_pecos, read_pecos, doubts=(note_unlikely,), refusals=(refuse_identifiers_as_labels,)),
     "annif": Format(
         _is_annif,
         read_annif,
         separator=" ",
         doubts=(note_unlikely, note_quoted, note_returns),
-        certain=(refuse_text_as_labels,),
+        refusals=(refuse_text_as_labels,),
     ),
 }
 
