@@ -83,7 +83,8 @@ def read_json_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Itera
 
 def _scores(found: dict, columns: Columns) -> list[float]:
     """Return the scores of labels that are neither 0 nor 1, as those of predictions are."""
-    entries = [entry for name in columns.labels if isinstance(found.get(name), list) for entry in found[name]]
+    lists = [found[name] for name in columns.labels if isinstance(found.get(name), list)]
+    entries = [entry for own in lists if own and isinstance(own[0], dict) for entry in own]
     values = [entry[name] for entry in entries if isinstance(entry, dict) for name in WEIGHTS if name in entry]
     return [value for value in values if isinstance(value, float) and 0 < value < 1]
 
@@ -335,6 +336,9 @@ def _labels(value: object, name: str) -> list[str] | str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
+        if all(type(label) is str for label in value):
+            # As most are.
+            return value
         return [_label(label, name) for label in _flattened(value) if label is not None and not _is_rejected(label)]
     if isinstance(value, dict) and value:
         # With texts it is a label, not an object of names and 0 or 1.
