@@ -241,7 +241,8 @@ def corpus_options(command):
         multiple=True,
         metavar="PATTERN|FIRST:LAST",
         help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first and "
-        "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.",
+        "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.  [default: those "
+        "of MODEL]",
     )
     @click.option(
         "--label-separator",

@@ -17,7 +17,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import Columns, Document, Reading, absent, unmatched
 from xmlgp.text.label_flags import flag_places, is_set
 
-__all__ = ["delimiter_of", "documents_of_rows", "header_fields", "read_csv", "read_rows", "read_tsv"]
+__all__ = ["DECLARED", "delimiter_of", "documents_of_rows", "header_fields", "read_csv", "read_rows", "read_tsv"]
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
@@ -279,15 +279,11 @@ def _own_header(row: list[str] | DataFormatError, header: list[str], reading: Re
     """Return the first row if it is a header with the texts and another one of the given columns, or else these."""
     if not isinstance(row, list) or row == header:
         return header
-    names = set(map(_plain, row))
-    if not names.issuperset(map(_plain, reading.columns.text)) or len(names & set(map(_plain, header))) < 2:
+    known = [name for name in header if _same_name(name, row) is not None]
+    if len(known) < 2 or not set(reading.columns.text) <= set(known):
         return header
     reading.note(f"{reading.path}: the first line has the names of --columns as {', '.join(row)}, which count here")
     return row
-
-
-def _plain(name: str) -> str:
-    return name.strip().casefold()
 
 
 def _of_wrong_length(

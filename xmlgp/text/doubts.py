@@ -51,7 +51,6 @@ LONG = 6
 def note_unlikely(documents: Iterable[Document], reading: Reading, advice: str = COLUMNS) -> Iterator[Document]:
     """Yield the documents of a format without a header; note labels that each occur once, or look like texts."""
     labels: Counter[str] = Counter()
-    example = None
     rows = 0
     for document in documents:
         rows += bool(document.labels)

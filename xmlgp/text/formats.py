@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from xmlgp.data.file_kinds import format_ending
 from xmlgp.errors import DataFormatError
-from xmlgp.text.delimited import delimiter_of, header_fields, read_csv, read_tsv
+from xmlgp.text.delimited import DECLARED, delimiter_of, header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 from xmlgp.text.doubts import (
     note_odd,
@@ -93,7 +93,7 @@ def _is_tsv(start: Start) -> bool:
 
 
 def _is_csv(start: Start) -> bool:
-    if start.line.startswith("sep="):
+    if DECLARED.fullmatch(start.line):
         return True
     delimiter = delimiter_of(start.line, start.columns)
     return (delimiter is not None and _may_be_header(start, delimiter)) or start.has_columns

@@ -61,8 +61,12 @@ STRUCTURE = re.compile(r"""[\[\](){}'"]""")
 #: A character as HTML writes it.
 ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6});")
 
-#: Labels that are no names, but say whether a label without a name holds.
+#: Labels that are no names, but say whether a label without a name holds: three of them or more.
 VECTOR = {"0", "1"}
+NO_NAMES = (
+    "the labels are a list of 0 and 1, which names none; write the names, or a column for each label and give "
+    "--label-columns"
+)
 
 #: The same in a text.
 VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
@@ -210,15 +214,13 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
                     own = divide_labels(text, separator, usual)
                 except ValueError:
                     raise DataFormatError(reading.path, document.line, describe_malformed(text)) from None
+                if VECTOR_TEXT.fullmatch(text):
+                    raise DataFormatError(reading.path, document.line, NO_NAMES)
                 seen.count(text, own)
-                names += ["0"] * len(VECTOR) + ["1"] if VECTOR_TEXT.fullmatch(text) else own
+                names += own
             document = Document(document.line, document.id, document.text, names)
         if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
-            reason = (
-                "the labels are a list of 0 and 1, which names none; write the names, or a column for each label and "
-                "give --label-columns"
-            )
-            raise DataFormatError(reading.path, document.line, reason)
+            raise DataFormatError(reading.path, document.line, NO_NAMES)
         yield document
     advice = seen.advice()
     if advice:
