@@ -56,7 +56,10 @@ class DataFormatError(XmlgpError):
 
     def __init__(self, path, line, reason, id=None):
         super().__init__(f"{path}:{line}: {reason}")
-        self.path, self.line, self.reason, self.id = str(path), line, reason, id
+        self.path = str(path)
+        self.line = line
+        self.reason = reason
+        self.id = id
 
 
 def up_to_error(items, errors):

@@ -149,7 +149,8 @@ class Model:
 def check_memory(work, parts):
     """Raise SettingsError if the `MemoryPart`s of some work, "training" or "learning", exceed what is available."""
     parts = sorted(parts, key=lambda part: -part.size)
-    needed, available = sum(part.size for part in parts), available_memory()
+    needed = sum(part.size for part in parts)
+    available = available_memory()
     if available is not None and needed > available:
         listed = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
         raise SettingsError(

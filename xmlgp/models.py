@@ -72,7 +72,8 @@ def read_settings(texts, model=None):
 
     A SettingsError is raised for a name that is not a setting, with the most similar one, or for a value.
     """
-    models, found = [model] if model else list(MODELS), {}
+    models = [model] if model else list(MODELS)
+    found = {}
     for name, text in texts.items():
         specs = [fields_of(other)[name] for other in models if name in fields_of(other)]
         if not specs:

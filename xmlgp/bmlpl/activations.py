@@ -16,10 +16,12 @@ from xmlgp.runtime.threads import parallel_for
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]
 
 #: Points in a partial sum, fixed so that results do not depend on the number of cores; fewest elements for a thread.
-ROWS, GRAIN = 128, 1 << 15
+ROWS = 128
+GRAIN = 1 << 15
 
 #: Below this |ψ|, tanh(ψ/2)/ψ is computed from its series; the coefficients of the series in ψ², the highest first.
-SERIES_LIMIT, TANH_SERIES = 0.5, (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
+SERIES_LIMIT = 0.5
+TANH_SERIES = (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
 
 #: Exponents are clipped to ± this, so that squares are finite in single precision.
 LARGEST_EXPONENT = 40
@@ -44,10 +46,15 @@ def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
 def _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, stop):
     real = counts.dtype.type
     for n in range(start, stop):
-        count_row, psi_row, omega_row, residual_row = counts[n], log_odds[n], omega[n], residuals[n]
+        count_row = counts[n]
+        psi_row = log_odds[n]
+        omega_row = omega[n]
+        residual_row = residuals[n]
         for t in range(len(count_row)):
-            psi, total = psi_row[t], count_row[t] + shapes[t]
-            magnitude, square = abs(psi), psi * psi
+            psi = psi_row[t]
+            total = count_row[t] + shapes[t]
+            magnitude = abs(psi)
+            square = psi * psi
             e = exponential(-magnitude)
             direct = (real(1) - e) / ((real(1) + e) * max(magnitude, real(SERIES_LIMIT)))
             series = polynomial(square, TANH_SERIES)
@@ -92,12 +99,18 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
     """Write the activations; add log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) to the sums."""
     real = counts.dtype.type
     tiny = real(1e-37)
-    c0, c1 = real(1) / shapes, real(1) / (shapes + real(1))
-    c2, c3 = real(1) / (shapes + real(2)), real(1) / (shapes + real(3))
+    c0 = real(1) / shapes
+    c1 = real(1) / (shapes + real(1))
+    c2 = real(1) / (shapes + real(2))
+    c3 = real(1) / (shapes + real(3))
     for n in range(len(counts)):
-        count_row, psi_row, activation_row = counts[n], log_odds[n], activations[n]
+        count_row = counts[n]
+        psi_row = log_odds[n]
+        activation_row = activations[n]
         for t in range(len(count_row)):
-            psi, m, r = psi_row[t], count_row[t], shapes[t]
+            psi = psi_row[t]
+            m = count_row[t]
+            r = shapes[t]
             total = r + m
             e = exponential(-abs(psi))
             larger = real(1) / (real(1) + e)
@@ -108,13 +121,17 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
             prior_sum[t] += r * logarithm(max(total, tiny)) - total * complement
             # Ψ(r + m) − Ψ(r) by recurrence, without cancellation for small m: first Σ_{i<4} 1/(r + i) − 1/(r + m + i)
             # = Σ_{i<4} m c_i / (r + m + i). Two terms share a fraction, because divisions dominate the time.
-            x1, x2, x3 = total + real(1), total + real(2), total + real(3)
+            x1 = total + real(1)
+            x2 = total + real(2)
+            x3 = total + real(3)
             difference = m * ((c0[t] * x1 + c1[t] * total) / (total * x1) + (c2[t] * x3 + c3[t] * x2) / (x2 * x3))
             # Then the asymptotic series Ψ(x) ≈ log x − 1/(2x) − 1/(12x²) + 1/(120x⁴) at r + 4 and r + m + 4.
-            low, high = r + real(4), total + real(4)
+            low = r + real(4)
+            high = total + real(4)
             squares = low * low + high * high
             common = real(1) / (low * high * (low + high))
-            inverse, q = common * (low + high), common * low * high * m
+            inverse = common * (low + high)
+            q = common * low * high * m
             s = q * q
             # log(high/low) = 2 artanh(m/(low + high)), by its series for small arguments.
             difference += real(2) * q * polynomial(s, ARTANH_9) if q < real(0.2) else logarithm(high * high * inverse)

@@ -20,17 +20,21 @@ __all__ = ["Counts", "Positives", "expected_counts", "reveal_labels"]
 LEAST_RATE = 1e-30
 
 #: Rates up to which 1 − e^(−λ) is computed by its series, and the coefficients of (1 − e^(−λ))/λ.
-SERIES_LIMIT, EXPM1 = 0.1, (-1 / 720, 1 / 120, -1 / 24, 1 / 6, -1 / 2, 1.0)
+SERIES_LIMIT = 0.1
+EXPM1 = (-1 / 720, 1 / 120, -1 / 24, 1 / 6, -1 / 2, 1.0)
 
 #: Points per block, so that results do not depend on the number of cores; least number of multiplications per thread.
-ROWS, GRAIN = 128, 1 << 17
+ROWS = 128
+GRAIN = 1 << 17
 
 
 class Positives:
     """The positive labels of N points, given Y, N×K; those of point n are `indices[indptr[n]:indptr[n + 1]]`."""
 
     def __init__(self, labels):
-        self.shape, self.indptr, self.indices = labels.shape, labels.indptr, labels.indices
+        self.shape = labels.shape
+        self.indptr = labels.indptr
+        self.indices = labels.indices
 
     def __len__(self):
         return len(self.indices)
@@ -87,7 +91,8 @@ def expected_counts(positives, topics, activations, out=None):
 
     def fill(first, last):
         for i in range(first, last):
-            start, stop = starts[i], min(starts[i] + ROWS, len(activations))
+            start = starts[i]
+            stop = min(starts[i] + ROWS, len(activations))
             log_likelihood[i] = _fill_expected_counts(
                 positives.indptr, positives.indices, topics, activations, factors, by_point, start, stop
             )
@@ -103,11 +108,13 @@ def expected_counts(positives, topics, activations, out=None):
 def _fill_expected_counts(indptr, indices, topics, activations, factors, by_point, start, stop):
     """Fill in E m / λ of each positive and the counts of each point; return Σ_nk log(e^λ − 1) − Σ_nt u_nt."""
     real = factors.dtype.type
-    first, last = indptr[start], indptr[stop]
+    first = indptr[start]
+    last = indptr[stop]
     for n in range(start, stop):
         activation = activations[n]
         for e in range(indptr[n], indptr[n + 1]):
-            topic, rate = topics[indices[e]], real(0)
+            topic = topics[indices[e]]
+            rate = real(0)
             for t in range(len(activation)):
                 rate += topic[t] * activation[t]
             factors[e] = rate
@@ -120,7 +127,8 @@ def _fill_expected_counts(indptr, indices, topics, activations, factors, by_poin
         factors[e] = real(1) / nonzero
         total += logarithm(nonzero) + rate
     for n in range(start, stop):
-        activation, sums = activations[n], by_point[n]
+        activation = activations[n]
+        sums = by_point[n]
         sparse.row(indices, factors, indptr[n], indptr[n + 1], topics, sums)
         activation_sum = real(0)
         for t in range(len(activation)):

@@ -65,7 +65,8 @@ class Gibbs(BMLPLInference):
 
     def step(self, epoch, done):
         """Make one sweep; return the log posterior after it."""
-        settings, random = self._settings, self.random
+        settings = self._settings
+        random = self.random
         m, label_counts = sample_counts(self._positives, self.topics, self.activations, random)
         self.shares[:] = topic_shares(label_counts, self._positives.frequencies())
         self.topics[:] = sample_topics(label_counts, settings.concentration, random)
@@ -214,7 +215,8 @@ def _truncated_poisson(rates, uniform):
         if rate > LARGE_RATE:
             continue
         # Scaled by e^λ − 1, which has no cancellation for small rates.
-        term, left = rate, uniform[e] * np.expm1(rate)
+        term = rate
+        left = uniform[e] * np.expm1(rate)
         m = 1
         while left > term and m < 1000:
             left -= term

@@ -20,7 +20,8 @@ WARM_UP = 2
 MOST_FEATURES = 16_000
 
 #: Iterations between updates of the precisions, and conjugate gradient steps in each; an update costs a few M-steps.
-PRECISIONS_EVERY, PRECISIONS_STEPS = 10, 20
+PRECISIONS_EVERY = 10
+PRECISIONS_STEPS = 20
 
 
 class BMLPLInference(Inference):
@@ -35,12 +36,15 @@ class BMLPLInference(Inference):
 
     def _start(self, coordinates, labels, settings, random):
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
-        self._settings, self.random, self.epochs = settings, random, settings.passes
+        self._settings = settings
+        self.random = random
+        self.epochs = settings.passes
         self._positives = Positives(labels)
         topics, self.weights, self.shapes, self.precisions = parameters.initial_values(
             coordinates.feature_count, labels, settings, random
         )
-        dtype, T = self.weights.dtype, len(self.shapes)
+        dtype = self.weights.dtype
+        T = len(self.shapes)
         self.activations = np.empty((labels.shape[0], T), dtype)
         self.activations[:] = prior_mean(self.weights[-1], self.shapes)
         self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
@@ -86,7 +90,8 @@ class EM(BMLPLInference):
 
     _warm_up = WARM_UP
     #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
-    _tables, _rates = 0, parameters.SHAPE_RATE
+    _tables = 0
+    _rates = parameters.SHAPE_RATE
 
     def __init__(self, coordinates, labels, settings, random):
         topics = self._start(coordinates, labels, settings, random)
@@ -110,7 +115,8 @@ class EM(BMLPLInference):
         topics = self._topics()
         # In learning on, the system has one more row, the mean of the earlier points.
         N = len(self.activations)
-        m, log_odds = self._counts[:N], self._system.log_odds[:N]
+        m = self._counts[:N]
+        log_odds = self._system.log_odds[:N]
         activated = expected_activations(m, log_odds, self.shapes, self.activations)
         _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
         value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
@@ -120,7 +126,8 @@ class EM(BMLPLInference):
 
     def _set_tangent(self, epoch):
         """Set the lower bound on the likelihood of W that is tight at the weights; at times, learn τ."""
-        system, since = self._system, epoch - self._warm_up
+        system = self._system
+        since = epoch - self._warm_up
         system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
         if self._settings.learn_precision and since >= 0 and since % PRECISIONS_EVERY == 0:
             moments = np.square(least_squares.cg_sample(system, self.random, PRECISIONS_STEPS))

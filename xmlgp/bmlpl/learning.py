@@ -19,7 +19,8 @@ from xmlgp.training.trained import Trained
 __all__ = ["Learning", "learn", "memory_of_learning"]
 
 #: Iterations for each part of the points, and conjugate gradient steps in each. Twice as many change little.
-ITERATIONS, CG_STEPS = 10, 3
+ITERATIONS = 10
+CG_STEPS = 3
 
 #: Alternations between counts and activations of a part before its first iteration.
 ROUNDS = 5
@@ -44,7 +45,8 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
 
 def memory_of_learning(earlier, dataset):
     """Return the largest arrays of a step (list of `MemoryPart`): what is T wide by feature, by label and by point."""
-    (N, D, K), T = dataset.shape, len(earlier.parameters["shapes"])
+    (N, D, K) = dataset.shape
+    T = len(earlier.parameters["shapes"])
     points = min(N, _part_size(earlier.settings, T))
     used = len(np.unique(dataset.features.indices)) * points // max(1, N)
     row = np.dtype(earlier.settings.dtype).itemsize * T
@@ -77,16 +79,24 @@ class Learning(EM):
     is the prior of the next one. Only the labels and features that a part has are touched.
     """
 
-    _warm_up, _cg_steps = 0, CG_STEPS
+    _warm_up = 0
+    _cg_steps = CG_STEPS
 
     def __init__(self, earlier, coordinates, labels):
-        settings, model = earlier.settings, earlier.parameters
-        self._settings, self._coordinates, self._labels = settings, coordinates, labels
-        D, K, T = coordinates.feature_count, labels.shape[1], len(model["shapes"])
-        dtype, frequencies = np.dtype(settings.dtype), model["statistics.labels"]
+        settings = earlier.settings
+        model = earlier.parameters
+        self._settings = settings
+        self._coordinates = coordinates
+        self._labels = labels
+        D = coordinates.feature_count
+        K = labels.shape[1]
+        T = len(model["shapes"])
+        dtype = np.dtype(settings.dtype)
+        frequencies = model["statistics.labels"]
         #: W, τ and m_kt of all features and labels; in `EM` are those that a part has, and a prior in place of τ.
         self._all_weights = np.zeros((D + 1, T), dtype)
-        self._all_weights[: earlier.D], self._all_weights[-1] = model["weights"], model["intercepts"]
+        self._all_weights[: earlier.D] = model["weights"]
+        self._all_weights[-1] = model["intercepts"]
         self._all_counts = np.zeros((K, T), dtype)
         self._all_counts[: earlier.K] = recover_counts(
             model["topics"], model["shares"], frequencies.sum() * settings.revealed, settings.concentration
@@ -100,9 +110,11 @@ class Learning(EM):
         self._frequencies[: earlier.K] += frequencies
         #: n_d, the number of earlier points with each feature, and N last.
         self._points = np.zeros(D + 1, np.int64)
-        self._points[: earlier.D], self._points[-1] = model["statistics.features"], earlier.N
+        self._points[: earlier.D] = model["statistics.features"]
+        self._points[-1] = earlier.N
         self._parts = SeededMinibatches(labels.shape[0], _part_size(settings, T), settings.seed)
-        self.epochs, self._part = ITERATIONS * len(self._parts), None
+        self.epochs = ITERATIONS * len(self._parts)
+        self._part = None
 
     def begin(self, epoch):
         """Prepare for a part before its first iteration: its points, their prior, and their first counts."""
@@ -120,8 +132,10 @@ class Learning(EM):
         self._present = np.append(present, len(self._all_weights) - 1)
         self._present_labels, labels = sparse.present_columns(self._labels[rows])
         self._positives = Positives(labels)
-        known, (B, T) = known[self._present], (features.shape[0], len(self.shapes))
-        weights, precisions = self._all_weights[self._present], self._all_precisions[self._present]
+        known = known[self._present]
+        (B, T) = (features.shape[0], len(self.shapes))
+        weights = self._all_weights[self._present]
+        precisions = self._all_precisions[self._present]
         self._label_counts = self._prior_counts = self._all_counts[self._present_labels]
         self._prior_totals = self._all_counts.sum(axis=0, dtype=np.float64)
 
@@ -130,7 +144,9 @@ class Learning(EM):
         system.set_log_odds(weights)
         #: With a last row of zeros for the mean point.
         self._counts = np.zeros((B + 1, T), weights.dtype)
-        m, log_odds, topics = self._counts[:B], system.log_odds[:B], self._topics()
+        m = self._counts[:B]
+        log_odds = system.log_odds[:B]
+        topics = self._topics()
         self.activations = prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
             expected_counts(self._positives, topics, self.activations, m)
@@ -223,7 +239,8 @@ def recover_counts(topics, shares, positives, concentration):
     such a label this is a lower bound. Another one is the number of positive labels times the share of the topic, up to
     how unequally labels exceed one latent count a positive label. The larger of both is used.
     """
-    K, dtype = len(topics), topics.dtype
+    K = len(topics)
+    dtype = topics.dtype
     least = topics.min(axis=0).astype(np.float64)
     normalisers = shares.astype(np.float64) * positives + K * concentration
     np.maximum(normalisers, np.divide(concentration, least, out=normalisers.copy(), where=least > 0), out=normalisers)
@@ -263,7 +280,8 @@ def weight_prior(design, omega, point_counts, precisions):
     omega = omega.copy()
     omega[-1] = 0
     strength = point_counts[-1] / B * omega.sum(axis=0, dtype=np.float64)
-    columns, dtype = design.columns, omega.dtype
+    columns = design.columns
+    dtype = omega.dtype
     is_last = columns.indices == B
     owner = np.repeat(np.arange(columns.shape[0]), np.diff(columns.indptr))
     present = np.bincount(owner[~is_last], minlength=len(precisions))

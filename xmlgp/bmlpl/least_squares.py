@@ -30,7 +30,8 @@ __all__ = [
 INTERCEPT_PRECISION = 1e-3
 
 #: Least number of elements per thread; rows per partial sum, which are added in double precision.
-GRAIN, BLOCK = 1 << 16, 256
+GRAIN = 1 << 16
+BLOCK = 256
 
 #: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
 #: for all topics, up to an hour.
@@ -53,11 +54,13 @@ class Design:
 
 def with_intercept(features):
     """Return features with a last column of ones, N×(D+1)."""
-    (N, D), ends = features.shape, features.indptr[1:]
+    (N, D) = features.shape
+    ends = features.indptr[1:]
     # Faster than `hstack`. With the column of ones the number of elements may exceed 32 bits.
     wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
     indptr = (features.indptr + np.arange(N + 1)).astype(wide)
-    indices, data = np.insert(features.indices, ends, D), np.insert(features.data, ends, 1)
+    indices = np.insert(features.indices, ends, D)
+    data = np.insert(features.data, ends, 1)
     return csr_array((data, indices, indptr), shape=(N, D + 1))
 
 
@@ -71,7 +74,9 @@ class LeastSquares:
     """
 
     def __init__(self, design, topic_count, dtype):
-        self.design, self.precisions, self.center = design, None, None
+        self.design = design
+        self.precisions = None
+        self.center = None
         shape = design.rows.shape[0], topic_count
         self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
 
@@ -118,7 +123,8 @@ def cg_sample(system, random, steps, right=0):
     fewer `steps` if the relative residual falls below `TOLERANCE`, and overwrites the residuals of the system. Source:
     G. Papandreou, A. Yuille, Gaussian sampling by local perturbations, NIPS 2010.
     """
-    dtype, shape = system.omega.dtype, (len(system.precisions), system.omega.shape[1])
+    dtype = system.omega.dtype
+    shape = (len(system.precisions), system.omega.shape[1])
     noise = random.standard_normal(system.omega.shape, dtype)
     noise *= np.sqrt(system.omega)
     right = sparse.product(system.design.columns, noise) + right
@@ -154,7 +160,8 @@ def _conjugate_directions(system, gradient, steps, tolerance=0):
             return
         _add_multiples(gradient, curved, -lengths)
         np.divide(gradient, diagonal, out=scaled)
-        before, size = size, _column_products(gradient, scaled)
+        before = size
+        size = _column_products(gradient, scaled)
         if (size <= enough).all():
             return
         direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
@@ -190,7 +197,8 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
     noise = None if random is None else random.standard_normal(right.shape[::-1])
-    rows, columns = design.rows, design.columns
+    rows = design.rows
+    columns = design.columns
     pattern = rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data
 
     def solve_topic(t):

@@ -14,7 +14,8 @@ from xmlgp.training.optimisers import Adam, falling_rate
 __all__ = ["OnlineEM"]
 
 #: The weight γ of a minibatch in the statistics is (DELAY + step)^(−DECAY), so that early minibatches are forgotten.
-DELAY, DECAY = 2.0, 0.6
+DELAY = 2.0
+DECAY = 0.6
 
 #: Alternations between counts and activations of a minibatch; they start from the prior in every epoch.
 ROUNDS = 5
@@ -35,12 +36,15 @@ class OnlineEM(BMLPLInference):
     """
 
     def __init__(self, coordinates, labels, settings, random):
-        self._coordinates, self._labels, self._settings = coordinates, labels, settings
+        self._coordinates = coordinates
+        self._labels = labels
+        self._settings = settings
         initial = initial_values(coordinates.feature_count, labels, settings, random)
         self._label_counts, self.weights, self.shapes, self.precisions = initial
         T = len(self.shapes)
         self._minibatches = SeededMinibatches(labels.shape[0], settings.batch_size, settings.seed)
-        self.epochs, self.steps_per_epoch = settings.passes, len(self._minibatches)
+        self.epochs = settings.passes
+        self.steps_per_epoch = len(self._minibatches)
         # As many counts as positive labels, so that the first minibatches change their shares and not their scale.
         self._label_counts *= labels.nnz / T
         self._sums = np.zeros((2, T))
@@ -58,13 +62,15 @@ class OnlineEM(BMLPLInference):
 
     def step(self, epoch, done):
         """Update with one minibatch; return an estimate of the log posterior before the update."""
-        settings, N = self._settings, self._labels.shape[0]
+        settings = self._settings
+        N = self._labels.shape[0]
         rows = self._minibatches.rows(epoch, done)
         design = least_squares.with_intercept(self._coordinates.weighted(rows))
         # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
         present, labels = sparse.present_columns(self._labels[rows])
         positives = Positives(labels)
-        scale, totals = N / len(rows), self._totals()
+        scale = N / len(rows)
+        totals = self._totals()
         topics = (self._label_counts[present] + settings.concentration) / totals
         topics = topics.astype(self.weights.dtype, copy=False)
         log_odds = sparse.product(design, self.weights)
@@ -77,7 +83,8 @@ class OnlineEM(BMLPLInference):
             scale * activated.log_prior,
             self._log_prior_of_topics(totals),
         )
-        omega, residuals = np.empty_like(u), np.empty_like(u)
+        omega = np.empty_like(u)
+        residuals = np.empty_like(u)
         polya_gamma_means(counts.by_point, log_odds, self.shapes, omega, residuals)
         gradient = sparse.product(design.T.tocsr(), residuals)
         gradient *= scale
@@ -91,12 +98,14 @@ class OnlineEM(BMLPLInference):
 
     def _totals(self):
         """Return Σ_k (η + m_kt), T, the normalisers of the topics."""
-        eta, K = self._settings.concentration, len(self._label_counts)
+        eta = self._settings.concentration
+        K = len(self._label_counts)
         return self._label_counts.sum(axis=0, dtype=np.float64) + K * eta
 
     def _log_prior_of_topics(self, totals):
         """Return η Σ_kt log v_kt, with v_kt = (η + m_kt) / Σ_k (η + m_kt), without an array of all v_kt."""
-        eta, K = self._settings.concentration, len(self._label_counts)
+        eta = self._settings.concentration
+        K = len(self._label_counts)
         return log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
 
     def _update_statistics(self, present, counts, activated, scale, share):

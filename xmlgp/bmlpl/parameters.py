@@ -29,20 +29,25 @@ __all__ = [
 DEFAULT_TOPICS = 200
 
 #: Initial shape r of the prior of activations, and the rate of the prior of r, Gamma(1, 1).
-INITIAL_SHAPE, SHAPE_RATE = 0.1, 1.0
+INITIAL_SHAPE = 0.1
+SHAPE_RATE = 1.0
 
 #: Bounds of r and τ, so that their powers are finite; a gamma distribution of a larger shape is nearly constant.
-LEAST_SHAPE, LARGEST_SHAPE = 1e-6, 1e4
-LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e6
+LEAST_SHAPE = 1e-6
+LARGEST_SHAPE = 1e4
+LEAST_PRECISION = 1e-6
+LARGEST_PRECISION = 1e6
 
 #: Largest rounding error of sums that should be one.
 SUM_TOLERANCE = 1e-2
 
 #: Weight that all labels together have in each initial topic, and scale of the random weights of labels without one.
-BACKGROUND, RANDOM_SCALE = 1e-3, 0.1
+BACKGROUND = 1e-3
+RANDOM_SCALE = 0.1
 
 #: Labels per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
-ROWS, GRAIN = 128, 1 << 15
+ROWS = 128
+GRAIN = 1 << 15
 
 #: Least weight of a label in a logarithm.
 TINY = 1e-37
@@ -54,10 +59,12 @@ def initial_values(feature_count, labels, settings, random):
     W is zero, with intercepts that give the right mean number of labels. T is at most K, because each topic is
     initialised from one label.
     """
-    dtype, (N, K) = np.dtype(settings.dtype), labels.shape
+    dtype = np.dtype(settings.dtype)
+    (N, K) = labels.shape
     T = min(settings.topics or DEFAULT_TOPICS, K)
     topics = initial_topics(Positives(labels).frequencies() / max(1, N), T, random, dtype)
-    weights, shapes = np.zeros((feature_count + 1, T), dtype), np.full(T, INITIAL_SHAPE, dtype)
+    weights = np.zeros((feature_count + 1, T), dtype)
+    shapes = np.full(T, INITIAL_SHAPE, dtype)
     weights[-1] = np.log(max(labels.nnz / max(1, N), np.finfo(np.float32).tiny) / T / INITIAL_SHAPE)
     precisions = np.full(feature_count + 1, settings.precision, dtype)
     precisions[-1] = INTERCEPT_PRECISION
@@ -187,7 +194,8 @@ def list_topics(parameters, top=5):
 
     Equal ones are listed by index.
     """
-    topics, shares = parameters["topics"], parameters["shares"]
+    topics = parameters["topics"]
+    shares = parameters["shares"]
     listed = []
     for index in np.argsort(-shares, kind="stable").tolist():
         topic = np.ascontiguousarray(topics[:, index], np.float64)

@@ -110,7 +110,9 @@ def _add_large_scales(scales, active, shapes, topics, rates):
         for t in range(len(shapes)):
             if not active[i, t]:
                 continue
-            scale, shape, topic = scales[i, t], shapes[t], topics[t]
+            scale = scales[i, t]
+            shape = shapes[t]
+            topic = topics[t]
             for k in range(len(row)):
                 row[k] += shape * np.log1p(scale * topic[k])
 
@@ -119,10 +121,12 @@ def _add_large_scales(scales, active, shapes, topics, rates):
 def _add_large_weights(scales, shapes, indptr, topics, weights, first, rates):
     """Add r log(1 + v e^ψ) of the large weights of a block of labels, which starts at `first`."""
     real = scales.dtype.type
-    start, stop = indptr[first], indptr[first + rates.shape[1]]
+    start = indptr[first]
+    stop = indptr[first + rates.shape[1]]
     terms = np.empty(stop - start, scales.dtype)
     for i in range(len(scales)):
-        row, scale = rates[i], scales[i]
+        row = rates[i]
+        scale = scales[i]
         for e in range(start, stop):
             z = scale[topics[e]] * weights[e]
             # log(1 + z) = 2 artanh(z/(2 + z)), by its series for small arguments.
@@ -139,7 +143,8 @@ def _fill_std(scales, shapes, topics, labels, probability, out):
     for i in range(len(scales)):
         for j in range(labels.shape[1]):
             k = labels[i, j]
-            rate, d = 0.0, 0.0
+            rate = 0.0
+            d = 0.0
             for t in range(len(shapes)):
                 z = float(topics[t, k]) * scales[i, t]
                 if probability:

@@ -49,7 +49,8 @@ def with_options(text):
     """Return a message in a line, with the options of commands in the place of the arguments of functions."""
 
     def option(found):
-        name, value = found[1].replace("_", "-"), found[2]
+        name = found[1].replace("_", "-")
+        value = found[2]
         own = f"-{name}" if len(name) == 1 else f"--{name}"
         return {"True": own, "False": f"--no-{name}"}.get(value, f"{own} {value}")
 
@@ -170,7 +171,9 @@ def _bars_ended():
 
 def _unknown_option(error):
     """Return what is wrong with an option that its command does not have, and what was probably meant."""
-    name, setting, own = error.option_name, error.option_name.lstrip("-").replace("-", "_"), _options(error.ctx.command)
+    name = error.option_name
+    setting = error.option_name.lstrip("-").replace("-", "_")
+    own = _options(error.ctx.command)
     near = _nearest_option(name, own)
     if near:
         return f"No such option {name!r}." + _did_you_mean(near)

@@ -118,7 +118,8 @@ def _print_json(preview):
 
 
 def _show(preview):
-    names, kind = preview.label_names or [], "words" if preview.is_text else "features"
+    names = preview.label_names or []
+    kind = "words" if preview.is_text else "features"
     shown = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
     for title, text in [
         ("points", f"{preview.points}"),

@@ -372,7 +372,8 @@ def analysis_options(command):
 
 def given_options():
     """Return the options of `analysis_options` and `vocabulary_options` that were given, for `command_line`."""
-    context, found = click.get_current_context(), {}
+    context = click.get_current_context()
+    found = {}
     words = "analyzer", "ngrams", "min_count", "max_features", "stop_words"
     for name in (*words, "vocabulary", "vocabulary_language"):
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:

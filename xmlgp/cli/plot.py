@@ -105,7 +105,8 @@ def reliability(scores, data, by, k, train, out, **reading):
     check_outputs([out], [*scores, data, train])
     if by == "frequency" and train is None:
         raise click.UsageError("--by frequency needs --train.")
-    curves, note = {}, reading["note"]
+    curves = {}
+    note = reading["note"]
     for path, found in zip(scores, matched(scores, data, train, **reading), strict=True):
         read = found.scores
         counts = found.with_counts(train, path).counts if by == "frequency" else None
@@ -129,7 +130,8 @@ def _curve(path, probabilities, labels, by, counts):
         return path, reliability_by_rank(probabilities, labels, K)
     if by == "frequency":
         return path, reliability_by_frequency(probabilities, labels, K, counts)
-    curve, loss = reliability_curve(probabilities, labels), log_loss(probabilities, labels)
+    curve = reliability_curve(probabilities, labels)
+    loss = log_loss(probabilities, labels)
     return f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}", curve
 
 

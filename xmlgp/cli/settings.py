@@ -31,21 +31,24 @@ def settings(model, as_json):
       xmlgp settings models/bibtex --json
       xmlgp train data/bibtex models/bibtex --set optimiser=adam
     """
-    values, texts = {}, {}
+    values = {}
+    texts = {}
     if model in MODELS or model is None:
         models = [model] if model else list(MODELS)
     elif (near := nearest(model, MODELS)) and not ModelFolder.exists(model):
         raise SettingsError(f"{model} is neither a model nor a model folder; did you mean {near}?")
     else:
         folder = ModelFolder(model)
-        models, values = [folder.settings.model], folder.settings.mapping()
+        models = [folder.settings.model]
+        values = folder.settings.mapping()
         texts = settings_in_words(folder.settings, folder.description["data"], folder.description.get("learned", ()))
     rows = [_row(name, spec, values) for name in models for spec in fields_of(name).values()]
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     for row in rows:
-        about, default = texts.get(row["name"], ""), f"default {row['default']}"
+        about = texts.get(row["name"], "")
+        default = f"default {row['default']}"
         # A value that is the default for these points says so itself.
         about = about if about.endswith(" (default)") else "; ".join(filter(None, (about, default)))
         click.echo(f"{row['model']} {row['name']}: {about}")

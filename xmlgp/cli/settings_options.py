@@ -85,7 +85,8 @@ def settings_options(preprocess_only=False):
 
 def _setting_option(name):
     """Return the option of a setting; `read_settings` checks its value."""
-    (letter, text), flag = FLAGS[name], name.replace("_", "-")
+    (letter, text) = FLAGS[name]
+    flag = name.replace("_", "-")
     switch = name == "label_weights"
     names = [*filter(None, [letter]), f"--{flag}/--no-{flag}" if switch else f"--{flag}", name]
     return click.option(*names, default=None, metavar=None if switch else "VALUE", help=text)

@@ -64,8 +64,11 @@ def show(model, as_json):
 
 def _lines(folder):
     """Yield titles and texts about a model; a text may be empty."""
-    description, record = folder.description, MODELS[folder.settings.model]
-    data, history, batches = description["data"], description.get("history"), description.get("learned", [])
+    description = folder.description
+    record = MODELS[folder.settings.model]
+    data = description["data"]
+    history = description.get("history")
+    batches = description.get("learned", [])
     dense = f", dense {' + '.join(map(str, data['dense']))}" if "dense" in data else ""
     yield "data", f"N {data['N']}, D {data['D']}{dense}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
     kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in folder.entries("names.")]
@@ -73,7 +76,8 @@ def _lines(folder):
     yield "names", kinds and f"of {' and '.join(kinds)}{preferred}"
     yield "text", _unless_damaged(lambda: folder.vectorizer and _reading(folder.vectorizer))
     if history:
-        last, workers = history[-1], description.get("workers")
+        last = history[-1]
+        workers = description.get("workers")
         where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
         yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
     if folder.held_out:
@@ -104,7 +108,8 @@ def _unless_damaged(text):
 def _reading(vectorizer):
     if isinstance(vectorizer, Transformer):
         return "by a vectorizer of scikit-learn"
-    analysis, columns = vectorizer.analysis, vectorizer.columns
+    analysis = vectorizer.analysis
+    columns = vectorizer.columns
     lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
     named = ", ".join(map(repr, columns.text))
     limits = {"min_count": f"min count {analysis.min_count}", "max_features": f"max features {analysis.max_features}"}
@@ -143,7 +148,8 @@ def _interrupted(model):
 
 def _print_settings(settings, *about):
     """Print the settings, and at the end the names of those that have no effect."""
-    unused, texts = settings.unused(), settings_in_words(settings, *about)
+    unused = settings.unused()
+    texts = settings_in_words(settings, *about)
     _print_table("settings", [(name, text) for name, text in texts.items() if name not in unused])
     for reason in dict.fromkeys(unused.values()):
         names = ", ".join(name for name in texts if unused.get(name) == reason)

@@ -144,7 +144,8 @@ def beside(features, dense):
 
 def empty_rows(features, count):
     """Return `count` points whose features are zero, in the blocks and types of others."""
-    sparse, dense = sp.csr_array((count, features.shape[1]), dtype=features.dtype), dense_of(features)
+    sparse = sp.csr_array((count, features.shape[1]), dtype=features.dtype)
+    dense = dense_of(features)
     if dense is None:
         return sparse
     return Blocks(sparse, replace(dense, arrays=tuple(np.zeros((count, a.shape[1]), a.dtype) for a in dense.arrays)))

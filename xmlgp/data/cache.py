@@ -104,7 +104,8 @@ def remove_unused(parent: Path) -> None:
 
 def file_digest(stream):
     """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
-    sha256, place = hashlib.sha256(), 0
+    sha256 = hashlib.sha256()
+    place = 0
     while piece := os.pread(stream.fileno(), 1 << 20, place):
         sha256.update(piece)
         place += len(piece)
@@ -144,7 +145,8 @@ def _open(entry, text_digest, header):
 
 def _store(folder, text_digest, blocks):
     """Write the files of a copy block by block, in constant memory."""
-    digests, stored = {name: hashlib.sha256() for name in ARRAYS}, {"feature": 0, "label": 0}
+    digests = {name: hashlib.sha256() for name in ARRAYS}
+    stored = {"feature": 0, "label": 0}
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context(create_file(folder / name)) for name in ARRAYS}
 

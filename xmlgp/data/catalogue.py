@@ -157,7 +157,8 @@ def load_catalogue(path=None):
     path = Path(path or os.environ.get("XMLGP_CATALOGUE") or default)
     root = check(load_yaml(path), CATALOGUE, str(path))
     where = f"{path}: datasets"
-    entries, owners = {}, {}
+    entries = {}
+    owners = {}
     for name, value in root["datasets"].items():
         check(name, NAME, f"{where}: the name {show_name(name)}")
         entries[name] = owners[name] = _entry(name, value, f"{where}: {name}")

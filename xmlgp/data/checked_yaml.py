@@ -17,7 +17,8 @@ MAX_NUMBER = 1e9
 
 #: Maximum size of a file in bytes, which takes some hundred times as much memory and a minute; most pairs of all
 #: mappings that mappings are merged into, since nested merge keys of a few lines can stand for any number of them.
-MAX_BYTES, MAX_MERGED = 1 << 20, 100_000
+MAX_BYTES = 1 << 20
+MAX_MERGED = 100_000
 
 
 class _Loader(yaml.SafeLoader):

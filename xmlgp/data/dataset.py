@@ -127,7 +127,8 @@ def check_sizes(dataset, D, K, path=None):
 
 def no_points(D, K, widths=()):
     """Return a `Dataset` of D features, dense blocks of some widths and K labels, without points."""
-    empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
+    empty = np.empty(0, np.int32)
+    start = np.zeros(1, np.int32)
     features = as_csr(np.empty(0, np.float32), empty, start, D)
     if widths:
         # The smallest type, so that points that follow keep theirs.

@@ -27,7 +27,9 @@ NAMES = Optional([text("the name of a .npy or .npz file in this folder", r"[^/\\
 SCHEMA = {"dense": {"train": NAMES, "validation": NAMES, "test": NAMES}}
 
 #: Bytes that a file may claim however small it is. Beyond, it may expand, and a matrix may have zeros, so many times.
-FREE_BYTES, MOST_EXPANDED, MOST_ZEROS = 1 << 28, 100, 1000
+FREE_BYTES = 1 << 28
+MOST_EXPANDED = 100
+MOST_ZEROS = 1000
 
 #: The types that stay as they are; other numbers become single precision.
 TYPES = [np.dtype(name) for name in ("float16", "float32", "float64")]
@@ -45,7 +47,8 @@ class DenseRows:
         """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
-            own, points = f"{rows} row{'s' * (rows != 1)}", f"{N} point{'s' * (N != 1)}"
+            own = f"{rows} row{'s' * (rows != 1)}"
+            points = f"{N} point{'s' * (N != 1)}"
             raise SettingsError(f"{self.name} has {own}, but {self.data} has {points}{' or more' * more}")
 
     def beside(self, dataset, start=0):

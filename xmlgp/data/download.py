@@ -24,7 +24,8 @@ __all__ = ["NotFoundError", "download"]
 #: Seconds to wait for a connection, and for each piece of the response.
 TIMEOUT = 30.0
 #: Bytes a second that a server must send, and the seconds of waiting for it over which this is measured.
-LEAST_RATE, WINDOW = 500, 40.0
+LEAST_RATE = 500
+WINDOW = 40.0
 #: Seconds to wait before each retry after a transient failure.
 RETRY_DELAYS = (1.0, 4.0, 15.0)
 CHUNK = 1 << 16

@@ -124,7 +124,8 @@ def _find_mismatch(path, entry, file):
         "git": hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False),
         "sha256": hashlib.sha256(),
     }
-    lines, last = 0, b"\n"
+    lines = 0
+    last = b"\n"
     with open(path, "rb") as stream:
         header = stream.readline(MAX_HEADER) if has_header else b""
         if has_header and header.split() != expected.encode().split():

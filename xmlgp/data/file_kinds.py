@@ -32,7 +32,8 @@ __all__ = [
 COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 
 #: First bytes of a file that tell its kind, and last ones, where a zip archive has the list of its members.
-PEEKED, TAIL = 4096, 1 << 16
+PEEKED = 4096
+TAIL = 1 << 16
 
 #: Bytes that no text has, in a character class; text in UTF-16, which has them, begins with one of two marks.
 NO_TEXT = rb"\x00-\x08\x0e-\x1a\x1c-\x1f\x7f"

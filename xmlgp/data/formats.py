@@ -17,7 +17,9 @@ __all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_bloc
 __all__ += ["read_rows"]
 
 #: Names of the formats, as in the catalogue; libsvm's with several labels a point is a third.
-REPOSITORY, LIBSVM, MULTILABEL = "repository", "libsvm", "multi-label libsvm"
+REPOSITORY = "repository"
+LIBSVM = "libsvm"
+MULTILABEL = "multi-label libsvm"
 
 
 def is_rows(path: str, line: bytes, strict: bool = False) -> bool:

@@ -69,7 +69,8 @@ def is_libsvm(line: bytes, strict: bool = True) -> bool:
     text, hash_, _ = line.partition(b"#")
     # The line of a file that is not text can be long.
     words = (match[0] for match in WORD.finditer(text))
-    label, pair = next(words, b""), next(words, b"")
+    label = next(words, b"")
+    pair = next(words, b"")
     if not label:
         return bool(hash_)
     if SEVERAL.fullmatch(label):

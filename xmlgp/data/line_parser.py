@@ -34,7 +34,8 @@ def parse_lines(text, D, K, path, first_line):
     """
     lines = text.count(b"\n")
     labels = np.empty(lines + text.count(b","), np.int32)
-    pairs, ends = empty_numbers(text.count(b":")), np.empty((2, lines + 1), np.int64)
+    pairs = empty_numbers(text.count(b":"))
+    ends = np.empty((2, lines + 1), np.int64)
     if scan_repository(np.frombuffer(text, np.uint8), D, K, labels, pairs, ends):
         pairs = pairs[:, : ends[1, -1]]
         values = number_values(text, pairs)

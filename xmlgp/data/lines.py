@@ -44,7 +44,8 @@ class _AsUtf8:
             self._decoder = codecs.getincrementaldecoder(encoding)("xmlgp.malformed")
         except (LookupError, ValueError):
             raise UsageError(f"{encoding!r} is not an encoding that Python knows, such as latin-1 or cp1252.") from None
-        self._stream, self._word = stream, None
+        self._stream = stream
+        self._word = None
         # What decodes the stream as UTF-8 while it can, to notice that it is.
         self._utf8 = None if codecs.lookup(encoding).name.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
 
@@ -53,7 +54,8 @@ class _AsUtf8:
         return self._utf8 and self._word
 
     def read1(self, size):
-        text, piece = "", b"more"
+        text = ""
+        piece = b"more"
         while piece and not text:
             piece = self._stream.read1(size)
             if self._utf8:
@@ -85,10 +87,14 @@ class LineReader:
     newline_needed = True
 
     def __init__(self, stream, path, encoding=None):
-        self.line_number, self.path, self.encoding = 1, path, encoding
+        self.line_number = 1
+        self.path = path
+        self.encoding = encoding
         self.stream = _AsUtf8(stream, encoding) if encoding else stream
         self._source = stream  # what `select` can wait for
-        self._prompt, self._more, self._patience = False, None, PATIENCE
+        self._prompt = False
+        self._more = None
+        self._patience = PATIENCE
         self.errors = None  # those of malformed lines by their numbers, unless the first of them is raised
         self.decoded = math.inf  # the last line that `decoded_lines` has yielded, if it reads the lines
         self._text = bytearray()
@@ -140,7 +146,8 @@ class LineReader:
         count = min(max_lines, len(self._ends))
         end = int(self._ends[count - 1])
         text = bytes(memoryview(self._text)[self._start : end])
-        self._start, self._ends = end, self._ends[count:]
+        self._start = end
+        self._ends = self._ends[count:]
         self.line_number += count
         return text
 
@@ -213,14 +220,17 @@ def decoded_lines(reader, newline_needed=False, advise=None):
     reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
     the place of the wrong byte, to what that says besides.
     """
-    reader.newline_needed, number = newline_needed, 1
+    reader.newline_needed = newline_needed
+    number = 1
     while block := reader.read_lines(LINES):
         # Files with byte order marks may have been joined.
         block = block.removeprefix(codecs.BOM_UTF8) if number > 1 else block
         try:
-            text, valid = block.decode(), True
+            text = block.decode()
+            valid = True
         except UnicodeDecodeError:
-            text, valid = block.decode(errors="surrogateescape"), False
+            text = block.decode(errors="surrogateescape")
+            valid = False
         if "\r\n" in text:
             # A file that was converted twice has several carriage returns before a newline.
             text = RETURNS.sub("\n", text)

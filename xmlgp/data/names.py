@@ -87,7 +87,8 @@ def check_name(name, path, number):
 
 
 def _read(path, count, kind):
-    path, names = os.fspath(path), []
+    path = os.fspath(path)
+    names = []
     with open_input(path) as stream:
         for number, name in decoded_lines(LineReader(stream, path), newline_needed=True):
             if len(names) == count:

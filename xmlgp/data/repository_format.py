@@ -79,7 +79,8 @@ def read_dataset(path, cache=True, progress=silent):
 
 def read_points(reader, cache=False, progress=silent):
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
-    path, items = reader.path, read_header_and_blocks(reader)
+    path = reader.path
+    items = read_header_and_blocks(reader)
     header = next(items)
     blocks = _with_progress(header, items, path, progress)
     if cache and path != "-" and os.path.isfile(path):
@@ -198,7 +199,8 @@ def _parse_header(text, path):
 
 def _format_block(block):
     """Return the lines of a block of points as bytes."""
-    features, labels = block.features, block.labels
+    features = block.features
+    labels = block.labels
     values = features.data
     if values.size and values.min() >= 0 and values.max() <= LARGEST_COUNT:
         counts = values.astype(np.int32)
@@ -214,7 +216,8 @@ def _write_counts(labels, label_indptr, columns, indptr, counts, text):
     """Write the lines of points whose features are counts, much faster than `_format_lines`; return their length."""
     at = 0
     for point in range(len(indptr) - 1):
-        first, start = label_indptr[point], at
+        first = label_indptr[point]
+        start = at
         for place in range(first, label_indptr[point + 1]):
             if place > first:
                 text[at] = COMMA
@@ -251,7 +254,8 @@ def _format_lines(block):
     texts = _shortest_decimals(block.features.data)
     pairs = [f" {column}:{text}" for column, text in zip(block.features.indices.tolist(), texts, strict=True)]
     labels = list(map(str, block.labels.indices.tolist()))
-    ends, label_ends = block.features.indptr.tolist(), block.labels.indptr.tolist()
+    ends = block.features.indptr.tolist()
+    label_ends = block.labels.indptr.tolist()
     for row in range(block.N):
         own = ",".join(labels[label_ends[row] : label_ends[row + 1]])
         # Some readers skip empty lines, so a point without labels and features gets a space.

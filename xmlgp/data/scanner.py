@@ -47,7 +47,10 @@ def scan_repository(text, D, K, labels, pairs, ends):
     `labels` receives the labels of all lines, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
     labels and of features before each line.
     """
-    at, line, label_count, pair_count = 0, 0, 0, 0
+    at = 0
+    line = 0
+    label_count = 0
+    pair_count = 0
     ends[:, 0] = 0
     while at < len(text):
         if ZERO <= text[at] <= NINE:
@@ -64,7 +67,8 @@ def scan_repository(text, D, K, labels, pairs, ends):
         if at < 0:
             return False
         line += 1
-        ends[0, line], ends[1, line] = label_count, pair_count
+        ends[0, line] = label_count
+        ends[1, line] = pair_count
     return True
 
 
@@ -74,7 +78,9 @@ def scan_pairs(text, bound, pairs, ends):
 
     `pairs`, 5×count, receives the pairs, and `ends`, lines + 1, the number of pairs before each line.
     """
-    at, line, count = 0, 0, 0
+    at = 0
+    line = 0
+    count = 0
     ends[0] = 0
     while at < len(text):
         at, count = _scan_pairs(text, at, bound, pairs, count, True)
@@ -93,7 +99,10 @@ def scan_libsvm(text, bound, labels, pairs, ends):
     1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
     labels and of features before each point.
     """
-    at, points, label_count, pair_count = 0, 0, 0, 0
+    at = 0
+    points = 0
+    label_count = 0
+    pair_count = 0
     ends[:, 0] = 0
     while at < len(text):
         at = _skip_blanks(text, at)
@@ -116,7 +125,8 @@ def scan_libsvm(text, bound, labels, pairs, ends):
         if at < 0:
             return -1
         points += 1
-        ends[0, points], ends[1, points] = label_count, pair_count
+        ends[0, points] = label_count
+        ends[1, points] = pair_count
     return points
 
 
@@ -155,7 +165,8 @@ def _skip_blanks(text, at):
 @compiled
 def _scan_index(text, at, bound):
     """Return the end of an integer, -1 if there is none or it is not below a bound, and the integer."""
-    start, index = at, 0
+    start = at
+    index = 0
     while ZERO <= text[at] <= NINE:
         index = min(10 * index + text[at] - ZERO, LARGE_INDEX)
         at += 1
@@ -169,7 +180,10 @@ def _scan_number(text, at, numbers, column):
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
-    integer, digits, decimals, point = 0, 0, 0, 0
+    integer = 0
+    digits = 0
+    decimals = 0
+    point = 0
     while (ZERO <= text[at] <= NINE) or (text[at] == POINT and not point):
         if text[at] == POINT:
             point = 1
@@ -192,6 +206,8 @@ def _scan_number(text, at, numbers, column):
             at += 1
         if at == digit:
             return -1
-    numbers[1, column], numbers[2, column] = -integer if negative else integer, decimals
-    numbers[3, column], numbers[4, column] = start, at
+    numbers[1, column] = -integer if negative else integer
+    numbers[2, column] = decimals
+    numbers[3, column] = start
+    numbers[4, column] = at
     return at

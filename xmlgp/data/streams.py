@@ -37,7 +37,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 #: Compressed bytes that are decompressed at once, and most bytes that they become, but for the package zstandard, which
 #: has no such limit: it makes at most 32 MiB of so many.
-PIECE, MOST_AT_ONCE = 1 << 10, 1 << 20
+PIECE = 1 << 10
+MOST_AT_ONCE = 1 << 20
 
 #: Memory that xz data may ask for, in bytes; `xz -9` needs a quarter of it.
 XZ_MEMORY = 1 << 28

@@ -14,7 +14,11 @@ from xmlgp.data.dataset import Dataset
 __all__ = ["toy_dataset"]
 
 SEED = 3
-N, N_TEST, D, K, P = 1500, 700, 900, 100, 10
+N = 1500
+N_TEST = 700
+D = 900
+K = 100
+P = 10
 
 WORDS_A_POINT = 40
 LABELS_A_POINT = 3.0

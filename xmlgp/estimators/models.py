@@ -99,7 +99,9 @@ class GPCClassifier(Estimator, model=GPC):
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        features, names, y = self._features(X), Names(None, columns_of(X, "feature")), column_or_1d(y, warn=True)
+        features = self._features(X)
+        names = Names(None, columns_of(X, "feature"))
+        y = column_or_1d(y, warn=True)
         check_consistent_length(features, y)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)

@@ -105,8 +105,11 @@ class TextTagger(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier, self.vectorizer, self.encoder = classifier, vectorizer, encoder
-        self.random_state, self.n_jobs = random_state, n_jobs
+        self.classifier = classifier
+        self.vectorizer = vectorizer
+        self.encoder = encoder
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and if `deep` those of the classifier, also of the default one, and the vectorizer."""
@@ -172,7 +175,8 @@ class TextTagger(BaseEstimator):
         elif not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
             features: Any = transformer.fit_transform(_not_a_table(X, transformer))
-            X, known = features, Transformer(features.shape[1], transformer)
+            X = features
+            known = Transformer(features.shape[1], transformer)
             names = Names([], known.feature_names(), known)
         else:
             if is_matrix(X) and self.vectorizer is not None:
@@ -378,7 +382,8 @@ class TextTagger(BaseEstimator):
 
     def _set_fitted(self, classifier):
         """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""
-        self.classifier_, self.vectorizer_ = classifier, classifier.names_.vectorizer
+        self.classifier_ = classifier
+        self.vectorizer_ = classifier.names_.vectorizer
         if isinstance(self.vectorizer_, Transformer):
             self.vectorizer_ = self.vectorizer_.fitted
         # Strings of a fixed length would take the memory of the longest for each.

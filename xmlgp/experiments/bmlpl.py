@@ -19,7 +19,8 @@ from xmlgp.training.minibatches import hold_out
 __all__ = ["BMLPLCell"]
 
 #: Share of the training points that are held out to choose the number of topics, and the measure that chooses it.
-HELD_OUT, CHOOSE_BY = 0.2, "AUC_instance"
+HELD_OUT = 0.2
+CHOOSE_BY = "AUC_instance"
 
 #: The schema of a share of the number of labels.
 SHARE = Scalar("a number above 0, at most 1.0", lambda value: isinstance(value, float) and 0 < value <= 1)

@@ -34,8 +34,10 @@ class Kind(NamedTuple):
     timed: bool = False
 
 
-BOUND_LABEL, RESTARTS_TABLE = axis_label("bound"), layout.restarts_table
-ACCURACY_LABEL, SIZES_TITLE = "accuracy on the test points in %", "{dataset}, n = {n}, d = {d}, m = {m}"
+BOUND_LABEL = axis_label("bound")
+RESTARTS_TABLE = layout.restarts_table
+ACCURACY_LABEL = "accuracy on the test points in %"
+SIZES_TITLE = "{dataset}, n = {n}, d = {d}, m = {m}"
 
 #: Kinds by their names in the catalogue.
 KINDS = {
@@ -123,7 +125,8 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     if name not in catalogue.experiments:
         known = ", ".join(map(str, catalogue.experiments))
         raise SettingsError(f"{name} is not an experiment; choose from {known}")
-    where, raw = f"{catalogue.path}: experiment {name}", catalogue.experiments[name]
+    where = f"{catalogue.path}: experiment {name}"
+    raw = catalogue.experiments[name]
     kind = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
     spec = check(raw, SCHEMA | (kind.cell.schema if kind else {}), where)
     chosen = tuple(dataset for dataset in spec["datasets"] if not only or dataset in only)
@@ -131,12 +134,14 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
     # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
     recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
-    rows, missing = [], []
+    rows = []
+    missing = []
     others = {each: other for each in spec["datasets"] if (other := other_data(catalogue[each], Path(data) / each))}
     if others.keys().isdisjoint(chosen):
         others = {}
     for dataset in spec["datasets"]:
-        entry, folder = catalogue[dataset], Path(data) / dataset
+        entry = catalogue[dataset]
+        folder = Path(data) / dataset
         if dataset in chosen and not all((folder / file.name).exists() for file in entry.files):
             missing.append(dataset)
         propensity = tuple(entry.propensity) if entry.propensity else None

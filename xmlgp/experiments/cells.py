@@ -151,10 +151,12 @@ def other_data(entry, folder):
     for file in entry.files:
         with contextlib.suppress(FileNotFoundError), open(folder / file.name, "rb") as stream:
             if entry.format == LIBSVM:
-                sizes, expected = [str(sum(1 for _ in stream))], [file.points]
+                sizes = [str(sum(1 for _ in stream))]
+                expected = [file.points]
             else:
                 header = stream.readline(MAX_HEADER_BYTES).decode(errors="replace")
-                sizes, expected = header.split(), [file.points, entry.shape.D, entry.shape.K]
+                sizes = header.split()
+                expected = [file.points, entry.shape.D, entry.shape.K]
             if sizes != list(map(str, expected)):
                 # A malformed line is an error when the cell reads the file.
                 words = ", ".join(map("{} {}".format, "NDK", sizes))

@@ -82,7 +82,8 @@ class GPCCell(Cell):
     def run(self, problem):
         """Choose the learning rate, train and measure; see `Cell.run`."""
         train, test, preprocessed, coordinates, _ = problem
-        settings, positive = self.settings, np.diff(train.labels.indptr) > 0
+        settings = self.settings
+        positive = np.diff(train.labels.indptr) > 0
 
         def measure(parameters):
             bound = quadrature_bound(parameters, coordinates, positive, settings.nodes)
@@ -135,8 +136,11 @@ class Stopwatch:
 
     def __init__(self, limit, measure, growth=GROWTH):
         self.curve = []
-        self._limit, self._measure, self._growth = limit, measure, growth
-        self._due, self._seconds = 0.0, 0.0
+        self._limit = limit
+        self._measure = measure
+        self._growth = growth
+        self._due = 0.0
+        self._seconds = 0.0
         self._start = time.perf_counter()
 
     def lap(self, epoch, parameters):
@@ -195,7 +199,8 @@ class FullBatch:
 
     def maximise(self, stopwatch):
         """Maximise the bound until the time limit or until it converges; return which, "time" or "converged"."""
-        iterations, current = 0, self.start
+        iterations = 0
+        current = self.start
 
         def negative(x):
             value, gradient = self.value_and_gradient(x)
@@ -203,7 +208,8 @@ class FullBatch:
 
         def after_iteration(x):
             nonlocal iterations, current
-            iterations, current = iterations + 1, x.copy()
+            iterations = iterations + 1
+            current = x.copy()
             if stopwatch.lap(iterations, lambda: self.parameters(current)):
                 raise _TimeIsUp
 
@@ -231,7 +237,8 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
 
     All kinds of inference can be compared by it. Source: [I] (11).
     """
-    expectations, predictive = Quadrature(nodes), Predictive(parameters)
+    expectations = Quadrature(nodes)
+    predictive = Predictive(parameters)
     expected = np.empty(len(positive))
 
     def fill(rows):
@@ -256,7 +263,8 @@ def _train(full_batch, problem, stopwatch):
 
 
 def _step_by_step(inference, stopwatch):
-    steps, over = 0, False
+    steps = 0
+    over = False
 
     def look(passes):
         return stopwatch.lap(passes, partial(inference.parameters, math.ceil(passes)))

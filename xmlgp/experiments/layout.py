@@ -48,7 +48,8 @@ def precision_table(rows):
     yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
     for row in rows:
         theirs = row["paper"] if isinstance(row["paper"], dict) else {"p": row["paper"]}
-        paper, cells = theirs.get("p"), []
+        paper = theirs.get("p")
+        cells = []
         for i, name in enumerate(PRECISIONS):
             ours = row["measures"][name]["mean"]
             cells.append(f"{paper[i]:.2f} / {ours:.2f} / {ours - paper[i]:+.2f}" if paper else f"— / {ours:.2f} / —")
@@ -71,7 +72,8 @@ def minutes_table(rows):
     """Yield the lines of a table of minutes per epoch."""
     yield from _head("data set", "method", "minutes per epoch, paper", "ours", "times faster")
     for row in rows:
-        ours, paper = row["minutes_an_epoch"], row["paper"]
+        ours = row["minutes_an_epoch"]
+        paper = row["paper"]
         faster = f"{paper / ours:.0f}" if paper else "—"
         yield _line(row["dataset"], row["method"], paper or "—", f"{ours:.4f}", faster)
 
@@ -121,7 +123,8 @@ def accuracy_table(rows):
             found = [f"{pilot['bound']:.1f}" if "bound" in pilot else pilot["ended"] for pilot in row["pilots"]]
             rates = [f"{pilot['learning_rate']:g}" for pilot in row["pilots"]]
             tried = ", ".join(map(": ".join, zip(rates, found, strict=True)))
-            chosen, batch_size = row["settings"]["learning_rate"], row["settings"]["batch_size"]
+            chosen = row["settings"]["learning_rate"]
+            batch_size = row["settings"]["batch_size"]
             yield ""
             yield (
                 f"{row['dataset']}, {row['method']}: minibatches of {batch_size}; learning rate {chosen:g}, which had "
@@ -166,7 +169,8 @@ def draw_lines(axis, rows, styles, part, value):
     """Draw the values of a part of each result, `history` or `curve`, against the epoch."""
     for method, variant, results in rows:
         points = results[0][part]
-        epochs, values = [point["epoch"] for point in points], [point[value] for point in points]
+        epochs = [point["epoch"] for point in points]
+        values = [point[value] for point in points]
         plot_line(axis, epochs, values, f"{method} {variant}".strip(), styles.get(method, {}))
     axis.set_xlabel("epoch")
 
@@ -186,7 +190,8 @@ def draw_interval(axis, rows, styles):
     """Draw the mean bound of restarts against the epoch, with its 95% interval."""
     for *_, results in rows:
         bounds = np.array([[epoch["bound"] for epoch in result["history"]] for result in results])
-        epochs, mean = np.arange(1, bounds.shape[1] + 1), bounds.mean(axis=0)
+        epochs = np.arange(1, bounds.shape[1] + 1)
+        mean = bounds.mean(axis=0)
         half = 1.96 * bounds.std(axis=0, ddof=min(1, len(bounds) - 1)) / np.sqrt(len(bounds))
         axis.fill_between(epochs, mean - half, mean + half, color="cyan", label="95% interval")
         axis.plot(epochs, mean, color="black", label=f"mean of {len(bounds)}")
@@ -228,7 +233,8 @@ def draw_accuracy(axis, rows, styles):
 
 def _draw_over_time(axis, curves, styles, measure, markers):
     for (label, method, curve), marker in zip(curves, itertools.cycle(MARKERS), strict=False):
-        seconds, values = [point["seconds"] for point in curve], [point[measure] for point in curve]
+        seconds = [point["seconds"] for point in curve]
+        values = [point[measure] for point in curve]
         style = {"marker": marker, "markersize": 4} | markers(seconds) | styles.get(method, {})
         axis.plot(seconds, values, label=label, **style)
     axis.set_xscale("log")

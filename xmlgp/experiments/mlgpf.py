@@ -62,7 +62,8 @@ class MLGPFCell(Cell):
 def time_bound(settings, parameters, coordinates, labels):
     """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients."""
     method = InducingMethod(settings)
-    latent, bound = method.latent, Bound(method.latent, method.expectations)
+    latent = method.latent
+    bound = Bound(method.latent, method.expectations)
     rows = np.arange(min(settings.batch_size, labels.shape[0]))
     batch = make_batch(coordinates, labels, rows)
     no_points = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))

@@ -26,7 +26,8 @@ def write_report(experiment, entries, results):
 
 def collect(experiment, entries, results):
     """Return the rows of an experiment that have results, as plain data."""
-    rows, cell = [], experiment.kind.cell
+    rows = []
+    cell = experiment.kind.cell
     for dataset, method, variant, done in experiment.finished_rows(results):
         measures = {name: [result["measures"][name] for result in done] for name in done[0]["measures"]}
         reported = entries[dataset].results.get(experiment.compare, {})
@@ -68,7 +69,8 @@ def write_table(experiment, rows, results):
     Cells that were kept before they had a date have that of the earlier results/NAME.json.
     """
     earlier = _earlier(results / f"{experiment.name}.json")
-    measured, undated = {}, [row for row in rows if "date" not in row]
+    measured = {}
+    undated = [row for row in rows if "date" not in row]
     if undated:
         usual = date.today().isoformat(), _on(undated[0], machine())
         measured[earlier.get("date", usual[0]), earlier.get("machine", usual[1])] = undated
@@ -134,7 +136,8 @@ def _write(file, text):
 
 def draw_figure(experiment, results):
     """Draw an experiment's figure from the results of its cells in a folder; return the files written there."""
-    rows, kind = experiment.finished_rows(results), experiment.kind
+    rows = experiment.finished_rows(results)
+    kind = experiment.kind
     panels = {}
     for dataset, method, variant, done in rows:
         title = kind.title.format(dataset=dataset, method=method, **done[0].get("sizes", {}))

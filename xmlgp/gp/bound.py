@@ -96,7 +96,8 @@ class Bound:
 
     def _log_likelihood(self, parameters, batch, moments, **options):
         """Return the expected log likelihood and its gradients with respect to the moments, Φ and b."""
-        loadings, bias = parameters["loadings"], parameters["bias"]
+        loadings = parameters["loadings"]
+        bias = parameters["bias"]
         if batch.pairs is not None:
             return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
         if batch.sample is None:

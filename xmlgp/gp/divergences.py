@@ -22,7 +22,8 @@ def whitened_kl(mean, factors):
     The means v are M×P, the factors P×M×M, lower triangular with a positive diagonal.
     """
     M, P = mean.shape
-    mahalanobis, trace = np.vdot(mean, mean), sum(np.vdot(factor, factor) for factor in factors)
+    mahalanobis = np.vdot(mean, mean)
+    trace = sum(np.vdot(factor, factor) for factor in factors)
     logdet_S = 2 * np.log(np.einsum("pmm->pm", factors)).sum()
     return gauss_kl(mahalanobis, trace, -logdet_S, P * M)
 
@@ -33,7 +34,8 @@ def diagonal_kl(mean, K_mean, diagonals, factorised):
     With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
     are M×P, the diagonals P×M or 1×M.
     """
-    kl, copies = 0.5 * np.vdot(mean, K_mean), mean.shape[1] // len(diagonals)
+    kl = 0.5 * np.vdot(mean, K_mean)
+    copies = mean.shape[1] // len(diagonals)
     for diagonal, C in zip(diagonals, factorised, strict=True):
         trace = np.vdot(diagonal, np.diagonal(C.inverse))
         kl += 0.5 * copies * (trace - len(diagonal) + C.log_determinant - np.log(diagonal).sum())

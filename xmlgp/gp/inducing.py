@@ -23,7 +23,8 @@ class Inducing:
     """
 
     def __init__(self, kernel, posterior, inputs_fixed=False):
-        self.kernel, self.posterior = kernel, posterior
+        self.kernel = kernel
+        self.posterior = posterior
         self.fixed = frozenset({"inducing"} if inputs_fixed else ())
 
     @property
@@ -101,7 +102,9 @@ class InducingPrediction:
     """The latent functions of a trained model; what does not depend on the points is computed once."""
 
     def __init__(self, kernel, posterior, parameters):
-        self._kernel, self._posterior, self._parameters = kernel, posterior, parameters
+        self._kernel = kernel
+        self._posterior = posterior
+        self._parameters = parameters
         K_Z, self._between = kernel.forward_inducing(parameters)
         self._prepared = posterior.prepare(parameters, K_Z)
         self._alpha = posterior.alpha(self._prepared)

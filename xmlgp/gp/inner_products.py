@@ -121,9 +121,11 @@ def _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop):
     """Add the part of the inducing inputs to `d_relevance`, and replace `from_K_Z` with the gradient w.r.t. Aᵀ."""
     half = transposed.dtype.type(0.5)
     for r in range(start, stop):
-        total, factor = d_relevance[r], scale[r]
+        total = d_relevance[r]
+        factor = scale[r]
         for m in range(transposed.shape[1]):
-            by_points, by_inducing = from_K_BZ[r, m], from_K_Z[r, m]
+            by_points = from_K_BZ[r, m]
+            by_inducing = from_K_Z[r, m]
             total += transposed[r, m] * (by_points + half * by_inducing)
             from_K_Z[r, m] = factor * (by_points + by_inducing)
         d_relevance[r] = total

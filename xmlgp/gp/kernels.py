@@ -37,7 +37,8 @@ class Linear:
     def forward_points(self, inner, norms, inducing_norms, log_variance):
         """Return K_BZ, diag K_B and a tape, given inner products, B×M, and the squared norms of points and of Z."""
         variance = bounded_exp(log_variance)
-        K_BZ, K_diag = variance * inner, variance * norms
+        K_BZ = variance * inner
+        K_diag = variance * norms
         return K_BZ, K_diag, (variance, K_BZ, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
@@ -69,7 +70,8 @@ class SquaredExponential:
 
     def forward_points(self, inner, norms, inducing_norms, log_variance, log_lengthscale):
         """Return K_BZ, diag K_B and a tape; see `Linear.forward_points`."""
-        variance, precision = bounded_exp(log_variance), _inverse_squared_lengthscale(log_lengthscale)
+        variance = bounded_exp(log_variance)
+        precision = _inverse_squared_lengthscale(log_lengthscale)
         K_BZ, exponent = _squared_exponential(inner, norms, inducing_norms, variance, precision)
         K_diag = np.full_like(norms, variance)
         return K_BZ, K_diag, (variance, precision, K_BZ, exponent, K_diag)
@@ -113,7 +115,8 @@ def _inverse_squared_lengthscale(log_lengthscale):
 
 def _squared_exponential(inner, left_norms, right_norms, variance, precision):
     """Return the covariances and their exponents."""
-    covariance, exponent = np.empty_like(inner), np.empty_like(inner)
+    covariance = np.empty_like(inner)
+    exponent = np.empty_like(inner)
     scalars = (inner.dtype.type(variance), inner.dtype.type(precision))
     half_norms = 0.5 * left_norms, 0.5 * right_norms
 
@@ -149,9 +152,11 @@ def _gradient_sums(gradient, covariance, exponent):
 
 @compiled
 def _sum_products(gradient, covariance, exponent):
-    first, second = 0.0, 0.0
+    first = 0.0
+    second = 0.0
     for i in range(covariance.shape[0]):
-        row_first, row_second = covariance.dtype.type(0), covariance.dtype.type(0)
+        row_first = covariance.dtype.type(0)
+        row_second = covariance.dtype.type(0)
         for j in range(covariance.shape[1]):
             product = gradient[i, j] * covariance[i, j]
             row_first += product
@@ -210,7 +215,8 @@ class Kernel:
         """Return K_Z, M×M, and the tape that `forward_points` needs."""
         # Without ARD all terms have the same inner products.
         shared = None if self.ard else inner_products.forward_inducing(parameters["inducing"])
-        term_tapes, K_Z = [], None
+        term_tapes = []
+        K_Z = None
         for term in self.terms:
             hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
             if self.ard:
@@ -229,7 +235,9 @@ class Kernel:
     def forward_points(self, points, inducing_tape):
         """Return K_BZ, B×M, diag K_B, B, and the tape of both stages, given the tape of `forward_inducing`."""
         term_tapes, noise = inducing_tape
-        tape, total, inner = [], None, None
+        tape = []
+        total = None
+        inner = None
         for term, hyperparameters, inner_Z, scaled, term_tape in term_tapes:
             if inner is None or self.ard:
                 *inner, inner_tape = inner_products.forward_points(points, scaled)
@@ -256,7 +264,9 @@ class Kernel:
 
         If not, and without ARD, gradients by covariances that are zero may be None: `K_Z`, or `K_BZ` with `K_diag`.
         """
-        gradients, d_inner, (tape, noise) = {}, None, tape
+        gradients = {}
+        d_inner = None
+        (tape, noise) = tape
         inner_needed = inducing_needed or self.ard
         for term, inner_tape, term_tape in tape:
             d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)

@@ -87,7 +87,8 @@ def full_log_likelihood(
     `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
     """
     batch, count = labels.shape
-    d_loadings, d_bias = np.empty_like(loadings), np.empty_like(bias)
+    d_loadings = np.empty_like(loadings)
+    d_bias = np.empty_like(bias)
     by_label = labels.tocsc()
     positives = np.repeat(np.arange(count), np.diff(by_label.indptr))
     width = max(1, BLOCK // max(1, batch))
@@ -102,7 +103,8 @@ def full_log_likelihood(
         for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
             first, last = by_label.indptr[[start, stop]]
-            phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
+            phi = loadings[start:stop]
+            here = (by_label.indices[first:last], positives[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
             weights = None if negative_weights is None else negative_weights[start:stop]
             if value_needed:

@@ -25,7 +25,8 @@ def bounded_exp(logarithm, power=1.0):
 
 def is_inside(values, power=1.0):
     """Return whether results of `bounded_exp` with that power > 0 are inside the limits, where they vary with x."""
-    least, most = np.exp(-LIMIT * power), np.exp(LIMIT * power)
+    least = np.exp(-LIMIT * power)
+    most = np.exp(LIMIT * power)
     return (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
 
 
@@ -33,6 +34,7 @@ def checked_log(value, name, share=1.0):
     """Return the logarithm of a positive initial value; outside ±`share`·`LIMIT` raise NumericalError with its name."""
     logarithm = np.log(value)
     if not abs(logarithm) <= LIMIT * share:
-        least, most = np.exp(-LIMIT * share), np.exp(LIMIT * share)
+        least = np.exp(-LIMIT * share)
+        most = np.exp(LIMIT * share)
         raise NumericalError(f"{name} is {value:g}, but must be from {least:.1g} to {most:.1g}")
     return logarithm

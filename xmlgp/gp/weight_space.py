@@ -60,7 +60,8 @@ def feature_shares(features):
 
     X is N×D; features that no point has count as 1.
     """
-    N, counts = features.shape[0], sparse.column_sums(features.indices, features.shape[1])
+    N = features.shape[0]
+    counts = sparse.column_sums(features.indices, features.shape[1])
 
     # Training has few sizes of minibatches.
     @functools.cache
@@ -98,7 +99,8 @@ class WeightSpace:
     parameter_names = whitened_names(SPARSE)
 
     def __init__(self, shares, prior_mean=None, dense_prior_mean=None):
-        self._shares, self._prior_means = shares, {SPARSE: prior_mean, DENSE: dense_prior_mean}
+        self._shares = shares
+        self._prior_means = {SPARSE: prior_mean, DENSE: dense_prior_mean}
         learns_on = prior_mean is not None or dense_prior_mean is not None
         self.fixed = frozenset(names_of(block)[-1] for block in BLOCKS if learns_on)
 
@@ -109,7 +111,8 @@ class WeightSpace:
         ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)], which takes a pass over all weights. The coordinates of points are X,
         weighted, a csr_array, B×D, or `Blocks`.
         """
-        features, dense = sparse_of(points.coordinates), dense_of(points.coordinates)
+        features = sparse_of(points.coordinates)
+        dense = dense_of(points.coordinates)
         rows, columns = np.unique(features.indices, return_inverse=True)
         dtype = parameters[self.parameter_names[0]].dtype
         local = sp.csr_array(
@@ -118,7 +121,9 @@ class WeightSpace:
         )
         squares = sp.csr_array((local.data**2, local.indices, local.indptr), shape=local.shape)
         part = self._part(parameters, SPARSE, rows, local, squares)
-        mean, variance, tape = sparse.product(local, part.mean), squares @ part.variance, [part]
+        mean = sparse.product(local, part.mean)
+        variance = squares @ part.variance
+        tape = [part]
         if dense is not None:
             values = dense.values(dtype)
             part = self._part(parameters, DENSE, slice(None), values, values * values)
@@ -172,13 +177,15 @@ class WeightSpace:
         return gradients
 
     def _gradients(self, part, d_moments):
-        dtype, P = part.whitened.dtype, part.whitened.shape[1]
+        dtype = part.whitened.dtype
+        P = part.whitened.shape[1]
         right = np.ascontiguousarray(d_moments.mean, dtype)
         if part.block == SPARSE:
             d_mean = sparse.product(part.values.T.tocsr(), right)
             share = (-1 / self._shares(part.values.shape[0])[part.rows]).astype(dtype)
         else:
-            d_mean, share = part.values.T @ right, np.full(len(part.root), -1, dtype)
+            d_mean = part.values.T @ right
+            share = np.full(len(part.root), -1, dtype)
         d_mean *= part.root[:, None]
         from_variance = part.variance * (part.squares.T @ d_moments.variance[:, 0])
         free = is_inside(part.root, 0.5)

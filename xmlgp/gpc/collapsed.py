@@ -29,7 +29,8 @@ __all__ = ["CollapsedBound", "Optimum", "PointMoments", "optimal_tangent_points"
 BLOCK = 1 << 19
 
 #: Least and most points per block.
-LEAST, MOST = 512, 8192
+LEAST = 512
+MOST = 8192
 
 #: Most bytes of covariances that are kept between passes. With more, each pass computes them again.
 CACHE_LIMIT = 1 << 30
@@ -82,10 +83,12 @@ class CollapsedBound:
     """
 
     def __init__(self, coordinates, positive, expectations):
-        self._coordinates, self._positive = coordinates, positive.astype(np.float64)
+        self._coordinates = coordinates
+        self._positive = positive.astype(np.float64)
         self._expectations = expectations
         # The last hyperparameters, and their covariances.
-        self._hyperparameters, self._covariances = None, None
+        self._hyperparameters = None
+        self._covariances = None
 
     def slope_and_curvature(self, tangent_points):
         """Return σ(t) and λ(t), both N."""
@@ -104,7 +107,8 @@ class CollapsedBound:
         sites = Sites(self._positive - slope + curvature * tangent_points, curvature, constant)
         hyperparameters = [float(parameters[name]) for name in KERNEL.parameter_names()]
         if hyperparameters != self._hyperparameters:
-            self._hyperparameters, self._covariances = None, None
+            self._hyperparameters = None
+            self._covariances = None
             self._covariances = BlockCovariances(parameters, self._coordinates)
             self._hyperparameters = hyperparameters
         return Optimum(self._covariances, sites)
@@ -118,7 +122,8 @@ class BlockCovariances:
         K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
         self.lower = factorise(add_jitter(K_Z), "K_Z").factor
         self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
-        count, M = len(coordinates), len(K_Z)
+        count = len(coordinates)
+        M = len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
         self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
         self._cache = [None] * len(self.blocks) if 2 * count * M * K_Z.itemsize <= CACHE_LIMIT else None
@@ -157,7 +162,8 @@ class Optimum:
     """
 
     def __init__(self, covariances, sites):
-        self._covariances, self._sites = covariances, sites
+        self._covariances = covariances
+        self._sites = sites
         inverse_lower = covariances.inverse_lower
         weighted_gram, weighted_sum, total_variance = self._sums(len(inverse_lower))
         self._explained = product(product(inverse_lower, weighted_gram), inverse_lower.T)
@@ -182,7 +188,8 @@ class Optimum:
 
         def add(number, rows, core):
             K_BZ, K_diag, _ = self._covariances.block(number)
-            linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
+            linear = self._sites.linear[rows]
+            curvature = self._sites.curvature[rows]
             weighted = K_BZ * np.sqrt(curvature)[:, None]
             # NumPy recognises the symmetric product and computes half of it.
             sums[core][0] += weighted.T @ weighted
@@ -219,7 +226,8 @@ class Optimum:
         block_gradients = [None] * len(self._covariances.blocks)
 
         def visit(number, rows, tape, K_BZ_H):
-            linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
+            linear = self._sites.linear[rows]
+            curvature = self._sites.curvature[rows]
             K_BZ_H *= 2 * curvature[:, None]
             K_BZ_H += linear[:, None] * self._weights
             d_covariances = Covariances(K_BZ_H, None, -0.5 * curvature)

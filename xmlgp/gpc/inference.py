@@ -20,7 +20,8 @@ from xmlgp.training.optimisers import AdaDelta
 __all__ = ["Full", "Hybrid", "JJ", "SVIAdaDelta", "TaylorExpansion"]
 
 #: In each iteration, closed-form updates of (ξ, û, Ŝ), and evaluations of the bound by L-BFGS-B ([I] section 2).
-UPDATES, EVALUATIONS = 3, 5
+UPDATES = 3
+EVALUATIONS = 5
 
 #: Evaluations in each iteration of L-BFGS-B on all parameters. It forgets the curvature between iterations, so that a
 #: training can be resumed there.
@@ -65,7 +66,8 @@ class JJ(Inference):
     def __init__(self, coordinates, positive, inducing, settings):
         self._fixed = model.initial_parameters(inducing)
         self._names = model.KERNEL.parameter_names()
-        self._positive, self._quadrature = positive, Quadrature(settings.nodes)
+        self._positive = positive
+        self._quadrature = Quadrature(settings.nodes)
         theta = np.array([float(self._fixed.pop(name)) for name in self._names])
         self._max_log_lengthscale = theta[self._names.index("kernel.se.log_lengthscale")] + np.log(MAX_LENGTHSCALE)
         #: θ, the logarithms of the hyperparameters, then the tangent points t; both change in place.
@@ -74,7 +76,8 @@ class JJ(Inference):
         self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(theta))))
         #: The optimal q(u) for θ and t, and its moments, once computed.
-        self._optimum, self._moments = None, None
+        self._optimum = None
+        self._moments = None
         self.epochs = settings.passes
         self.after_evaluation = lambda: None
 
@@ -124,7 +127,8 @@ class JJ(Inference):
         """Set t to the optimum for q(u), then q(u) to the optimum for t."""
         moments = self._moments or self._best().moments()
         self._tangent_points[:] = self._next_tangent_points(moments)
-        self._optimum, self._moments = None, None
+        self._optimum = None
+        self._moments = None
 
     def _next_tangent_points(self, moments):
         return optimal_tangent_points(moments)
@@ -137,7 +141,8 @@ class JJ(Inference):
     def _ascend(self, evaluations):
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
         start = (self._state if self.ascends_tangent_points else self._theta).copy()
-        best, seen = self._best(), []
+        best = self._best()
+        seen = []
 
         def negative(x):
             optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if seen else best
@@ -149,14 +154,16 @@ class JJ(Inference):
                 gradient = np.concatenate([gradient, tangent_point_gradient(tangent_points, moments, *slopes)])
             if optimum.value > max(seen, default=-np.inf):
                 self._state[: len(x)] = x
-                self._optimum, self._moments = optimum, moments
+                self._optimum = optimum
+                self._moments = moments
             seen.append(optimum.value)
             self.after_evaluation()
             return -optimum.value, -gradient
 
         # ξ is not limited to be positive: the bound is an even function of it and flat at zero, where L-BFGS-B would
         # stay. Not all of θ is limited on both sides: SciPy's first step would then be as long as the gradient.
-        lower, upper = np.full(len(start), -np.inf), np.full(len(start), np.inf)
+        lower = np.full(len(start), -np.inf)
+        upper = np.full(len(start), np.inf)
         lower[self._names.index(NOISE_VARIANCE)] = np.log(MIN_NOISE_VARIANCE)
         upper[self._names.index("kernel.se.log_variance")] = np.log(MAX_VARIANCE)
         upper[self._names.index("kernel.se.log_lengthscale")] = self._max_log_lengthscale
@@ -195,7 +202,8 @@ class TaylorExpansion(JJ):
     def step(self, epoch, done):
         """Make one iteration; return the highest bound so far, by quadrature."""
         self._iterate()
-        bound, (highest, _) = self._bound(), self._record
+        bound = self._bound()
+        (highest, _) = self._record
         self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
         if bound > highest:
             self._record[0], self._kept[:] = bound, self._state
@@ -208,13 +216,15 @@ class TaylorExpansion(JJ):
     def _iterate(self):
         for _ in range(UPDATES):
             self._update()
-        theta, bound = self._theta.copy(), self._bound()
+        theta = self._theta.copy()
+        bound = self._bound()
         self._ascend(EVALUATIONS)
         for halving in range(1, HALVINGS + 1):
             if self._bound() >= bound - MAX_LOSS * abs(bound):
                 return
             self._theta[:] = theta if halving == HALVINGS else (theta + self._theta) / 2
-            self._optimum, self._moments = None, None
+            self._optimum = None
+            self._moments = None
 
 
 class Hybrid(JJ):
@@ -243,10 +253,12 @@ class SVIAdaDelta(Inference):
         self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
         self._adadelta = AdaDelta(self._moving)
         self._rate = settings.learning_rate or AdaDelta.default_rate
-        self._settings, self._coordinates = settings, coordinates
+        self._settings = settings
+        self._coordinates = coordinates
         self._labels = csr_array(positive[:, None])
         self._minibatches = SeededMinibatches(len(positive), settings.batch_size, settings.seed)
-        self.epochs, self.steps_per_epoch = settings.passes, len(self._minibatches)
+        self.epochs = settings.passes
+        self.steps_per_epoch = len(self._minibatches)
 
     def arrays(self):
         """Return the arrays that steps change, by name."""

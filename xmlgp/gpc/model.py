@@ -66,8 +66,10 @@ class FullPosterior:
         """Return the moments, the divergence, and the tape."""
         mean, factor, prior = prepared
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        solved_mean, solved_factor = prior.inverse @ mean, prior.inverse @ factor
-        mahalanobis, trace = np.vdot(mean, solved_mean), np.vdot(factor, solved_factor)
+        solved_mean = prior.inverse @ mean
+        solved_factor = prior.inverse @ factor
+        mahalanobis = np.vdot(mean, solved_mean)
+        trace = np.vdot(factor, solved_factor)
         logdet_S = 2 * np.log(np.diagonal(factor)).sum()
         kl = gauss_kl(mahalanobis, trace, prior.log_determinant - logdet_S, len(mean))
         return moments, kl, (mean, factor, covariances, prior.inverse, *projections, solved_mean, solved_factor)
@@ -99,7 +101,8 @@ class FullPosterior:
 #: The model of [I] (7) to (11): p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
 #: The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with P = K = 1,
 #: Φ = 1 and b = 0, so parameters have the same names.
-KERNEL, POSTERIOR = Kernel(("se", "noise"), ard=False), FullPosterior()
+KERNEL = Kernel(("se", "noise"), ard=False)
+POSTERIOR = FullPosterior()
 PARAMETER_NAMES = ["inducing", *KERNEL.parameter_names(), *POSTERIOR.parameter_names]
 
 

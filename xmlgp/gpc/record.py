@@ -64,7 +64,8 @@ def _notes(settings, dataset):
 
 def _review(settings, description):
     """Yield reasons to doubt a trained model."""
-    N, bounds = description["data"]["N"], [epoch["bound"] for epoch in description["history"]]
+    N = description["data"]["N"]
+    bounds = [epoch["bound"] for epoch in description["history"]]
     advice = ", or another learning_rate" if "learning_rate" not in settings.unused() else ""
     if bounds[-1] < -WORTHLESS * N:
         yield f"the bound is lower than that of a constant prediction; try another inference{advice}"

@@ -38,13 +38,17 @@ __all__ = [
 #: The shortest shortlist of a point and the smallest sample of a label. Both are larger if they make fewer pairs than
 #: MIN_PAIRS, because weights are large in small samples. The time for a shortlist grows with the square of its length,
 #: so its length is limited.
-MIN_SHORTLIST, MIN_SAMPLE, MIN_PAIRS, MAX_SHORTLIST = 30, 20, 1_000_000, 1000
+MIN_SHORTLIST = 30
+MIN_SAMPLE = 20
+MIN_PAIRS = 1_000_000
+MAX_SHORTLIST = 1000
 
 #: Draws for each point, of all that are drawn from, that reach all of them: one is missed with probability e^−50.
 CERTAIN = 50
 
 #: Points and labels whose utilities one core computes at a time: few enough for the cache.
-ROWS, TILE = 128, 1 << 12
+ROWS = 128
+TILE = 1 << 12
 
 #: Fewest labels whose pairs one thread makes.
 LABELS = 64
@@ -82,12 +86,14 @@ def shortlist_negatives(utilities, latent, features, labels, length):
     A row with fewer than S negatives ends in −1. The `utilities` (`UtilityMoments`) follow from the means `latent` of
     the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K.
     """
-    (B, K), out = labels.shape, np.empty((labels.shape[0], length), np.int32)
+    (B, K) = labels.shape
+    out = np.empty((labels.shape[0], length), np.int32)
 
     def fill(start, stop):
         for begin in range(start, stop, ROWS):
             rows = slice(begin, min(begin + ROWS, stop))
-            batch, positives = utilities.batch(Moments(latent[rows], None), features[rows]), labels[rows]
+            batch = utilities.batch(Moments(latent[rows], None), features[rows])
+            positives = labels[rows]
             best = np.empty(out[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
@@ -147,8 +153,10 @@ def stratified_pairs(positives, shortlisted, first, last, seed, drawn_from, coun
         drawn = np.random.default_rng([*seed, first]).integers(0, len(drawn_from), (last - first, count), np.int32)
         drawn.sort(axis=1)
         drawn = drawn_from[drawn]
-    points, weight = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.float32)
-    positive, lengths = np.zeros(begins[-1], bool), np.zeros(last - first, np.int64)
+    points = np.empty(begins[-1], np.int32)
+    weight = np.empty(begins[-1], np.float32)
+    positive = np.zeros(begins[-1], bool)
+    lengths = np.zeros(last - first, np.int64)
     arrays = *positives, *shortlisted, drawn, begins, points, positive, weight, lengths
     parallel_for(lambda i, j: _fill(i, j, first, N, *arrays), last - first, LABELS)
     kept = np.arange(begins[-1]) - np.repeat(begins[:-1], capacities) < np.repeat(lengths, capacities)
@@ -161,19 +169,28 @@ def _fill(
     start, stop, first, N, p_starts, p_points, s_starts, s_points, drawn, begins, points, positive, weight, lengths
 ):
     for j in range(start, stop):
-        k, end = first + j, begins[j]
-        positives, shortlisted = p_points[p_starts[k] : p_starts[k + 1]], s_points[s_starts[k] : s_starts[k + 1]]
+        k = first + j
+        end = begins[j]
+        positives = p_points[p_starts[k] : p_starts[k + 1]]
+        shortlisted = s_points[s_starts[k] : s_starts[k + 1]]
         for i in positives:
-            points[end], positive[end], weight[end] = i, True, 1
+            points[end] = i
+            positive[end] = True
+            weight[end] = 1
             end += 1
         for i in shortlisted:
-            points[end], positive[end], weight[end] = i, False, 1
+            points[end] = i
+            positive[end] = False
+            weight[end] = 1
             end += 1
-        sampled, last = end, -1
+        sampled = end
+        last = -1
         for i in drawn[j]:
             if i == last or _contains(positives, i) or _contains(shortlisted, i):
                 continue
-            points[end], positive[end], last = i, False, i
+            points[end] = i
+            positive[end] = False
+            last = i
             end += 1
         # If all draws are positive or shortlisted, no pair represents the other points.
         for e in range(sampled, end):
@@ -238,7 +255,8 @@ class MeanPoint(NamedTuple):
 
     def add_to(self, pairs, first, row):
         """Add one pair for each label to the `LabelPairs` of labels from `first` on: that of the point in `row`."""
-        ends, part = pairs.starts[1:], slice(first, first + len(pairs.starts) - 1)
+        ends = pairs.starts[1:]
+        part = slice(first, first + len(pairs.starts) - 1)
         return LabelPairs(
             pairs.starts + np.arange(len(pairs.starts)),
             np.insert(pairs.points, ends, np.int32(row)),

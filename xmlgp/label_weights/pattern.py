@@ -47,7 +47,8 @@ def label_features(features, labels, limit=WEIGHTS_LIMIT):
     cuts = np.searchsorted(ends, np.arange(1, ends[-1] // BLOCK + 1) * BLOCK) if len(ends) else []
     bounds = np.unique([0, *cuts, len(ends)])
 
-    lengths, columns = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    lengths = [np.zeros(1, np.int64)]
+    columns = [np.zeros(0, np.int32)]
     for start, stop in pairwise(bounds):
         block = by_label[start:stop] @ magnitudes
         lengths.append(np.minimum(np.diff(block.indptr), most))
@@ -99,5 +100,6 @@ def _strongest(totals, most):
     rows = np.repeat(np.arange(totals.shape[0]), np.diff(totals.indptr))
     order = np.lexsort((totals.indices, -totals.data, rows))
     kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
-    rows, columns = rows[kept], totals.indices[kept]
+    rows = rows[kept]
+    columns = totals.indices[kept]
     return columns[np.lexsort((columns, rows))].astype(np.int32)

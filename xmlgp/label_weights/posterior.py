@@ -99,7 +99,8 @@ class LabelWeights(NamedTuple):
 
     def grown(self, K, D):
         """Return W with room for new labels and features, of which there are K and D then."""
-        new_labels, new_features = K + 1 - len(self.indptr), D - len(self.log_prior)
+        new_labels = K + 1 - len(self.indptr)
+        new_features = D - len(self.log_prior)
         new = np.full(new_features, np.log(PRIOR_VARIANCE), self.log_prior.dtype)
         return self._replace(
             indptr=np.append(self.indptr, np.full(new_labels, self.indptr[-1])),
@@ -112,7 +113,8 @@ class LabelWeights(NamedTuple):
         The labels get weights on the features of a pattern as well (see `label_features`). One on a feature that is new
         to a label is N(0, ρ_k τ_d), as it is before training; scales are ρ, L.
         """
-        D, count = len(self.log_prior), len(labels)
+        D = len(self.log_prior)
+        count = len(labels)
         lengths = np.diff(self.indptr)[labels]
         old = np.repeat(self.indptr[labels] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         keys = np.repeat(np.arange(count), lengths) * D + self.features[old]
@@ -134,7 +136,8 @@ class LabelWeights(NamedTuple):
         lengths = np.diff(self.indptr)
         lengths[labels] = np.diff(part.indptr)
         # Between runs of other labels as they are: for a few labels, no more than a copy of the memory.
-        starts, ends = np.append(0, self.indptr[labels + 1]), np.append(self.indptr[labels], self.indptr[-1])
+        starts = np.append(0, self.indptr[labels + 1])
+        ends = np.append(self.indptr[labels], self.indptr[-1])
         arrays = []
         for array, own in zip(self[1:4], part[1:4], strict=True):
             pieces = [array[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -178,7 +181,8 @@ def initial_label_weights(features, labels, bias, dtype):
         features.indices, features.shape[1], lambda part: np.square(features.data[part], dtype=np.float64)
     )
     probability = expit(bias.astype(np.float64))
-    slope, log_variance = probability * (1 - probability), np.empty(len(columns), dtype)
+    slope = probability * (1 - probability)
+    log_variance = np.empty(len(columns), dtype)
     # In parts, because of the double precision.
     for start in range(0, len(bias), LABELS):
         ends = indptr[start : start + LABELS + 1]
@@ -212,12 +216,14 @@ def hidden_label_weights(parameters, features, labels):
     if weights is None:
         yield
         return
-    by_label, hidden = labels.T.tocsr(), np.ones(len(weights.features), bool)
+    by_label = labels.T.tocsr()
+    hidden = np.ones(len(weights.features), bool)
     arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], *weights[:2]
     parallel_for(lambda start, stop: _unmark(start, stop, *arrays, hidden), labels.shape[1], LABELS)
     kept = weights.mean[hidden], weights.log_variance[hidden]
     try:
-        weights.mean[hidden], weights.log_variance[hidden] = 0, -LIMIT
+        weights.mean[hidden] = 0
+        weights.log_variance[hidden] = -LIMIT
         yield
     finally:
         weights.mean[hidden], weights.log_variance[hidden] = kept

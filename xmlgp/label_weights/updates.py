@@ -74,13 +74,18 @@ def _update_labels(
 ):  # fmt: skip
     dtype = means.dtype
     real = dtype.type
-    half, zero, one = real(0.5), real(0), real(1)
+    half = real(0.5)
+    zero = real(0)
+    one = real(1)
     # The index of each feature among those of the label; −1 for the others.
     position = np.full(feature_count, -1, np.int32)
     capacity = 1024
-    inner, values = np.empty(capacity, np.int32), np.empty(capacity, dtype)
+    inner = np.empty(capacity, np.int32)
+    values = np.empty(capacity, dtype)
     for label in range(start, stop):
-        first, n, base = starts[label], starts[label + 1] - starts[label], indptr[label]
+        first = starts[label]
+        n = starts[label + 1] - starts[label]
+        base = indptr[label]
         d = indptr[label + 1] - base
         if n == 0:
             continue
@@ -93,7 +98,8 @@ def _update_labels(
         if needed > capacity:
             # A frequent label may need most of the memory of this function.
             capacity = needed + needed // 4
-            inner, values = np.empty(capacity, np.int32), np.empty(capacity, dtype)
+            inner = np.empty(capacity, np.int32)
+            values = np.empty(capacity, dtype)
         rows = np.empty(n + 1, np.int64)
         end = 0
         for i in range(n):
@@ -101,22 +107,30 @@ def _update_labels(
             for e in range(x_indptr[points[first + i]], x_indptr[points[first + i] + 1]):
                 j = position[x_indices[e]]
                 if j >= 0:
-                    inner[end], values[end] = j, x_values[e]
+                    inner[end] = j
+                    values[end] = x_values[e]
                     end += 1
         rows[n] = end
-        m, v = np.empty(d, dtype), np.empty(d, dtype)
-        center, prior = prior_means[base : base + d], prior_precisions[base : base + d]
+        m = np.empty(d, dtype)
+        v = np.empty(d, dtype)
+        center = prior_means[base : base + d]
+        prior = prior_precisions[base : base + d]
         for j in range(d):
             position[columns[base + j]] = -1
-            m[j], v[j] = means[base + j], np.exp(log_variances[base + j])
-        utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
-        diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
+            m[j] = means[base + j]
+            v[j] = np.exp(log_variances[base + j])
+        utility = np.empty(n, dtype)
+        curvature = np.empty(n, dtype)
+        diagonal = np.empty(d, dtype)
+        residual = np.empty(d, dtype)
+        direction = np.empty(d, dtype)
         image = np.empty(d, dtype)
         _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
         for r in range(rounds):
             likelihood = 0.0
             for j in range(d):
-                diagonal[j], residual[j] = prior[j], prior[j] * (center[j] - m[j])
+                diagonal[j] = prior[j]
+                residual[j] = prior[j] * (center[j] - m[j])
             for i in range(n):
                 s = zero
                 for e in range(rows[i], rows[i + 1]):
@@ -132,7 +146,8 @@ def _update_labels(
             if r == rounds - 1:
                 divergence = 0.0
                 for j in range(d):
-                    ratio, distance = prior[j] * v[j], m[j] - center[j]
+                    ratio = prior[j] * v[j]
+                    distance = m[j] - center[j]
                     divergence += half * (prior[j] * distance * distance + ratio - one - logarithm(ratio))
                 bounds[label] = likelihood - divergence
             square = zero
@@ -156,7 +171,8 @@ def _update_labels(
                 product = zero
                 for j in range(d):
                     product += direction[j] * image[j]
-                step, before = square / product, square
+                step = square / product
+                before = square
                 square = zero
                 for j in range(d):
                     m[j] += step * direction[j]
@@ -166,4 +182,5 @@ def _update_labels(
                     direction[j] = residual[j] * v[j] + (square / before) * direction[j]
             _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
         for j in range(d):
-            means[base + j], log_variances[base + j] = m[j], np.log(v[j])
+            means[base + j] = m[j]
+            log_variances[base + j] = np.log(v[j])

@@ -17,7 +17,8 @@ from xmlgp.linear_algebra.dense import product_by_rows
 __all__ = ["Batch", "UtilityMoments"]
 
 #: Features are dense columns where more than this share of the labels has a weight, at most so many.
-DENSE_SHARE, DENSE_MOST = 0.1, 64
+DENSE_SHARE = 0.1
+DENSE_MOST = 64
 
 #: A label with this many times as many weights as a point has features is searched for these features.
 SEARCH_RATIO = 8
@@ -46,7 +47,9 @@ class UtilityMoments:
     """The moments of the utilities f = Φ h + b + W x, given Φ, K×P, b and the `LabelWeights`, or None for W = 0."""
 
     def __init__(self, loadings, bias, weights=None):
-        self._loadings, self._bias, self._by_label = loadings, bias, None
+        self._loadings = loadings
+        self._bias = bias
+        self._by_label = None
         # Weights of variances: Σ_p φ_kp², and beside it the dense columns of W.
         self._spreads = np.einsum("kp,kp->k", loadings, loadings)[:, None]
         self._common = 0
@@ -96,7 +99,8 @@ class UtilityMoments:
         indices = features.indices
         kept = self._starts[indices + 1] > self._starts[indices]
         points = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
-        indices, values = indices[kept], features.data[kept]
+        indices = indices[kept]
+        values = features.data[kept]
         order = np.argsort(indices, kind="stable")
         used, begins = np.unique(indices[order], return_index=True)
         return used, np.append(begins, len(order)), points[order], values[order]
@@ -123,7 +127,8 @@ class UtilityMoments:
 
     def _variance(self, batch, labels):
         """Return the variance of Φ h and of the part of W x that is dense, B×L."""
-        left, right = batch.extended.variance, self._spreads[labels]
+        left = batch.extended.variance
+        right = self._spreads[labels]
         if batch.latent.variance.shape[1] > 1:
             squares = np.square(self._loadings[labels])
             right = np.hstack([squares, right[:, 1:]])
@@ -164,7 +169,9 @@ def _split(indptr, features, means, variances, slots, columns, spreads, ends, la
                 columns[k, slots[d]] += means[e]
                 spreads[k, slots[d] + 1] += variances[e]
             else:
-                labels[ends[d]], moments[ends[d], 0], moments[ends[d], 1] = k, means[e], variances[e]
+                labels[ends[d]] = k
+                moments[ends[d], 0] = means[e]
+                moments[ends[d], 1] = variances[e]
                 ends[d] += 1
 
 
@@ -185,7 +192,8 @@ def _add_weights(first, features, begins, points, values, cursors, starts, label
     """
     stop = first + mean.shape[1]
     for u in range(features.size):
-        begin, end = cursors[u], starts[features[u] + 1]
+        begin = cursors[u]
+        end = starts[features[u] + 1]
         while begin < end and labels[begin] < first:
             begin += 1
         t = begin
@@ -193,14 +201,16 @@ def _add_weights(first, features, begins, points, values, cursors, starts, label
             t += 1
         cursors[u] = t
         for e in range(begins[u], begins[u + 1]):
-            i, value = points[e], values[e]
+            i = points[e]
+            value = values[e]
             means = mean[i]
             if variance is None:
                 for s in range(begin, t):
                     # An index without sign needs no check for one that counts from the end.
                     means[np.uint32(labels[s] - first)] += value * moments[s, 0]
             else:
-                square, variances = value * value, variance[i]
+                square = value * value
+                variances = variance[i]
                 for s in range(begin, t):
                     j = np.uint32(labels[s] - first)
                     means[j] += value * moments[s, 0]
@@ -216,8 +226,10 @@ def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, 
         for e in range(indptr[i], indptr[i + 1]):
             row[indices[e]] = values[e]
         for j in range(k):
-            m, v = row.dtype.type(0), row.dtype.type(0)
-            start, stop = starts[pairs[i, j]], starts[pairs[i, j] + 1]
+            m = row.dtype.type(0)
+            v = row.dtype.type(0)
+            start = starts[pairs[i, j]]
+            stop = starts[pairs[i, j] + 1]
             if stop - start > SEARCH_RATIO * count:
                 for e in range(indptr[i], indptr[i + 1]):
                     s = start + np.searchsorted(features[start:stop], indices[e])
@@ -242,7 +254,8 @@ def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, lo
         for j in range(pairs[i], pairs[i + 1]):
             loading = loadings[labels[j]]
             for e in range(indptr[i], indptr[i + 1]):
-                weights, total = latent_weights[indices[e]], values.dtype.type(0)
+                weights = latent_weights[indices[e]]
+                total = values.dtype.type(0)
                 for p in range(loading.size):
                     total += loading[p] * weights[p]
                 values[entry] = data[e] * total
@@ -255,7 +268,8 @@ def _add_own_contributions(indptr, indices, data, pairs, labels, starts, feature
     entry = 0
     for i in range(indptr.size - 1):
         for j in range(pairs[i], pairs[i + 1]):
-            start, stop = starts[labels[j]], starts[labels[j] + 1]
+            start = starts[labels[j]]
+            stop = starts[labels[j] + 1]
             for e in range(indptr[i], indptr[i + 1]):
                 s = start + np.searchsorted(features[start:stop], indices[e])
                 if s < stop and features[s] == indices[e]:

@@ -50,7 +50,8 @@ def factorise(matrix, name):
     A matrix that is not finite, or not positive definite with the largest of them, raises NumericalError with its name.
     """
     diagonal = np.einsum("ii->i", matrix)
-    scale, added = float(diagonal.mean(dtype=np.float64)), 0.0
+    scale = float(diagonal.mean(dtype=np.float64))
+    added = 0.0
     if not np.isfinite(scale):
         raise NumericalError(f"{name} is not finite")
     for jitter in JITTERS:
@@ -81,16 +82,20 @@ def jitter_backward(d_jittered):
 def _routine(name, dtype, arguments):
     """Return a LAPACK routine of SciPy's Cython interface as a function of addresses."""
     capsule = cython_lapack.__pyx_capi__[PREFIX[dtype] + name]
-    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_name.restype = ctypes.c_char_p
+    get_name.argtypes = [ctypes.py_object]
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     # CFUNCTYPE releases the interpreter lock during a call; PYFUNCTYPE does not.
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(get_pointer(capsule, get_name(capsule)))
 
 
 def _call(name, matrix, *arguments):
     """Call the routine for the dtype of a matrix, with letters, integers and arrays; return its `info`."""
-    info, kinds = ctypes.c_int(0), {bytes: ctypes.c_char, int: ctypes.c_int}
+    info = ctypes.c_int(0)
+    kinds = {bytes: ctypes.c_char, int: ctypes.c_int}
     addresses = [
         value.ctypes.data if isinstance(value, np.ndarray) else ctypes.byref(kinds[type(value)](value))
         for value in arguments
@@ -116,7 +121,8 @@ def solve_factorised(matrix, right, noise=None):
 
     The lower triangle of the matrix, I×I, is L.
     """
-    solution, size = np.array(right, matrix.dtype), max(1, len(matrix))
+    solution = np.array(right, matrix.dtype)
+    size = max(1, len(matrix))
     for transposed in (b"T", b"N"):
         _call("trtrs", matrix, b"U", transposed, b"N", len(matrix), 1, matrix, size, solution, size)
         if noise is not None and transposed == b"T":

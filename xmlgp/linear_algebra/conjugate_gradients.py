@@ -42,11 +42,13 @@ def solve(matrix, right, start=None, progress=silent):
     A is N×N and positive definite, B has its dtype. If A is not finite or not positive definite, or needs more than
     `ITERATIONS` iterations, raise LinAlgError.
     """
-    solution, residual = np.zeros_like(right), right.copy()
+    solution = np.zeros_like(right)
+    residual = right.copy()
     if start is not None:
         solution[:] = start
         residual -= _product(matrix, solution)
-    bound, first = TOLERANCE * np.linalg.norm(right), np.linalg.norm(residual)
+    bound = TOLERANCE * np.linalg.norm(right)
+    first = np.linalg.norm(residual)
     if first <= bound:
         return solution
     precondition = _preconditioner(matrix)
@@ -61,7 +63,8 @@ def solve(matrix, right, start=None, progress=silent):
             residual -= _product(images, steps)
             norm = np.linalg.norm(residual)
             # Iterations reduce the residual by about the same factor.
-            before, done = done, 1.0 if norm <= bound else max(done, np.log(norm / first) / np.log(bound / first))
+            before = done
+            done = 1.0 if norm <= bound else max(done, np.log(norm / first) / np.log(bound / first))
             bar.update(done - before)
             if norm <= bound:
                 return solution

@@ -13,7 +13,8 @@ GRAIN = 1 << 22
 
 #: Products of so many elements, and those of more multiplications, are large to BLAS: OpenBLAS has other kernels below
 #: about 1,500 elements and a million multiplications.
-LARGE_PRODUCT, LARGE_WORK = 2048, 1 << 21
+LARGE_PRODUCT = 2048
+LARGE_WORK = 1 << 21
 
 #: Rows of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance the cores.
 BLOCK = 256
@@ -46,7 +47,8 @@ def product_by_rows(left, right, out=None):
     if there are few, and the other matrix is in the order that has no such kernel for more rows. The product may be
     written to `out`, I×L.
     """
-    (count, inner), columns = left.shape, right.shape[1]
+    (count, inner) = left.shape
+    columns = right.shape[1]
     if not 0 < count * inner * columns <= LARGE_WORK:
         return np.matmul(left, right, out=out)
     filled = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)

@@ -11,7 +11,8 @@ from numba.extending import overload
 __all__ = ["ARTANH_9", "ARTANH_11", "ARTANH_17", "exponential", "logarithm", "polynomial", "softplus"]
 
 #: log 2 in two parts (Cody and Waite); small integer multiples of the first part are exact.
-LOG2_HIGH, LOG2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+LOG2_HIGH = 0.693145751953125
+LOG2_LOW = 1.42860682030941723212e-6
 
 LOG2_INVERSE = 1.4426950408889634
 

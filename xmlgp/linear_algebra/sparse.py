@@ -87,13 +87,20 @@ def row(indices, data, e, end, right, total):
     total[:] = 0
     # Four rows at a time, so that `total` is read and written a quarter as often.
     while e + 4 <= end:
-        d0, d1, d2, d3 = data[e], data[e + 1], data[e + 2], data[e + 3]
-        r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
+        d0 = data[e]
+        d1 = data[e + 1]
+        d2 = data[e + 2]
+        d3 = data[e + 3]
+        r0 = right[indices[e]]
+        r1 = right[indices[e + 1]]
+        r2 = right[indices[e + 2]]
+        r3 = right[indices[e + 3]]
         for j in range(width):
             total[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
         e += 4
     while e < end:
-        d, r = data[e], right[indices[e]]
+        d = data[e]
+        r = right[indices[e]]
         for j in range(width):
             total[j] += d * r[j]
         e += 1

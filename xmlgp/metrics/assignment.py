@@ -43,7 +43,8 @@ def evaluate_assignment(assigned, labels):
         np.bincount(found, minlength=len(present)) for found in (assigned_places[hits], assigned_places, label_places)
     ]
     by_point = [np.bincount(points, minlength=N), lengths, np.diff(labels.indptr)]
-    by_label, by_point = np.array(by_label), np.array(by_point)
+    by_label = np.array(by_label)
+    by_point = np.array(by_point)
     counts_of = {
         "micro": np.array([[len(hits)], [assigned.nnz], [labels.nnz]]),
         "macro": by_label,

@@ -29,10 +29,13 @@ def multilabel_roc_auc(scores, labels):
     if np.isnan(scores.data).any():
         raise SettingsError("a score is NaN, so the scores cannot be ranked")
     N, K = scores.shape
-    scores, labels = canonical(scores), canonical(labels)
-    points, label_numbers = np.repeat(np.arange(N), np.diff(scores.indptr)), scores.indices
+    scores = canonical(scores)
+    labels = canonical(labels)
+    points = np.repeat(np.arange(N), np.diff(scores.indptr))
+    label_numbers = scores.indices
     positive_points, positive_labels = labels.nonzero()
-    true, ranks = are_true(scores, labels), np.unique(scores.data, return_inverse=True)[1]
+    true = are_true(scores, labels)
+    ranks = np.unique(scores.data, return_inverse=True)[1]
 
     per_label = _areas(label_numbers, ranks, true, positive_labels, N)
     if not len(per_label):
@@ -66,7 +69,8 @@ def _areas(groups, ranks, true, groups_of_positives, size):
     # Keys sort by group, then by score. There are at most 2^31 groups, so keys do not overflow.
     n_ranks = ranks.max(initial=0) + 1
     keys = groups.astype(np.int64) * n_ranks + ranks
-    negatives, found = np.sort(keys[~true]), np.sort(keys[true])
+    negatives = np.sort(keys[~true])
+    found = np.sort(keys[true])
     starts = np.searchsorted(negatives, present * n_ranks)
     n_negative = size - n_positive
     n_unlisted = n_negative - (np.searchsorted(negatives, (present + 1) * n_ranks) - starts)

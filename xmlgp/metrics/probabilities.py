@@ -107,7 +107,8 @@ def log_loss(probabilities, labels):
 
     As in scikit-learn, p is clipped to [ε, 1 − ε] with the machine epsilon of its type.
     """
-    count, total = 0, 0.0
+    count = 0
+    total = 0.0
     for p, y in _listed_entries(probabilities, labels):
         epsilon = np.finfo(p.dtype).eps
         p = np.clip(p, epsilon, 1 - epsilon)
@@ -130,7 +131,8 @@ def top_calibration_errors(probabilities, labels, ks):
     Users see these probabilities. Over all labels the error is small because most probabilities are near zero.
     """
     ranks, _, p, y = _top(probabilities, labels, max(ks))
-    bins, names = _bin_of(p, _TOP_BINS), [""] * _TOP_BINS
+    bins = _bin_of(p, _TOP_BINS)
+    names = [""] * _TOP_BINS
     curves = {k: ReliabilityCurve.of_entries(names, *(part[ranks < k] for part in (bins, p, y))) for k in ks}
     return {f"ECE@{k}": curve.error for k, curve in curves.items()}
 

@@ -10,7 +10,8 @@ from xmlgp.errors import SettingsError
 __all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "propensities", "propensities_of_counts"]
 
 #: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
-DEFAULT_A, DEFAULT_B = 0.55, 1.5
+DEFAULT_A = 0.55
+DEFAULT_B = 1.5
 
 #: Below this value, sums of inverse propensities could overflow.
 LEAST = 1e-200

@@ -26,7 +26,10 @@ HELD_OUT_LEAST = 10
 
 #: Share of the points that is held out, their least and greatest number, and the largest share that these may be. The
 #: coefficients of 1000 points have an error of about 0.005 in probabilities near one half.
-CALIBRATION_SHARE, CALIBRATION_LEAST, CALIBRATION_MOST, LARGEST_SHARE = 0.05, 100, 2000, 0.1
+CALIBRATION_SHARE = 0.05
+CALIBRATION_LEAST = 100
+CALIBRATION_MOST = 2000
+LARGEST_SHARE = 0.1
 
 #: The name of the parameter that has the weight of utilities in the pool.
 POOL_WEIGHT_NAME = "regression.pool_weight"
@@ -95,15 +98,21 @@ class HeldOutChoices(Inference):
     """
 
     def __init__(self, problem, trained, held, before, regresses=False):
-        features, labels = problem.features, problem.labels
+        features = problem.features
+        labels = problem.labels
         self._seen = without_labels_of(labels, held)
         known = sparse.column_sums(self._seen.indices, labels.shape[1]) > 0
         kept = held[(labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)]
-        self._problem, self._before, self._regresses, self._parts = problem, before, regresses, (trained, held)
+        self._problem = problem
+        self._before = before
+        self._regresses = regresses
+        self._parts = (trained, held)
         self._judges = _can_judge(labels, kept)
-        self._features, self._labels = features[kept], labels[kept]
+        self._features = features[kept]
+        self._labels = labels[kept]
         #: Whether regression joins and whether there is a calibration, and its coefficients.
-        self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
+        self._chosen = np.zeros(2, bool)
+        self._coefficients = np.zeros(len(IDENTITY))
         #: The weight of utilities in the pool, where points have dense features.
         self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
         #: The fields of `HeldOut`; zeros if nothing is measured.
@@ -124,7 +133,8 @@ class HeldOutChoices(Inference):
 
     def step(self, epoch, done):
         """Choose; NumericalError if a probability is not finite."""
-        parameters, pooled = self._before(), True
+        parameters = self._before()
+        pooled = True
         self._regression, part = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
             with hidden_label_weights(parameters, self._problem.features, self._seen):
@@ -142,8 +152,10 @@ class HeldOutChoices(Inference):
         Features are scaled by the relevances that the latent functions have learned. If they are too large there is no
         regression ({}), since the model is trained without it.
         """
-        problem, order = self._problem, np.concatenate(self._parts)
-        features, labels = problem.coordinates.weighted(order), problem.labels[order]
+        problem = self._problem
+        order = np.concatenate(self._parts)
+        features = problem.coordinates.weighted(order)
+        labels = problem.labels[order]
         scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
         try:
             fitted = fit_regression(features, labels, scales, len(self._parts[0]), problem.progress)
@@ -175,7 +187,8 @@ class HeldOutChoices(Inference):
 
     def _measure(self, ranked):
         """Return the fields of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
-        (p, correct), labels = self._ranked, self._labels
+        (p, correct) = self._ranked
+        labels = self._labels
         calibrated = np.empty_like(p)
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
@@ -220,11 +233,16 @@ class Recalibration(Inference):
     """
 
     def __init__(self, problem, known, earlier, share, seed, before):
-        features, labels = problem.features, problem.labels
+        features = problem.features
+        labels = problem.labels
         kept = (labels @ known.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
-        self._problem, self._before = problem, before
-        self._features, self._labels = features[kept], labels[kept]
-        self._earlier, self._share, self._seed = earlier, share, seed
+        self._problem = problem
+        self._before = before
+        self._features = features[kept]
+        self._labels = labels[kept]
+        self._earlier = earlier
+        self._share = share
+        self._seed = seed
         shape = np.count_nonzero(kept), min(RANKS, labels.shape[1])
         self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
 

@@ -62,8 +62,11 @@ class InducingMethod:
         b is at the log odds of each label's frequency, Φ ~ N(0, 1/P) and the means of q(u_p) are small and random. A
         Newton step replaces Φ and the means, if so set.
         """
-        settings, dtype = self.settings, np.dtype(self.settings.dtype)
-        kernel, posterior, P = self.latent.kernel, self.latent.posterior, settings.factor_count
+        settings = self.settings
+        dtype = np.dtype(self.settings.dtype)
+        kernel = self.latent.kernel
+        posterior = self.latent.posterior
+        P = settings.factor_count
         # Fortran order, which the products of `inner_products` are fastest with.
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
@@ -80,7 +83,9 @@ class InducingMethod:
 
     def _newton_step(self, parameters, coordinates, labels, random):
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
-        kernel, posterior, count = self.latent.kernel, self.latent.posterior, labels.shape[0]
+        kernel = self.latent.kernel
+        posterior = self.latent.posterior
+        count = labels.shape[0]
         rows = np.arange(count)
         if count > NEWTON_POINTS:
             rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
@@ -146,7 +151,10 @@ class InducingMethod:
 
     def memory_of_learning(self, earlier, dataset, replayed, whole):
         """Return the largest arrays of learning on (list of `MemoryPart`): what steps move, and Φ with new rows."""
-        old, K, present = earlier.parameters, dataset.K, np.unique(dataset.labels.indices)
-        copies, row = 1 + len(optimiser_of(self.settings).statistics), old["loadings"][:1].nbytes
+        old = earlier.parameters
+        K = dataset.K
+        present = np.unique(dataset.labels.indices)
+        copies = 1 + len(optimiser_of(self.settings).statistics)
+        row = old["loadings"][:1].nbytes
         moving = sum(old[name].nbytes for name in self.latent.posterior.parameter_names) + row * len(present)
         return [MemoryPart("the latent functions", copies * moving + row * K * (K > earlier.K))]

@@ -69,7 +69,8 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     except np.linalg.LinAlgError:
         return none
     significant = information > NEGLIGIBLE * information[-1]
-    information, directions = information[significant], directions[:, significant]
+    information = information[significant]
+    directions = directions[:, significant]
     projected = dense.product(cross, directions.astype(dtype))
     totals = projected.sum(axis=0, dtype=np.float64)
     by_label = labels.T.tocsr().astype(dtype)

@@ -48,7 +48,9 @@ RATE_SHARE = 0.5
 
 #: Updates of ξ in the sweep, of which there is one where training has two: where no points are replayed, where all are,
 #: and where those are that matter to some labels, which hardly move then.
-ROUNDS, ROUNDS_OF_ALL, ROUNDS_OF_SOME = 4, 2, 1
+ROUNDS = 4
+ROUNDS_OF_ALL = 2
+ROUNDS_OF_SOME = 1
 
 #: Share of the steps over the batch that are made where steps over all points follow: all of them rank no better then.
 STEPS_SHARE = 0.5
@@ -58,14 +60,16 @@ LISTED_AGAIN = 1 / 16
 
 #: A batch that has a point for so many of the memory, beside the least number, replays all of it. A smaller one replays
 #: the least number of points beside those that matter to its labels.
-REPLAYED_EACH, REPLAYED_LEAST = 20, 500
+REPLAYED_EACH = 20
+REPLAYED_LEAST = 500
 
 #: Labels that the model suggests first for a point that lacks them, and that are in the sweep for it.
 SUGGESTED = 3
 
 #: Steps over all points, where all earlier ones are replayed: one of so many epochs of training, and their learning
 #: rate relative to that of training.
-REFINEMENT_SHARE, REFINEMENT_RATE = 8, 0.25
+REFINEMENT_SHARE = 8
+REFINEMENT_RATE = 0.25
 
 #: Parameters with a row for each label and for each feature. Relevances of new features are those from before training.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
@@ -86,22 +90,26 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     Raises SettingsError if an earlier version trained the model, so that it lacks what is needed, and TrainingDiverged
     and ModelFolderError as training does.
     """
-    settings, old = earlier.settings, earlier.parameters
+    settings = earlier.settings
+    old = earlier.parameters
     method = settings.load_method()
     unknown = "regression.weights" in old and "regression.labels" not in old
     if unknown or (LabelWeights.of(old) and not method.has_label_weights):
         raise SettingsError(TRAIN_AGAIN)
-    batch, n = statistics_of(features, labels), features.shape[0]
+    batch = statistics_of(features, labels)
+    n = features.shape[0]
     grown = _grown(earlier, batch, n)
     coordinates = preprocessed.inputs(features, settings.dtype)
     memory = Replay.of(old, features.shape[1], labels.shape[1])
-    history, shortlist = [], None
+    history = []
+    shortlist = None
     if labels.nnz:
         problem = Problem(settings, coordinates, labels, None, features, preprocessed)
         replayed = memory and Replayed.by(memory, grown, problem, earlier.N)
         loop = Loop(LearningOn, method, problem, grown, earlier, replayed)
         _, history = loop.run(progress, None, checkpoints)
-        grown, shortlist = loop.inference.put_back(), loop.inference.shortlist
+        grown = loop.inference.put_back()
+        shortlist = loop.inference.shortlist
         if replayed and not replayed.all:
             shortlist = np.concatenate([memory.shortlist, replayed.shortlist])
     if memory and n:
@@ -130,7 +138,8 @@ def _grown(earlier, batch, count):
 
     `batch` are the statistics of the `count` points of the batch.
     """
-    old, grown = earlier.parameters, {}
+    old = earlier.parameters
+    grown = {}
     K, D = (len(batch[name]) for name in STATISTICS)
     # A subspace may have as many dimensions as there were features.
     by_feature = earlier.preprocessed.basis is None
@@ -185,7 +194,8 @@ class Replayed(NamedTuple):
     @classmethod
     def by(cls, memory, grown, problem, N):
         """Return what the batch of a `Problem` replays, given the parameters with room for it, after N points."""
-        (n, K), settings = problem.labels.shape, problem.settings
+        (n, K) = problem.labels.shape
+        settings = problem.settings
         if replays_all(memory, n):
             return cls(memory, _weighted(memory, problem), True, np.arange(K))
         if memory.shortlist is None:
@@ -256,14 +266,20 @@ class LearningOn(Stages):
     advice = "train again on all points"
 
     def __init__(self, method, problem, parameters, earlier, replayed=None):
-        self._method, self._settings, self._whole, self._earlier = method, earlier.settings, parameters, earlier.N
-        self._problem, self._replayed = problem, replayed
-        labels, self._features = problem.labels, problem.coordinates.weighted(slice(None))
+        self._method = method
+        self._settings = earlier.settings
+        self._whole = parameters
+        self._earlier = earlier.N
+        self._problem = problem
+        self._replayed = replayed
+        labels = problem.labels
+        self._features = problem.coordinates.weighted(slice(None))
         n, K = labels.shape
         ranked = Ranked.of(parameters)
         whole = bool(replayed and replayed.all)
         #: Points of the batch that stages before the calibration train on, and that they leave out.
-        self._trained, self._held = np.arange(n), np.zeros(0, np.int64)
+        self._trained = np.arange(n)
+        self._held = np.zeros(0, np.int64)
         if whole and ranked and "calibration" in parameters:
             self._trained, self._held = _hold_out(len(ranked.correct), n, self._settings.seed, earlier.N)
         counts = np.bincount(labels.indices, minlength=K)
@@ -278,9 +294,12 @@ class LearningOn(Stages):
         stages = [self._steps_over_batch(counts[self._present], steps, random)]
         if whole:
             stages.append(self._steps_over_all(stages[0], random))
-        self._steps, self._weights, self._data = stages, None, None
+        self._steps = stages
+        self._weights = None
+        self._data = None
         M = replayed.points.size if replayed else 0
-        held, sweep = M + self._held, None
+        held = M + self._held
+        sweep = None
         if LabelWeights.of(parameters):
             listed = M + np.arange(n)
             if whole:
@@ -301,7 +320,9 @@ class LearningOn(Stages):
         super().__init__(stages)
 
     def _recalibration(self, ranked):
-        problem, held, n = self._problem, self._held, self._labels.shape[0]
+        problem = self._problem
+        held = self._held
+        n = self._labels.shape[0]
         seen = without_labels_of(self._all_labels, self._replayed.points.size + held)
 
         @contextmanager
@@ -313,7 +334,8 @@ class LearningOn(Stages):
 
         held_out = problem._replace(features=problem.features[held], labels=problem.labels[held])
         known = np.bincount(seen.indices, minlength=seen.shape[1]) > 0
-        share, seed = n / (self._earlier + n), [self._settings.seed, 10, self._earlier]
+        share = n / (self._earlier + n)
+        seed = [self._settings.seed, 10, self._earlier]
         return Recalibration(held_out, known, ranked, share, seed, before)
 
     @cached_property
@@ -332,7 +354,8 @@ class LearningOn(Stages):
 
     def _steps_over_batch(self, counts, steps, random):
         """Return about so many stochastic steps, given how many points of the batch have each of its labels."""
-        settings, n = self._settings, len(self._trained)
+        settings = self._settings
+        n = len(self._trained)
         before = self._before[self._present]
         chosen = {name: self._whole[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
@@ -356,9 +379,11 @@ class LearningOn(Stages):
 
     def _steps_over_all(self, first, random):
         """Return the steps over all points, after the `first` ones."""
-        settings, M = self._settings, self._replayed.points.size
+        settings = self._settings
+        M = self._replayed.points.size
         rows = np.append(np.arange(M), M + self._trained)
-        batch_size, epochs = settings.points_in_batch(len(rows)), settings.epoch_count(self._earlier)
+        batch_size = settings.points_in_batch(len(rows))
+        epochs = settings.epoch_count(self._earlier)
         return _Refinement(
             lambda: self._method.whitened(self._after_steps(first)),
             self._method,
@@ -373,7 +398,8 @@ class LearningOn(Stages):
 
     def _after_steps(self, stage):
         """Return the parameters of the whole model, with what the steps over the batch changed."""
-        grown, trained = dict(self._whole), stage.parameters()
+        grown = dict(self._whole)
+        trained = stage.parameters()
         for name, rows in [("loadings", self._present), *self._rows.items()]:
             grown[name] = trained[name]
             if rows is not None:
@@ -391,15 +417,20 @@ class LearningOn(Stages):
         """Return the `SweepData`; the last row of features stands for earlier points that are not replayed."""
         if self._data:
             return self._data
-        whole, settings, replayed = self._whole, self._settings, self._replayed
-        swept, before = self._swept, self._before[self._swept]
+        whole = self._whole
+        settings = self._settings
+        replayed = self._replayed
+        swept = self._swept
+        before = self._before[self._swept]
         scales = prior_scales(whole["statistics.labels"][swept], settings.dtype)
         weights = LabelWeights.of(whole)
         most = max(len(swept), WEIGHTS_LIMIT - len(weights.mean))
         pattern = label_features(self._features, sp.csr_array(self._labels[:, swept]), most)
         self._weights, posterior = weights.take(swept, pattern, scales)
-        labels, rows = sp.csr_array(self._all_labels[:, swept]), self._all_features
-        shares, more = np.zeros(len(swept)), {}
+        labels = sp.csr_array(self._all_labels[:, swept])
+        rows = self._all_features
+        shares = np.zeros(len(swept))
+        more = {}
         if replayed:
             kept = np.bincount(replayed.points.labels.indices, minlength=len(whole["bias"]))[swept]
             shares = np.where(before > 0, kept / np.maximum(before, 1), 1).astype(np.float32)
@@ -425,7 +456,8 @@ class LearningOn(Stages):
         seed = settings.seed + self._earlier
         self._data = SweepData(THIS_MACHINE, seed, rows, labels, factors, self._weights, prior, mean_point, **more)
         if replayed:
-            known, found = _among(replayed.points.shortlist, swept, len(whole["bias"])), self._data.shortlist
+            known = _among(replayed.points.shortlist, swept, len(whole["bias"]))
+            found = self._data.shortlist
             shared = min(known.shape[1], found.shape[1])
             found[: len(known), :shared] = known[:, :shared]
         return self._data
@@ -435,7 +467,8 @@ class LearningOn(Stages):
 
         That of dense features is their centre.
         """
-        X, dense = sparse_of(self._features), dense_of(self._features)
+        X = sparse_of(self._features)
+        dense = dense_of(self._features)
         counts = np.bincount(X.indices, minlength=X.shape[1])
         sums = np.bincount(X.indices, X.data, X.shape[1])
         earlier = self._whole["statistics.features"] - counts

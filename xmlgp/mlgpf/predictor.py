@@ -134,11 +134,14 @@ class MLGPFPredictor(Predictor):
 
     def contributions(self, features, scores, found):
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
-        weighted, indptr, labels = self._preprocessed.weigh(features), scores.indptr, scores.labels
+        weighted = self._preprocessed.weigh(features)
+        indptr = scores.indptr
+        labels = scores.labels
         found.bias[:] = self._parameters["bias"][labels]
         self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, found.values)
         if found.dense is not None:
-            dense, weights = dense_of(weighted), self._parameters[names_of(DENSE)[0]]
+            dense = dense_of(weighted)
+            weights = self._parameters[names_of(DENSE)[0]]
             values = dense.values(self.dtype)
             for block, (start, stop) in enumerate(dense.bounds()):
                 latent = values[:, start:stop] @ weights[start:stop]

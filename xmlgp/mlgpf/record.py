@@ -35,13 +35,16 @@ def _unset(settings, N, D, K):
 
 def _memory_of_learning(earlier, dataset):
     """Return the largest arrays that are in memory at the end of learning on (list of `MemoryPart`)."""
-    settings, (n, D, K), advice = earlier.settings, dataset.shape, "a smaller batch lowers that"
+    settings = earlier.settings
+    (n, D, K) = dataset.shape
+    advice = "a smaller batch lowers that"
     memory = Replay.of(earlier.parameters, D, K)
     # Beside these, a small batch replays the points that matter to its labels.
     whole = bool(memory) and replays_all(memory, n)
     replayed = (memory.size if whole else min(memory.size, REPLAYED_LEAST)) if memory else 0
     parts = settings.load_method().memory_of_learning(earlier, dataset, replayed, whole) if dataset.labels.nnz else []
-    itemsize, nnz = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0, dataset.features.nnz
+    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
+    nnz = dataset.features.nnz
     parts.append(MemoryPart("weighted features", itemsize * nnz, advice))
     if memory and n:
         # The rows of the result, and where they are replayed, weighted ones: alone, and beside those of the batch.

@@ -83,9 +83,11 @@ class Replay(NamedTuple):
 
         The `shortlist` is that of all points, in this order; by default new points have none.
         """
-        n, (M, D, K) = labels.shape[0], (self.size, features.shape[1], labels.shape[1])
+        n = labels.shape[0]
+        (M, D, K) = (self.size, features.shape[1], labels.shape[1])
         old = with_sparse(self.features, _resized(sparse_of(self.features), (M, D)))
-        X, Y = stacked([old, features]), stacked([_resized(self.labels, (M, K)), labels])
+        X = stacked([old, features])
+        Y = stacked([_resized(self.labels, (M, K)), labels])
         if shortlist is None and self.shortlist is not None:
             new = np.full((n, self.shortlist.shape[1]), NOT_LISTED, np.int32)
             shortlist = np.concatenate([self.shortlist, new])
@@ -101,7 +103,8 @@ class Replay(NamedTuple):
         """
         if size >= self.size:
             return self
-        low, high = 0.0, 1 / scarce.min()
+        low = 0.0
+        high = 1 / scarce.min()
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             if self._probabilities(middle * scarce).sum() > size:
@@ -198,8 +201,10 @@ def are_valid(parameters, D, K):
     arrays = _arrays_of(parameters)
     if not arrays:
         return True
-    shortlist, ranked = arrays.pop("shortlist", None), [arrays.pop(name, None) for name in Ranked._fields]
-    dense, dense_weights = arrays.pop("dense", None), parameters.get(names_of(DENSE)[0])
+    shortlist = arrays.pop("shortlist", None)
+    ranked = [arrays.pop(name, None) for name in Ranked._fields]
+    dense = arrays.pop("dense", None)
+    dense_weights = parameters.get(names_of(DENSE)[0])
     names = ("indptr", "indices", "values", "label_indptr", "labels", "weights")
     if arrays.keys() != set(names):
         return False

@@ -13,7 +13,9 @@ __all__ = ["MLGPFSettings"]
 #: The default number of latent functions: a twentieth of the labels, between these. With 100 instead of 200, held-out
 #: points lose 0.5 of P@1 with 28,000 labels and 0.4 of P@5 with 20,000, but 0.2 to 0.3 with up to 1,000, in half the
 #: time.
-FACTORS, MOST_FACTORS, LABELS_PER_FACTOR = 100, 200, 20
+FACTORS = 100
+MOST_FACTORS = 200
+LABELS_PER_FACTOR = 20
 
 
 @dataclass(frozen=True)

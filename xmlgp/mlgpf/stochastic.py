@@ -52,10 +52,17 @@ class Stochastic(Inference):
         free=None,
         earlier_steps=0,
     ):
-        self.random, self.epochs, self._rate, self._free = random, epochs, rate, free
+        self.random = random
+        self.epochs = epochs
+        self._rate = rate
+        self._free = free
         self._earlier_steps = earlier_steps
-        self._method, self._bound, self._parameters = method, bound, parameters
-        self._coordinates, self._labels, self._samplers = coordinates, labels, method.samplers(labels)
+        self._method = method
+        self._bound = bound
+        self._parameters = parameters
+        self._coordinates = coordinates
+        self._labels = labels
+        self._samplers = method.samplers(labels)
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
         self._optimiser = optimiser_of(method.settings)(self._moving)
         N = labels.shape[0]
@@ -67,7 +74,8 @@ class Stochastic(Inference):
 
     def cost(self, epoch, done):
         """Return the time of a step in multiplications, in weight space, where sweeps follow."""
-        (N, K), settings = self._labels.shape, self._method.settings
+        (N, K) = self._labels.shape
+        settings = self._method.settings
         points = N / self.steps_per_epoch
         # All points of a minibatch share its labels.
         count = settings.label_sample + points * self._labels.nnz / N

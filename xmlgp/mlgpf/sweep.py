@@ -32,7 +32,8 @@ __all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepData"]
 OFFSET_SHARE = 0.85
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
-POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
+POINT_BLOCK = 1 << 12
+LABEL_BLOCK = 1 << 9
 
 #: Points whose latent functions are a block of work.
 LATENT_BLOCK = 1 << 15
@@ -43,7 +44,9 @@ CG_STEPS = 3
 #: How long operations take relative to a multiplication of a stochastic step, measured with 4,000 to 60,000 labels: a
 #: multiplication for the shortlists of the first and of later sweeps; a point and a label, beside multiplications; a
 #: pair and a byte of its features, for an update of ξ.
-LIST_COSTS, PAIR_COST, UPDATE_COST = (0.5, 0.85), 100, 45
+LIST_COSTS = (0.5, 0.85)
+PAIR_COST = 100
+UPDATE_COST = 45
 
 
 class _Factors(NamedTuple):
@@ -138,10 +141,16 @@ class SweepData:
         drawn_from=None,
         population=None,
     ):
-        self.work, self.seed, self.features = work, seed, features
-        self.weights, self.prior, self.replayed = weights, prior, replayed
-        self.drawn_from, self.population = drawn_from, population
-        self._make_factors, self._mean_point = factors, mean_point
+        self.work = work
+        self.seed = seed
+        self.features = features
+        self.weights = weights
+        self.prior = prior
+        self.replayed = replayed
+        self.drawn_from = drawn_from
+        self.population = population
+        self._make_factors = factors
+        self._mean_point = mean_point
         N, K = labels.shape
         #: Negatives of each point; −1 after the last of a point that has fewer.
         self.shortlist = np.full((N, shortlist_length(N, K)), -1, np.int32)
@@ -207,9 +216,15 @@ class Sweep(Inference):
         factor_count=1,
         row_bytes=1,
     ):
-        self._factor_count, self._row_bytes = factor_count, row_bytes
-        self._make_data, self._labels, self._number, self._count = make_data, labels, number, count
-        self._rounds, self._with_weights, self._updates_prior = rounds, with_weights, updates_prior
+        self._factor_count = factor_count
+        self._row_bytes = row_bytes
+        self._make_data = make_data
+        self._labels = labels
+        self._number = number
+        self._count = count
+        self._rounds = rounds
+        self._with_weights = with_weights
+        self._updates_prior = updates_prior
         self._left_out = np.zeros(0, np.int64) if left_out is None else left_out
         N, K = labels.shape
         points = np.arange(N) if listed is None else listed
@@ -281,9 +296,11 @@ class Sweep(Inference):
         return bounds
 
     def _shared_by_labels(self):
-        data, (N, K) = self._data, self._labels.shape
+        data = self._data
+        (N, K) = self._labels.shape
         by_label = positives_by_label(self._seen_labels()), shortlisted_by_label(data.shortlist, K)
-        points, size = data.drawn_from, sample_size(K)
+        points = data.drawn_from
+        size = sample_size(K)
         if points is None:
             points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
         else:

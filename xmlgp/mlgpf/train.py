@@ -51,13 +51,17 @@ class Training(Stages):
     advice_at_start = "try another weighting, lengthscale or diagonal"
 
     def __init__(self, method, problem, rate=None):
-        settings, coordinates, labels = problem.settings, problem.coordinates, problem.labels
+        settings = problem.settings
+        coordinates = problem.coordinates
+        labels = problem.labels
         default = default_rate(settings)
         self._other_rate = {} if rate in (None, default) else {"learning_rate": rate}
         trained, held = calibration_points(settings, labels)
         if len(held):
-            coordinates, labels = coordinates.select(trained), labels[trained]
-        N, random = labels.shape[0], np.random.default_rng(settings.seed)
+            coordinates = coordinates.select(trained)
+            labels = labels[trained]
+        N = labels.shape[0]
+        random = np.random.default_rng(settings.seed)
         steps = Stochastic(
             method,
             *method.start(coordinates, labels, problem.inducing, random),
@@ -117,7 +121,8 @@ def _train_twice(method, problem, progress, checkpoints):
     Training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints hold
     the learning rate in use, and how the first attempt failed.
     """
-    rate, failure = default_rate(problem.settings), None
+    rate = default_rate(problem.settings)
+    failure = None
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():

@@ -50,10 +50,12 @@ LOADINGS_LENGTH = 0.1
 
 #: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x. With more pairs of points and
 #: labels than the limit there is no second one, which gains little and whose shortlists would take most of the time.
-SWEEPS, SECOND_SWEEP_LIMIT = 2, 10**11
+SWEEPS = 2
+SECOND_SWEEP_LIMIT = 10**11
 
 #: Updates of ξ in a sweep, and in the one that adds the held-out points. More of them do not change precision.
-ROUNDS, LAST_ROUNDS = 2, 1
+ROUNDS = 2
+LAST_ROUNDS = 1
 
 #: Stochastic steps of learning on.
 LEARNING_STEPS = 300
@@ -73,7 +75,8 @@ class WeightSpaceMethod:
 
     has_label_weights = True
     learning_steps = LEARNING_STEPS
-    predict, are_valid = WeightSpacePrediction, staticmethod(are_valid)
+    predict = WeightSpacePrediction
+    are_valid = staticmethod(are_valid)
 
     def __init__(self, settings):
         self.settings = settings
@@ -100,7 +103,9 @@ class WeightSpaceMethod:
         all points, with the shortlists of the one before. Without label weights there are no sweeps, and only the
         regression is trained on held-out points.
         """
-        settings, coordinates, labels = self.settings, problem.coordinates, problem.labels
+        settings = self.settings
+        coordinates = problem.coordinates
+        labels = problem.labels
         first = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
         last = bool(first and len(held))
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
@@ -121,7 +126,8 @@ class WeightSpaceMethod:
         def before():
             return steps.parameters() | (sweeps[-1].parameters(0) if sweeps else {})
 
-        stages, regresses = list(sweeps), _may_regress(settings, *labels.shape)
+        stages = list(sweeps)
+        regresses = _may_regress(settings, *labels.shape)
         if len(held) or regresses:
             stages.append(HeldOutChoices(problem, trained, held, before, regresses))
         if last:
@@ -138,8 +144,10 @@ class WeightSpaceMethod:
 
         The widths are D and E; E is None for points without dense features.
         """
-        P, dtype = self.settings.factor_count, np.dtype(self.settings.dtype)
-        found, (D, E) = {}, widths
+        P = self.settings.factor_count
+        dtype = np.dtype(self.settings.dtype)
+        found = {}
+        (D, E) = widths
         whitened = random_rows(D, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
@@ -152,7 +160,8 @@ class WeightSpaceMethod:
     def _sweep_data(self, problem, steps):
         """Return the `SweepData`, with initial label weights. Features are those of all points."""
         parameters = steps.parameters()
-        features, bias = problem.coordinates.weighted(slice(None)), parameters["bias"]
+        features = problem.coordinates.weighted(slice(None))
+        bias = parameters["bias"]
         weights = initial_label_weights(sparse_of(features), problem.labels, bias, problem.coordinates.dtype)
 
         def factors():
@@ -182,7 +191,9 @@ class WeightSpaceMethod:
         local = sp.csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
         new = parameters["statistics.features"][used] == counts
         earlier = parameters["statistics.features"][used] - counts
-        rows, latent, means = {}, {}, []
+        rows = {}
+        latent = {}
+        means = []
         for block in blocks_of(parameters):
             names = names_of(block)
             if block == SPARSE:
@@ -219,7 +230,8 @@ class WeightSpaceMethod:
 
     def memory(self, dataset):
         """Return the largest arrays of the stage that needs most memory (list of `MemoryPart`)."""
-        settings, (N, D, K) = self.settings, dataset.shape
+        settings = self.settings
+        (N, D, K) = dataset.shape
         copies = 1 + len(optimiser_of(settings).statistics)
         steps = [self._memory_of_factors(copies * (D + K)), self._memory_of_features(dataset)]
         if settings.label_sample >= K:
@@ -239,7 +251,8 @@ class WeightSpaceMethod:
 
         So many points are replayed at least, and all earlier ones if `whole`.
         """
-        (N, D, K), old = dataset.shape, earlier.parameters
+        (N, D, K) = dataset.shape
+        old = earlier.parameters
         present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features))
         # Rows of T and Φ that steps move, and all of both: with room for new ones, in the result, and where steps over
         # all points follow, whitened and before these.
@@ -259,7 +272,8 @@ class WeightSpaceMethod:
         return parts
 
     def _memory_of_sweeps(self, dataset):
-        settings, (N, D, K) = self.settings, dataset.shape
+        settings = self.settings
+        (N, D, K) = dataset.shape
         itemsize = np.dtype(settings.dtype).itemsize
         weights = label_weight_count(dataset.features, dataset.labels)
         # Shortlists, and W: pattern, means and logarithms of variances.

@@ -26,7 +26,8 @@ STAGES = ("preprocessed", "trained")
 DESCRIPTION = "model.json"
 
 #: The integers that NumPy has.
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
 
 #: Characters of a name: NumPy has as many for each point that is predicted.
 LONGEST = 1000

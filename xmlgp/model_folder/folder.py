@@ -52,7 +52,8 @@ class ModelFolder:
         self.description = read_description(self.path)
         self.stage = self.description["stage"]
         try:
-            settings, model = self.description["settings"], self.description["model"]
+            settings = self.description["settings"]
+            model = self.description["model"]
             self.settings = settings_from(settings, self.path / DESCRIPTION, model, stored=True)
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
@@ -66,7 +67,8 @@ class ModelFolder:
                 return use(folder)
             except ModelFolderError:
                 # Array files have other names in every model, so a new description means another model.
-                before, folder = folder, cls(path)
+                before = folder
+                folder = cls(path)
                 if folder.description == before.description:
                     raise
 
@@ -115,7 +117,8 @@ class ModelFolder:
         **facts
             Further entries of the description, such as the training history.
         """
-        path, names = Path(path), names or Names()
+        path = Path(path)
+        names = names or Names()
         made = make_folders(path)
         written = {}
         arrays = dict(arrays) | {
@@ -153,7 +156,8 @@ class ModelFolder:
 
     def copy_to(self, path):
         """Write the same model into another folder (Path), as `write` does; its arrays are links to the same files."""
-        made, entries = make_folders(path), self.description["arrays"].values()
+        made = make_folders(path)
+        entries = self.description["arrays"].values()
         try:
             for entry in entries:
                 link_array(self.path / entry["file"], path / entry["file"])
@@ -167,7 +171,8 @@ class ModelFolder:
     @property
     def vectorizer(self):
         """What maps text to the features (`Vectorizer` or `Transformer`), or None."""
-        mapping, stored = self.description.get("vectorizer"), self.array(STORED_VECTORIZER)
+        mapping = self.description.get("vectorizer")
+        stored = self.array(STORED_VECTORIZER)
         if stored is not None and stored.nbytes > LARGEST_VECTORIZER:
             raise ModelFolderError(f"{self.path}: the vectorizer has more than {LARGEST_VECTORIZER >> 20} MB")
         if stored is not None:
@@ -187,7 +192,8 @@ class ModelFolder:
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
         words = vectorizer.words if isinstance(vectorizer, Vectorizer) else self._names("features", "D")
-        uris, preferred = self._names("uris", "K"), self._names("preferred", "K")
+        uris = self._names("uris", "K")
+        preferred = self._names("preferred", "K")
         return Names(self._names("labels", "K"), words, vectorizer, *((uris, preferred) if uris and preferred else ()))
 
     def _names(self, kind, count):

@@ -62,7 +62,8 @@ class RestrictedPredictor:
     """
 
     def __init__(self, predictor, allowed):
-        self._predictor, self._allowed = predictor, allowed
+        self._predictor = predictor
+        self._allowed = allowed
         self.label_count = int(np.count_nonzero(allowed))
 
     def top(self, features, k, output=None, with_std=False, memory=MEMORY):
@@ -133,8 +134,10 @@ def _above(predictor, features, rule, output, with_std, memory, listed):
 
 def _replaced(scores, points, others):
     """Return scores with those of some points replaced by others."""
-    starts, counts = scores.indptr[:-1].copy(), np.diff(scores.indptr)
-    starts[points], counts[points] = len(scores.labels) + others.indptr[:-1], np.diff(others.indptr)
+    starts = scores.indptr[:-1].copy()
+    counts = np.diff(scores.indptr)
+    starts[points] = len(scores.labels) + others.indptr[:-1]
+    counts[points] = np.diff(others.indptr)
     return Scores.stack([scores, others]).gather(starts, counts)
 
 
@@ -165,8 +168,10 @@ def highest_expected_f1(probabilities, limit=None):
     N, K = probabilities.shape
     largest = K if limit is None else min(limit, K)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    sizes, values = np.zeros(N, np.int64), np.empty(N)
+    nodes = (nodes + 1) / 2
+    weights = weights / 2
+    sizes = np.zeros(N, np.int64)
+    values = np.empty(N)
 
     def part(start, stop):
         rows = slice(start, stop)
@@ -180,7 +185,8 @@ def highest_expected_f1(probabilities, limit=None):
 def _find_sizes(probabilities, nodes, weights, largest, sizes, values):
     """Write the best size of each point and its expected F1."""
     count = len(nodes)
-    factors, sums = np.empty(count), np.empty(count)
+    factors = np.empty(count)
+    sums = np.empty(count)
     for i in range(len(probabilities)):
         factors[:] = 2 * weights
         expected = 0.0
@@ -189,7 +195,8 @@ def _find_sizes(probabilities, nodes, weights, largest, sizes, values):
             expected += p
             for node in range(count):
                 factors[node] *= 1 - p * (1 - nodes[node])
-        sizes[i], values[i] = 0, 0
+        sizes[i] = 0
+        values[i] = 0
         sums[:] = 0
         for k in range(1, largest + 1):
             p = np.float64(probabilities[i, k - 1])
@@ -199,7 +206,8 @@ def _find_sizes(probabilities, nodes, weights, largest, sizes, values):
                 factors[node] *= nodes[node]
                 value += factors[node] * sums[node]
             if value > values[i]:
-                sizes[i], values[i] = k, value
+                sizes[i] = k
+                values[i] = value
             # F1 is at most 2Y / (k + Y), which is concave in Y: no larger set is better.
             if 2 * expected <= values[i] * (k + expected):
                 break

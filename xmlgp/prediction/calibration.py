@@ -29,14 +29,16 @@ RANKS = 50
 #: Ranks that count fully in the fit, those that users see, and the weight of the others in it. No map of this form is
 #: right for all ranks, and the many small probabilities beyond would decide it: with the weight 1, those of the ranks 2
 #: to 4 are too high on some data. With the weight 0 the log loss can be worse than without a map.
-FIRST_RANKS, OTHER_WEIGHT = 5, 0.4
+FIRST_RANKS = 5
+OTHER_WEIGHT = 0.4
 
 #: Bounds of a, b, c, d and e. They keep the map increasing where the data are few, and falling with the rank.
 BOUNDS = ((0.05, 20.0), (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0))
 
 #: Coefficients of the map that changes nothing, the mean of their prior, and its precision. With hundreds of points it
 #: hardly matters; with ten it keeps probabilities from zero and one.
-IDENTITY, PRECISION = np.array([1.0, 1.0, 0.0, 0.0, 0.0]), 4.0
+IDENTITY = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+PRECISION = 4.0
 
 #: Smallest distance of probabilities from 1, and in the fit also from 0: that of the next single precision number
 #: from 1.
@@ -85,7 +87,8 @@ class Calibration:
         variance = calibrated * (1 - calibrated)
         found = np.empty(std.shape)
         found[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
-        ratio, tail = self._ratio(head), probabilities[:, RANKS:].astype(np.float64, copy=False)
+        ratio = self._ratio(head)
+        tail = probabilities[:, RANKS:].astype(np.float64, copy=False)
         found[:, RANKS:] = np.minimum(ratio * std[:, RANKS:], np.sqrt(ratio * tail * (1 - ratio * tail)))
         return found.astype(std.dtype, copy=False)
 

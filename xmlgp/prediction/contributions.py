@@ -38,9 +38,11 @@ class Contributions:
 
         The regression has one if utilities are `pooled` with it.
         """
-        counts, blocks = np.repeat(np.diff(features.indptr), np.diff(scores.indptr)), len(widths_of(features))
+        counts = np.repeat(np.diff(features.indptr), np.diff(scores.indptr))
+        blocks = len(widths_of(features))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        columns, n = np.empty(indptr[-1], np.int32), len(counts)
+        columns = np.empty(indptr[-1], np.int32)
+        n = len(counts)
         _repeat_rows(features.indptr, features.indices, scores.indptr, columns)
         regression = np.zeros(n, dtype) if pooled else None
         dense = np.empty((n, blocks), dtype) if blocks else None
@@ -77,7 +79,8 @@ class Contributions:
         Each list has at most `count` features with their contributions, the strongest first, equal ones by feature.
         """
         part = slice(self.indptr[pair], self.indptr[pair + 1])
-        features, values = self.features[part], self.values[part]
+        features = self.features[part]
+        values = self.values[part]
         order = np.lexsort((features, -np.abs(values)))
         sides = (order[values[order] > 0][:count], order[values[order] < 0][:count])
         positive, negative = (list(zip(features[s].tolist(), values[s].tolist(), strict=True)) for s in sides)

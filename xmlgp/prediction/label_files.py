@@ -89,7 +89,8 @@ class NamedScores(NamedTuple):
 
 def read_label_records(reader):
     """Return the `NamedScores` of JSON Lines, see `scores_of_records`; DataFormatError names a malformed line."""
-    numbers, kinds = LabelNumbers(), set()
+    numbers = LabelNumbers()
+    kinds = set()
     read = read_objects(decoded_lines(reader), reader.path, lambda number, found: _record(found, numbers, kinds))
     return _named_scores(list(read), numbers)
 
@@ -102,7 +103,9 @@ def scores_of_records(records):
     The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
     assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
     """
-    numbers, kinds, rows = LabelNumbers(), set(), []
+    numbers = LabelNumbers()
+    kinds = set()
+    rows = []
     for place, found in enumerate(records, 1):
         try:
             if isinstance(found, str):
@@ -126,7 +129,8 @@ def _record(found, numbers, kinds):
 
     `kinds` says whether the labels of earlier points are assigned; those of all must be of one kind.
     """
-    identifier, entries = found.get("id", found.get("document_id")), found.get("labels")
+    identifier = found.get("id", found.get("document_id"))
+    entries = found.get("labels")
     if type(identifier) is float and math.isfinite(identifier):
         identifier = str(identifier)  # pandas writes integers so if one is missing
     if identifier is not None and type(identifier) not in (str, int):
@@ -135,7 +139,8 @@ def _record(found, numbers, kinds):
         raise Malformed(
             f"labels is {excerpt(entries)}, not a list" if "labels" in found else "there is no field labels"
         )
-    names, scores = [], []
+    names = []
+    scores = []
     for entry in entries:
         name = (
             next((entry[key] for key in SUBJECT if entry.get(key) not in (None, "")), None)
@@ -161,7 +166,8 @@ def _record(found, numbers, kinds):
     if names:
         kinds.add(assigned)
     if len(kinds) > 1:
-        own, other = "are ranked by their scores", "are assigned or have no scores"
+        own = "are ranked by their scores"
+        other = "are assigned or have no scores"
         own, other = (other, own) if assigned else (own, other)
         raise Malformed(f"the labels {own}, but those of earlier points {other}")
     # Without scores the order of the list is that of the ranks; a score of 2 is not taken as a probability.
@@ -255,7 +261,9 @@ def label_records(blocks, names, output, with_std=False, explain=None, uris=None
     A point whose identifier is a DataFormatError has the fields `id` and `error`; one whose identifier is None is left
     out.
     """
-    fields, done, mark = _fields(output, with_std, explain, uris), 0, {"assigned": True} if assigned else {}
+    fields = _fields(output, with_std, explain, uris)
+    done = 0
+    mark = {"assigned": True} if assigned else {}
     for identifiers, features, block in blocks:
         block.check_finite(done)
         scores = block.descending()

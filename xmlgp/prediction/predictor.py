@@ -23,11 +23,13 @@ OUTPUTS = ("utility", "probability")
 MEMORY = 256
 
 #: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
-ROWS, LABELS = 256, 1024
+ROWS = 256
+LABELS = 1024
 
 #: Points are split for the cores into a multiple of this number of parts, so that few cores are all busy to the end,
 #: but not into parts of fewer points than the second number.
-PARTS, LEAST_ROWS = 16, 32
+PARTS = 16
+LEAST_ROWS = 32
 
 #: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
 #: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
@@ -190,7 +192,8 @@ class Predictor(ABC):
         NumericalError
             If a score is not finite: features that are not weighted can be too large.
         """
-        output, count = output or self.default_output, features.shape[0]
+        output = output or self.default_output
+        count = features.shape[0]
 
         def write(rows, points, scores, std):
             for labels in _blocks(self.label_count):
@@ -200,7 +203,8 @@ class Predictor(ABC):
                     std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
 
         scores, std = self._write_scores(write, self._filled(features), self.label_count, output, with_std)
-        scores, std = scores[:count], None if std is None else std[:count]
+        scores = scores[:count]
+        std = None if std is None else std[:count]
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
         if not finite.all():
             point, label = np.argwhere(~finite)[0]
@@ -315,13 +319,15 @@ class Predictor(ABC):
         Points are given as prepared and as read. `counts` has the numbers of candidates to try, in multiples of k + 4;
         default: `CANDIDATES`.
         """
-        counts, k = CANDIDATES if counts is None else counts, labels.shape[1]
+        counts = CANDIDATES if counts is None else counts
+        k = labels.shape[1]
         if k > MAX_STREAMED:
             values = np.empty((len(labels), self.label_count), self.dtype)
             for block in _blocks(self.label_count):
                 values[:, block] = self.scores(points, block, output)
             order = _descending(values)[:, :k]
-            labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
+            labels[:] = order
+            scores[:] = np.take_along_axis(values, order, axis=1)
             return
         count = counts[0] * (k + 4) if counts and output in self.approximated else self.label_count
         if count >= self.label_count:

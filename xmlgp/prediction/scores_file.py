@@ -143,7 +143,8 @@ class Scores:
 
     def _select(self, indptr, pairs):
         std = None if self.std is None else self.std[pairs]
-        labels, scores = self.labels[pairs], self.scores[pairs]
+        labels = self.labels[pairs]
+        scores = self.scores[pairs]
         return dataclasses.replace(self, indptr=indptr, labels=labels, scores=scores, std=std)
 
 
@@ -215,7 +216,8 @@ def _parse_header(text, path):
         raise ScoresFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        found, words = quote(text.rstrip(b"\r\n")), text.split()
+        found = quote(text.rstrip(b"\r\n"))
+        words = text.split()
         if len(words) == 3 and all(map(bytes.isdigit, words)):
             advice = ", as data have; the scores come first, then the data"
         else:

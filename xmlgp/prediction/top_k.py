@@ -24,7 +24,8 @@ def update_top_k(values, first, labels, best):
             stop = min(start + CHUNK, values.shape[1])
             if count == k:
                 # Comparisons with one bound use vector instructions, and most chunks have no better score.
-                least, better = best[i, k - 1], 0
+                least = best[i, k - 1]
+                better = 0
                 for j in range(start, stop):
                     better += values[i, j] > least
                 if not better:
@@ -41,6 +42,8 @@ def update_top_k(values, first, labels, best):
                 else:
                     continue
                 while place > 0 and value > best[i, place - 1]:
-                    best[i, place], labels[i, place] = best[i, place - 1], labels[i, place - 1]
+                    best[i, place] = best[i, place - 1]
+                    labels[i, place] = labels[i, place - 1]
                     place -= 1
-                best[i, place], labels[i, place] = value, first + j
+                best[i, place] = value
+                labels[i, place] = first + j

@@ -77,7 +77,8 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
     metric, for points that do not have the model's numbers of features and labels, or if the model has one label or no
     point has a true one; NumericalError if a score is not finite.
     """
-    N, K = features.shape[0], predictor.label_count
+    N = features.shape[0]
+    K = predictor.label_count
     if metric not in METRICS:
         raise SettingsError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
     if K == 1:
@@ -89,7 +90,8 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
         raise SettingsError(
             f"no point has a true label{' that the model knows' * (labels.nnz > 0)}, so there is nothing to tune for"
         )
-    output, blocks = output or predictor.default_output, []
+    output = output or predictor.default_output
+    blocks = []
     with progress("tune", N, " points") as bar:
         for block in predictor.top(features, min(LONGEST, K), output):
             blocks.append(block)
@@ -116,11 +118,14 @@ def best_rule(scores, labels, metric):
     order = np.argsort(-scores.scores, kind="stable")
     hits = are_true(scores.matrix, labels)
     if metric == "f1-micro":
-        groups, true = np.zeros(len(order), np.int32), np.array([labels.nnz])
+        groups = np.zeros(len(order), np.int32)
+        true = np.array([labels.nnz])
     elif metric == "f1-macro":
-        groups, true = scores.labels, np.bincount(labels.indices, minlength=K)
+        groups = scores.labels
+        true = np.bincount(labels.indices, minlength=K)
     else:
-        groups, true = points, np.diff(labels.indptr)
+        groups = points
+        true = np.diff(labels.indptr)
     pairs = (scores.scores[order], ranks[order], groups[order], hits[order])
     thresholds, values = np.empty((2, longest))
 
@@ -148,16 +153,21 @@ def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
     `limit` and beyond are not assigned. `true` has the number of true pairs of each group. If `joining`, a group
     without true pairs counts in the mean once one of its pairs is assigned; otherwise it never does.
     """
-    assigned, found = np.zeros(len(true), np.int64), np.zeros(len(true), np.int64)
-    total, count = 0.0, np.count_nonzero(true)
-    threshold, best, last = np.inf, -1.0, np.inf
+    assigned = np.zeros(len(true), np.int64)
+    found = np.zeros(len(true), np.int64)
+    total = 0.0
+    count = np.count_nonzero(true)
+    threshold = np.inf
+    best = -1.0
+    last = np.inf
     for i in range(len(scores)):
         if ranks[i] >= limit:
             continue
         # Labels with equal scores are assigned together.
         if scores[i] < last and last < np.inf and total / count > best:
             # Halfway between two scores: rounding errors on another machine make no difference.
-            threshold, best = (np.float64(last) + scores[i]) / 2, total / count
+            threshold = (np.float64(last) + scores[i]) / 2
+            best = total / count
         last = scores[i]
         group = groups[i]
         below = assigned[group] + true[group]
@@ -169,5 +179,6 @@ def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
         found[group] += hits[i]
         total += 2 * found[group] / (below + 1)
     if total / count > best:
-        threshold, best = last, total / count
+        threshold = last
+        best = total / count
     return threshold, best

@@ -94,7 +94,8 @@ def _randomised(gram, D, size, seed, progress):
     square = dense.product(block.T, image)
     root, _ = _inverse_root((square + square.T) / 2)
     eigenvalues, vectors = np.linalg.eigh(root.T @ _precise_gram(image) @ root)
-    eigenvalues, vectors = eigenvalues[::-1][:size], vectors[:, ::-1][:, :size]
+    eigenvalues = eigenvalues[::-1][:size]
+    vectors = vectors[:, ::-1][:, :size]
     rank = np.count_nonzero(eigenvalues > RANK_TOLERANCE * eigenvalues[0])
     basis, spare = (buffer.ravel()[: D * size].reshape(D, size) for buffer in (block, image))
     rotation = root @ (vectors / np.sqrt(np.where(np.arange(size) < rank, eigenvalues, 1)))

@@ -26,7 +26,8 @@ class Gram:
     """s²XᵀX of features (csr_array, N×D); s, the inverse of the largest magnitude, prevents overflow of high powers."""
 
     def __init__(self, features, work=THIS_MACHINE):
-        self._features, self._work = features, work
+        self._features = features
+        self._work = work
         self._shards = shards_for_sums(features)
         self._scale = 1 / (max(work.map(_peak, ((rows,) for rows in self._shards), features), default=0.0) or 1)
 
@@ -39,7 +40,8 @@ class Gram:
 
     def product(self, matrix, shift, out, bar):
         """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`, float32; `bar` counts panels."""
-        panels, together = _panels(matrix.shape[1]), self._work.cores
+        panels = _panels(matrix.shape[1])
+        together = self._work.cores
         groups = [panels[start : start + together] for start in range(0, len(panels), together)]
         last = self._shards[-1]
 
@@ -100,23 +102,31 @@ def _add_gram(indptr, indices, data, scale, right, total):
     width = right.shape[1]
     point = np.empty(width, right.dtype)
     for i in range(len(indptr) - 1):
-        start, end = indptr[i], indptr[i + 1]
+        start = indptr[i]
+        end = indptr[i + 1]
         point[:] = 0
         e = start
         # Four features at a time, to read and write the point a quarter as often.
         while e + 4 <= end:
-            d0, d1 = right.dtype.type(data[e] * scale), right.dtype.type(data[e + 1] * scale)
-            d2, d3 = right.dtype.type(data[e + 2] * scale), right.dtype.type(data[e + 3] * scale)
-            r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
+            d0 = right.dtype.type(data[e] * scale)
+            d1 = right.dtype.type(data[e + 1] * scale)
+            d2 = right.dtype.type(data[e + 2] * scale)
+            d3 = right.dtype.type(data[e + 3] * scale)
+            r0 = right[indices[e]]
+            r1 = right[indices[e + 1]]
+            r2 = right[indices[e + 2]]
+            r3 = right[indices[e + 3]]
             for j in range(width):
                 point[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
             e += 4
         while e < end:
-            d, r = right.dtype.type(data[e] * scale), right[indices[e]]
+            d = right.dtype.type(data[e] * scale)
+            r = right[indices[e]]
             for j in range(width):
                 point[j] += d * r[j]
             e += 1
         for e in range(start, end):
-            d, t = right.dtype.type(data[e] * scale), total[indices[e]]
+            d = right.dtype.type(data[e] * scale)
+            t = total[indices[e]]
             for j in range(width):
                 t[j] += d * point[j]

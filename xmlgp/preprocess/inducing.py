@@ -50,9 +50,11 @@ def initial_inducing(coordinates, count, method, seed, leading=None, progress=si
     if leading is not None and leading < coordinates.shape[1]:
         seen = np.ascontiguousarray(coordinates[:, :leading])
     with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit=" iterations") as bar:
-        nearest, centroids = None, _dense(seen[rows])
+        nearest = None
+        centroids = _dense(seen[rows])
         for iteration in range(KMEANS_ITERATIONS):
-            before, nearest = nearest, _nearest(seen, centroids)
+            before = nearest
+            nearest = _nearest(seen, centroids)
             if np.array_equal(before, nearest):
                 bar.update(KMEANS_ITERATIONS - iteration)
                 break
@@ -66,7 +68,8 @@ def _nearest(points, centroids):
     half_squares = 0.5 * np.einsum("mr,mr->m", centroids, centroids)
     transposed = np.ascontiguousarray(centroids.T)
     N = points.shape[0]
-    nearest, closeness = np.empty(N, np.int64), np.empty(N, np.float32)
+    nearest = np.empty(N, np.int64)
+    closeness = np.empty(N, np.float32)
 
     def part(rows):
         chunk = points[rows]
@@ -86,7 +89,8 @@ def _nearest(points, centroids):
         for m in empty:
             n = next(n for n in furthest if counts[nearest[n]] > 1)
             counts[nearest[n]] -= 1
-            nearest[n], counts[m] = m, 1
+            nearest[n] = m
+            counts[m] = 1
     return nearest
 
 

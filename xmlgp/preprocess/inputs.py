@@ -37,7 +37,8 @@ class Inputs:
     """
 
     def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False, center=None):
-        self._features, self._weigh = features, weigh or (lambda rows: rows)
+        self._features = features
+        self._weigh = weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
         self.feature_count = features.shape[1]
         self.dimension = features.shape[1] if basis is None else len(basis)
@@ -113,8 +114,10 @@ class Selected:
     """Some points of `Inputs`, by their rows (ndarray of int), with the same methods."""
 
     def __init__(self, inputs, chosen):
-        self._inputs, self._chosen = inputs, chosen
-        self.dtype, self.feature_count = inputs.dtype, inputs.feature_count
+        self._inputs = inputs
+        self._chosen = chosen
+        self.dtype = inputs.dtype
+        self.feature_count = inputs.feature_count
 
     def __len__(self):
         return len(self._chosen)

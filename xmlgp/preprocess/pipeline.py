@@ -141,7 +141,8 @@ class Preprocessed(NamedTuple):
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
-    weighting, dense = _fit_weighting(features, settings.weighting, work), dense_of(features)
+    weighting = _fit_weighting(features, settings.weighting, work)
+    dense = dense_of(features)
     # In parts, because features may be in a file that is larger than memory.
     check_magnitudes(weighted_sizes(sparse_of(features), weighting, work))
     center, scale = (None, None) if dense is None else _dense_scale(dense)
@@ -182,7 +183,8 @@ def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE)
     weighting = _fit_weighting(features, settings.weighting, work)
     weighted = weigh_points(features, weighting, work)
     check_magnitudes([sizes_of(weighted)])
-    basis, leading = None, None
+    basis = None
+    leading = None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
         leading = LEADING
@@ -234,7 +236,8 @@ def _initial_inducing(inputs, settings, leading, progress):
     """Return the initial inducing inputs, M×R or M×D."""
     rows = candidates(inputs, settings.inducing_count, settings.seed)
     values, _ = inputs.rows(rows)
-    method, seed = settings.inducing_start, settings.seed
+    method = settings.inducing_start
+    seed = settings.seed
     return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 
 
@@ -263,7 +266,8 @@ def grow(preprocessed, settings, N, counts):
     if settings.weighting == "standard":
         raise SettingsError("a model of standardised features cannot learn on")
     weighting = weighting_of_counts(settings.weighting, N, counts)
-    basis, inducing = preprocessed.basis, preprocessed.inducing
+    basis = preprocessed.basis
+    inducing = preprocessed.inducing
     if basis is not None:
         basis = np.asfortranarray(with_columns(basis, len(counts)))
     elif inducing is not None:

@@ -31,12 +31,14 @@ CHUNK = 1 << 16
 
 #: Stored elements of a row shard, a block of work: some tenths of a second, little memory. Where the result is a sum
 #: for each feature, the least number of them for each feature: then adding the sums takes little time.
-SHARD, SHARE = 1 << 21, 64
+SHARD = 1 << 21
+SHARE = 64
 
 
 def row_chunks(matrix, size):
     """Yield slices of consecutive rows of a csr_array with about `size` stored elements each, and at least one row."""
-    start, rows = 0, matrix.shape[0]
+    start = 0
+    rows = matrix.shape[0]
     while start < rows:
         # In the type of the array, which NumPy would convert otherwise; a sum can be too large for it.
         end = min(int(matrix.indptr[start]) + size, int(matrix.indptr[-1]))
@@ -123,7 +125,8 @@ def weigh_points(features, weighting, work=THIS_MACHINE):
     none = features[:0]
     if weigh(none, *weighting) is none:
         return features
-    weighted, blocks = work.empty((features.nnz,), np.float32), ((rows,) for rows in row_chunks(features, SHARD))
+    weighted = work.empty((features.nnz,), np.float32)
+    blocks = ((rows,) for rows in row_chunks(features, SHARD))
     end = 0
     for values in work.map(_weigh, blocks, (features, weighting)):
         weighted[end : end + len(values)] = values

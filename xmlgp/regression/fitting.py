@@ -23,19 +23,23 @@ GRAM_LIMIT = 2000
 
 #: Power iterations and additional vectors of the randomised method. On Delicious, 100 to 300 vectors capture at least
 #: 1 − 1e-4 of the variance that the exact ones do.
-POWERS, OVERSAMPLING = 10, 50
+POWERS = 10
+OVERSAMPLING = 50
 
 #: Earlier points whose weights change where a fitted regression gets more points: for each of these, and at most; and
 #: at least, with those that balance. After a document of 20,738, unrelated ones change by 0.0011 at the median with
 #: 512, by 0.0043 with 64, and by 0.0003 where all change.
-EACH, ACTIVE, LEAST = 64, 4096, 512
+EACH = 64
+ACTIVE = 4096
+LEAST = 512
 
 #: V and π are computed again if a batch has more than this share of the earlier points.
 RENEWED = 0.01
 
 #: V lacks a label if less than this share of the square of its unit vector is in the span, as with most labels of fewer
 #: than 16 of 20,738 documents. Shorter columns than the second number are not added.
-SPANNED, SHORTEST = 0.5, 0.1
+SPANNED = 0.5
+SHORTEST = 0.1
 
 #: Points per block of covariances of a small batch, so that few points occupy all cores.
 FEW = 32
@@ -55,7 +59,8 @@ def fit_regression(features, labels, scales, leading, progress=silent):
     squares of features overflow single precision, raise NumericalError. If there are dense features (`Blocks`), the
     lengthscales are learned, from some of the first points.
     """
-    N, lengthscales = labels.shape[0], None
+    N = labels.shape[0]
+    lengthscales = None
     with one_blas_thread():
         loadings, mean = _loadings_and_mean(labels)
         right = _project(labels.astype(np.float32), mean, loadings)
@@ -92,11 +97,14 @@ def add_points(regression, features, labels, seed):
     V_old has rows of zeros for new labels, α has rows of zeros for new points. The seed, a sequence of int, determines
     the draws. Otherwise as in `fit_regression`.
     """
-    count, added = len(regression.weights), labels.shape[0]
+    count = len(regression.weights)
+    added = labels.shape[0]
     scaling = regression.scales, regression.lengthscales
     features = stacked([regression.features, scaled_features(features, *scaling)])
     every = sp.csr_array(sp.vstack([regression.labels, labels], "csr"))
-    loadings, mean, start = _with_columns_for(labels, regression.loadings), regression.mean, regression.weights
+    loadings = _with_columns_for(labels, regression.loadings)
+    mean = regression.mean
+    start = regression.weights
     with one_blas_thread():
         if added > RENEWED * count or loadings.shape[1] > 2 * RANK:
             loadings, mean = _loadings_and_mean(every)
@@ -141,7 +149,8 @@ def _active(kernel, new, labels, loadings, seed):
 
 def _largest_covariances(kernel, points, count):
     """Return the largest covariance of each of the first `count` points of the kernel with any of some points."""
-    largest, block = np.zeros(count, np.float32), np.empty((min(FEW, points.shape[0]), count), np.float32)
+    largest = np.zeros(count, np.float32)
+    block = np.empty((min(FEW, points.shape[0]), count), np.float32)
     for start in range(0, points.shape[0], FEW):
         part = block[: points.shape[0] - start]
         kernel.fill(points, start, start + len(part), part)

@@ -57,7 +57,8 @@ class Kernel:
         arrays = [(matrix.indptr, matrix.indices, matrix.data) for matrix in (sparse_of(points), self._transposed)]
         _fill_exponents(*arrays[0], *arrays[1], self._half_norms, self._precision, start, stop, out)
         if self._dense.shape[1]:
-            part, width = _dense_array(points)[start:stop], out.shape[1]
+            part = _dense_array(points)[start:stop]
+            width = out.shape[1]
             exponents = product_by_rows(part, self._dense[:width].T)
             exponents -= _half_norms(part)[:, None]
             exponents -= self._dense_half_norms[:width]
@@ -135,10 +136,12 @@ def _fill_exponents(indptr, indices, data, by_feature, holders, values, half_nor
     real = out.dtype.type
     width = out.shape[1]
     for i in range(start, stop):
-        row, half = out[i - start], real(0)
+        row = out[i - start]
+        half = real(0)
         row[:] = 0
         for e in range(indptr[i], indptr[i + 1]):
-            feature, value = indices[e], real(data[e])
+            feature = indices[e]
+            value = real(data[e])
             half += real(0.5) * value * value
             for h in range(by_feature[feature], by_feature[feature + 1]):
                 if holders[h] >= width:

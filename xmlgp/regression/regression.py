@@ -29,7 +29,8 @@ PROBABILITY_MARGIN = 0.003
 #: Weight of the utilities in the logarithmic pool; that of the log odds of the predictions is the rest. With dense
 #: features, the predictions can be much better than the utilities: then it is one of these, that which ranks held-out
 #: points best, and without such points the first.
-POOL_WEIGHT, DENSE_POOL_WEIGHTS = 0.5, (0.35, 0.5, 0.2, 0.1)
+POOL_WEIGHT = 0.5
+DENSE_POOL_WEIGHTS = (0.35, 0.5, 0.2, 0.1)
 
 
 class Regression(NamedTuple):
@@ -59,7 +60,8 @@ class Regression(NamedTuple):
         arrays = _arrays_of(parameters)
         if not arrays:
             return None
-        shape, labels = (len(arrays["weights"]), len(arrays["loadings"])), None
+        shape = (len(arrays["weights"]), len(arrays["loadings"]))
+        labels = None
         features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
         if "dense" in arrays:
             features = Blocks(features, Dense((arrays["dense"],)))
@@ -71,7 +73,8 @@ class Regression(NamedTuple):
 
     def parameters(self):
         """Return the arrays by name, as a model has them."""
-        arrays, dense = {} if self.scales is None else {"scales": self.scales}, dense_of(self.features)
+        arrays = {} if self.scales is None else {"scales": self.scales}
+        dense = dense_of(self.features)
         arrays |= {
             "indptr": self.features.indptr.astype(np.int64),
             "indices": self.features.indices.astype(np.int32),
@@ -156,7 +159,8 @@ class RegressionPredictions:
         self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
         self._scales = regression.scales, regression.lengthscales
         self._weights = np.ascontiguousarray(regression.weights)
-        self._loadings, self._mean = regression.loadings, regression.mean
+        self._loadings = regression.loadings
+        self._mean = regression.mean
 
     def latent(self, features):
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""

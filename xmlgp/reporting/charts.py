@@ -15,7 +15,10 @@ WIDTH = 400
 
 def draw_frequencies(groups, frequency_of):
     """Return a chart of precision and recall of each group of labels (sequence of `Tally`), a pair of bars each."""
-    left, right, top, height = 84, 48, 34, 36
+    left = 84
+    right = 48
+    top = 34
+    height = 36
     bottom = top + height * len(groups)
     scale = WIDTH - left - right
     parts = [_legend(("square a", "precision"), ("square b", "recall")), *_vertical_grid(left, scale, top, bottom)]
@@ -38,7 +41,9 @@ def draw_frequencies(groups, frequency_of):
 
 def draw_reliability(bins):
     """Return a chart of the share of true labels against the probability (sequence of `Bin`), beside the diagonal."""
-    left, top, size = 64, 34, 310
+    left = 64
+    top = 34
+    size = 310
 
     def position(probability, true):
         return f"{left + size * probability:.1f}", f"{top + size * (1 - true):.1f}"
@@ -50,7 +55,8 @@ def draw_reliability(bins):
     parts.append(f'<polyline class="a" points="{" ".join(",".join(point) for point in points)}"/>')
     parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
     parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))
-    x, y = 14, top + size / 2
+    x = 14
+    y = top + size / 2
     parts.append(_text(x, y, "share that is true", "middle", transform=f"rotate(-90 {x} {y})"))
     title = "Share of true labels against their probability"
     about = "A curve on the diagonal means that probabilities come true as often as they say"
@@ -59,7 +65,10 @@ def draw_reliability(bins):
 
 def draw_ranks(ranks):
     """Return a chart of the mean probability and of the share of true labels of each rank (sequence of `Bin`)."""
-    left, top, width, height = 52, 34, 330, 240
+    left = 52
+    top = 34
+    width = 330
+    height = 240
     highest = max([0.1, *(value for row in ranks for value in (row.probability, row.true))])
     # A multiple of 20 %, so that its quarters are round.
     limit = math.ceil(5 * highest) / 5
@@ -96,7 +105,8 @@ def _text(x, y, text, anchor, kind="", transform=""):
 
 def _legend(*entries):
     """Return marks with their names, side by side at the top."""
-    parts, x = [], 52
+    parts = []
+    x = 52
     for kind, text in entries:
         shape, colour = kind.split()
         if shape == "square":

@@ -37,7 +37,8 @@ FEATURES = 40
 #: Characters of a text that are shown.
 CHARACTERS = 4000
 
-_MEAN, _TOGETHER = "Harmonic mean of precision and recall", "over all labels given to all documents together"
+_MEAN = "Harmonic mean of precision and recall"
+_TOGETHER = "over all labels given to all documents together"
 
 #: Measures of given labels: their names, those of `evaluate_assignment`, and what they mean.
 ASSIGNMENT = [
@@ -118,14 +119,18 @@ def make_content(
     `unknown` has the labels that the model does not know with their test points (mapping); they follow its own in
     names, counts and propensities, with counts of 0.
     """
-    labels, top, assigned, unknown = evidence.labels, evidence.top, evidence.assigned, unknown or {}
+    labels = evidence.labels
+    top = evidence.top
+    assigned = evidence.assigned
+    unknown = unknown or {}
     K = labels.shape[1]
     for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
         if values is not None and len(values) != K:
             raise SettingsError(f"there are {what} of {len(values)} labels, but scores of {K}")
     if not labels.nnz:
         raise SettingsError("no document of the test data has a true label, so there is nothing to report")
-    label_name, feature_name = _namer(names, "label"), _namer(feature_names, "feature")
+    label_name = _namer(names, "label")
+    feature_name = _namer(feature_names, "feature")
     assigned = as_csr(None, assigned.labels, assigned.indptr, K)
     right = assigned.indices[true_entries(assigned, labels)]
     by_label = [np.bincount(found, minlength=K) for found in (labels.indices, assigned.indices, right)]
@@ -223,7 +228,8 @@ def _summary(ranked, error, labels):
 
 def _ranking_measures(ranked, ks, counts):
     """Return measures of rankings: their names, values and meaning. `counts` has the true labels of each document."""
-    found, counts = [], counts[counts > 0]
+    found = []
+    counts = counts[counts > 0]
     for k in ks:
         most = np.minimum(counts, k).mean() / k if len(counts) else 1.0
         text = f"Share of the first {k} suggested labels that are true"
@@ -279,9 +285,12 @@ def most_frequent_confusions(assigned, labels, most=20):
     the first and got the second, and all points that lack the first. Of equally frequent pairs those of the lowest
     labels come first. Memory does not depend on the number of labels.
     """
-    missed, wrong = csr_array(_others(labels, assigned).T), _others(assigned, labels)
+    missed = csr_array(_others(labels, assigned).T)
+    wrong = _others(assigned, labels)
     pairs_until = np.concatenate([[0], np.cumsum(missed @ np.diff(wrong.indptr))])
-    best, first, K = np.empty((3, 0), np.int64), 0, labels.shape[1]
+    best = np.empty((3, 0), np.int64)
+    first = 0
+    K = labels.shape[1]
     while first < K:
         # As many labels as have at most so many pairs together, but at least one.
         last = max(first + 1, int(np.searchsorted(pairs_until, pairs_until[first] + PAIRS, side="right")) - 1)
@@ -301,7 +310,8 @@ def _others(entries, excluded):
 
 def _document(point, label_name, feature_name, block_names, explain):
     """Return a document of the sample: its text or features, its true labels, those suggested and those missed."""
-    listed, row = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True)), point.features
+    listed = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True))
+    row = point.features
     shown = listed[: len(point.shown.labels)]
     contributions = explain(row, point.shown) if explain else None
     suggestions = []

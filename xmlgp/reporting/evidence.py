@@ -77,7 +77,9 @@ class Evidence:
         self._rule = rule or AssignmentRule(expected_f1=True)
         self._sampled = sampled
         self._random = np.random.default_rng(seed)
-        self._labels, self._top, self._assigned = [csr_array((0, label_count), dtype=bool)], [], []
+        self._labels = [csr_array((0, label_count), dtype=bool)]
+        self._top = []
+        self._assigned = []
         self._candidates = {True: [], False: []}
 
     def add(self, scores, labels, features=None, texts=None, ids=None):
@@ -97,7 +99,8 @@ class Evidence:
             self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
 
     def _add(self, scores, labels, *about):
-        matrix, lengths = widened(scores.matrix, labels.shape[1]), np.diff(scores.indptr)
+        matrix = widened(scores.matrix, labels.shape[1])
+        lengths = np.diff(scores.indptr)
         sizes = self._rule.sizes(scores)
         if len(scores.labels):
             self.reliability += reliability_curve(matrix, labels)
@@ -151,7 +154,8 @@ class Evidence:
     @property
     def sample(self):
         """The points that the report shows, in the order of the data (list of `SampledPoint`)."""
-        right, wrong = self._candidates[True], self._candidates[False]
+        right = self._candidates[True]
+        wrong = self._candidates[False]
         n_right = min(len(right), max(self._sampled // 2, self._sampled - len(wrong)))
         kept = right[:n_right] + wrong[: self._sampled - n_right]
         return sorted(kept, key=lambda point: point.number)

@@ -81,7 +81,8 @@ def render(content):
         keep_trailing_newline=True,
     )
     environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
-    style, script = load("style.css"), load("sort.js")
+    style = load("style.css")
+    script = load("sort.js")
     # Style, script and charts are parts of the program; the template does not escape them.
     return environment.get_template("template.html").render(
         c=content,

@@ -21,7 +21,8 @@ __all__ = ["Preview", "check_given", "has_learned", "preview", "read_batch", "re
 #: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
 #: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
 #: 0.46 of the words and 0.15 of the labels.
-FOREIGN_SHARE, LEAST = 0.1, 10
+FOREIGN_SHARE = 0.1
+LEAST = 10
 
 
 class Preview(NamedTuple):
@@ -88,7 +89,10 @@ def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, 
     if MODELS[kind].learn is None:
         able = " and ".join(name for name, other in MODELS.items() if other.learn)
         raise SettingsError(f"a model of {kind} cannot learn on, only {able} can; train again on all points together")
-    D, K, widths, names = model.data["D"], model.data["K"], model.data.get("dense", []), model.names
+    D = model.data["D"]
+    K = model.data["K"]
+    widths = model.data.get("dense", [])
+    names = model.names
     if add_labels is not None:
         names, K = more_labels(names, K, add_labels)
     if data is None and dense is None:
@@ -100,7 +104,8 @@ def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, 
 
 
 def _preview(model, points, names):
-    D, K = model.data["D"], model.data["K"]
+    D = model.data["D"]
+    K = model.data["K"]
     (known_assignments, assignments), (known_occurrences, occurrences) = _known_counts(model, points, names)
     return Preview(
         points=points.N,
@@ -118,7 +123,8 @@ def _preview(model, points, names):
 
 def _known_counts(model, points, names):
     """Return how many labels of points the model knows, and of how many; the same of words, or nonzero features."""
-    words, labels = points.features, points.labels.indices
+    words = points.features
+    labels = points.labels.indices
     # Features of text are counts.
     counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
     known = int(counts[words.indices < model.data["D"]].sum())
@@ -148,15 +154,18 @@ def has_learned(model, dataset):
     """
     if not dataset.N:
         return False
-    data, learned = model.data, model.learned
+    data = model.data
+    learned = model.learned
     of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
     of_training["fingerprint"] = data.get("first", data["fingerprint"])
-    D, K = data["D"], data["K"]
+    D = data["D"]
+    K = data["K"]
     # A fingerprint depends on the numbers of features and labels that the points had then.
     for batch in [*reversed(learned), of_training]:
         if batch["N"] == dataset.N and _fingerprint(dataset, D, K) == batch["fingerprint"]:
             return True
-        D, K = D - batch["D"], K - batch["K"]
+        D = D - batch["D"]
+        K = K - batch["K"]
     return False
 
 

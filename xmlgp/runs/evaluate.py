@@ -163,7 +163,8 @@ def evaluate(
         note(text if calibration else text + listing)
     if calibration:
         note(f"Log loss and ECE are over {describe_coverage(listed, K)}")
-    pair, curves = (listed.matrix, true), {}
+    pair = (listed.matrix, true)
+    curves = {}
     measures = evaluate_ranking(*pair, ks, propensities)
     if auc:
         measures |= multilabel_roc_auc(*pair)
@@ -189,7 +190,8 @@ def describe_coverage(scores, K):
     """Return which of the K labels scores list, as the end of a sentence."""
     if len(scores.labels) == scores.N * K:
         return f"all {K} labels of each point"
-    longest, kind = np.diff(scores.indptr).max(initial=0), "assigned" if scores.assigned else "listed"
+    longest = np.diff(scores.indptr).max(initial=0)
+    kind = "assigned" if scores.assigned else "listed"
     return (
         f"the {len(scores.labels)} {kind} labels only, at most {longest} of {K} per point; "
         "`xmlgp predict -k all` lists all labels"

@@ -306,7 +306,8 @@ def _in_memory(data, labels, names, extend, same):
         return TrainingData(data, REPOSITORY, names)
     is_text = not is_matrix(data)
     if not is_text:
-        features, columns = features_in_memory(data), columns_of(data, "feature")
+        features = features_in_memory(data)
+        columns = columns_of(data, "feature")
         check_columns("feature", columns, names.features)
         names = names._replace(features=columns or names.features)
     else:
@@ -318,7 +319,8 @@ def _in_memory(data, labels, names, extend, same):
             names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
         else:
             features = names.vectorizer.features(texts)
-    N, columns = features.shape[0], columns_of(labels, "label")
+    N = features.shape[0]
+    columns = columns_of(labels, "label")
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
     elif not _are_names(labels) and (columns or not (extend and is_text)):
@@ -367,7 +369,8 @@ def more_points(data, labels, dense, model, names, corpus, cache, progress, note
     Points in memory without names may have more features and labels than a model in memory, which then loses the names
     of all.
     """
-    D, K = model.data["D"], model.data["K"]
+    D = model.data["D"]
+    K = model.data["K"]
     check_points(data, labels)
     _find_encoder(names, corpus)
     data, rows = _with_dense(data, dense, "train", model)
@@ -461,7 +464,8 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
     """
     check_points(data, labels, needed=labelled)
     _find_encoder(model.names, corpus)
-    ids, (data, rows) = _index_of(data), _with_dense(data, dense, "test", model)
+    ids = _index_of(data)
+    (data, rows) = _with_dense(data, dense, "test", model)
     if is_path(data):
         sizes = model.data["D"], model.data["K"]
         opened = open_points(data, model.names, sizes, corpus, labelled, note, keep_errors, rows)

@@ -96,8 +96,10 @@ class InterruptedRun:
     """
 
     def __init__(self, checkpoint):
-        about, state = checkpoint.about, checkpoint.facts
-        version, writer = about.get("format_version"), about.get("written_by")
+        about = checkpoint.about
+        state = checkpoint.facts
+        version = about.get("format_version")
+        writer = about.get("written_by")
         if about.get("format") != "xmlgp checkpoint" or version != FORMAT_VERSION:
             raise ModelFolderError(
                 f"{checkpoint.path}: written in format {excerpt(version)} by {excerpt(writer)}; this is xmlgp "
@@ -215,7 +217,8 @@ def what_is_left(path, note):
     except (Interrupted, KeyboardInterrupt) as error:
         left = readable_run(path)
         if left:
-            error.advice, error.resumable = f"stopped {left.where}", True
+            error.advice = f"stopped {left.where}"
+            error.resumable = True
         raise
     except (ClusterError, NumericalError, OSError, MemoryError):
         left = readable_run(path)
@@ -231,9 +234,11 @@ def model_is_left(path):
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
-        stopped, error.resumable = getattr(error, "advice", None), getattr(error, "resumable", False)
+        stopped = getattr(error, "advice", None)
+        error.resumable = getattr(error, "resumable", False)
         if ModelFolder(path).description != before:
-            error.advice, error.resumable = "the new model is complete", False
+            error.advice = "the new model is complete"
+            error.resumable = False
         else:
             error.advice = f"{stopped}, and the model is unchanged" if stopped else "the model is unchanged"
         # Python 3.10 has no notes.
@@ -265,7 +270,8 @@ class Request(NamedTuple):
 
     def settings(self, dataset):
         """Return complete settings for a data set, and messages to the user about their origin."""
-        chosen, notes = self.chosen, []
+        chosen = self.chosen
+        notes = []
         if isinstance(chosen, Settings):
             return chosen, notes
         if self.default_model and not self.recipe and "model" not in chosen:
@@ -311,7 +317,8 @@ def check_overwriting(path, dataset, overwrite):
         raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
     except ModelFolderError:
         return
-    data, run = folder.description["data"], readable_run(path)
+    data = folder.description["data"]
+    run = readable_run(path)
     if overwrite or folder.stage != "trained" or dataset.facts in (data, run and run.data):
         return
     size = counted(data["N"], "point")
@@ -336,7 +343,8 @@ def plan_run(path, dataset, request, resume, note):
     SettingsError is raised for settings that are not allowed, or that contradict what is to be kept.
     """
     check_overwriting(path, dataset, request.overwrite)
-    folder, notes = None, []
+    folder = None
+    notes = []
     try:
         folder = ModelFolder(path)
     except ModelFolderError as error:
@@ -376,7 +384,8 @@ def _check_same(path, what, settings, asked):
     # The other settings of another model do not matter.
     for name in sorted(asked, key="model".__ne__):
         if asked[name] != present[name]:
-            was, now = in_words(present[name]), in_words(asked[name])
+            was = in_words(present[name])
+            now = in_words(asked[name])
             difference = f"is of {was}" if name == "model" else f"has {name} {was}"
             raise SettingsError(
                 f"{path}: {what} {difference}, not {now}; leave the option out, or use `resume=False` to start "

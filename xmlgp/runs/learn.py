@@ -172,7 +172,8 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
 
     Its `data` describes all points so far; in it, `first` is the fingerprint of the points of `train`.
     """
-    settings, data = model.settings, model.data
+    settings = model.settings
+    data = model.data
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
     preprocessed = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_magnitudes([sizes_of(preprocessed.weigh(dataset.features))], "train again with another weighting")
@@ -215,7 +216,9 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
 
     What was is kept in the folder `previous`, unless that is None.
     """
-    path, data, began = model.folder.path, model.data, time.perf_counter()
+    path = model.folder.path
+    data = model.data
+    began = time.perf_counter()
     checkpoint_file = path / CHECKPOINT
 
     def note_here(text):
@@ -245,7 +248,8 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
     run, discarded = resume_or_discard(path, run, facts, model.settings, resume, note_here)
     if discarded:
         remove([checkpoint_file], ())
-    checkpoint, writer = run and run.checkpoint, None
+    checkpoint = run and run.checkpoint
+    writer = None
     if checkpoint_seconds or checkpoint:
         described = describe_run(facts, model.settings, {})
         writer = CheckpointWriter(checkpoint_file, described, checkpoint_seconds, checkpoint)

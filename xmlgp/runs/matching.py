@@ -103,7 +103,8 @@ class Matched(NamedTuple):
 
         `train` are the training points, `name` is that of the scores, for messages.
         """
-        facts, training = self.facts(), label_of(train, "the model")
+        facts = self.facts()
+        training = label_of(train, "the model")
         check_label_count(training, facts.shape[2], self.K, name)
         if facts.counts is None:
             raise SettingsError(f"{training}: the model has no counts of its labels; give the training data instead")
@@ -128,7 +129,8 @@ def matched(files, labels, train, corpus, cache, progress, note):
         tables = columns_of(scores, "label"), columns_of(labels, "label")
         if any(tables) and None in (listed.names, true.names) and facts_of(True).names is None:
             # Without names elsewhere, the columns of a DataFrame are labels by their places.
-            listed, true = listed._replace(names=None), true._replace(names=None)
+            listed = listed._replace(names=None)
+            true = true._replace(names=None)
         named = listed.names is not None or true.names is not None
         yield _match(scores, listed, labels, true, named, functools.partial(facts_of, named), note)
 
@@ -195,9 +197,11 @@ def training_facts(train, named, corpus, cache, progress, note):
         check_memory("evaluation", [MemoryPart("counts and propensities of labels", LABEL_BYTES * K)])
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):
-        data, counts = model.data, model.parameters.get("statistics.labels")
+        data = model.data
+        counts = model.parameters.get("statistics.labels")
     else:
-        data, counts = model.description["data"], model.array("parameters.statistics.labels")
+        data = model.description["data"]
+        counts = model.array("parameters.statistics.labels")
     shape = tuple(data[name] for name in "NDK")
     counts = None if counts is None or counts.shape != shape[2:] else np.array(counts)
     return TrainingFacts(model.names.labels if named else None, shape, counts, model.names.same)
@@ -222,7 +226,8 @@ def _match(scores, listed, labels, true, named, facts, note):
     `scores` and `labels` are what these were made of, for messages. SettingsError if the points or the labels are
     others.
     """
-    name, data = label_of(scores, "the table of scores"), label_of(labels, "the data")
+    name = label_of(scores, "the table of scores")
+    data = label_of(labels, "the data")
     N, K = true.labels.shape
     # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
     in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
@@ -274,7 +279,8 @@ def _match(scores, listed, labels, true, named, facts, note):
 
 def _of_numbers(table: Scores, labels: sp.csr_array, facts: Callable[[], TrainingFacts]) -> Matched:
     """Return `Matched` for labels without names, whose number no file declares, and those that no score may be of."""
-    known, K = table.K, max(table.K, labels.shape[1])
+    known = table.K
+    K = max(table.K, labels.shape[1])
     labels = sp.csr_array(widened(labels, K))
     unknown = unknown_labels(list(map(str, range(K))), labels, known, table.labels)
     return Matched(dataclasses.replace(table, K=K), labels, known, unknown, False, facts, functools.partial(_below, K))

@@ -239,7 +239,8 @@ class Predictions:
     _inputs: tuple
 
     def __repr__(self) -> str:
-        data, limit = self._data, self._scoring.rule.limit
+        data = self._data
+        limit = self._scoring.rule.limit
         data = data.dataset if isinstance(data, TrainingData) else data
         shape = getattr(data, "shape", None)
         if not shape and isinstance(data, Sized) and not is_path(data):
@@ -268,7 +269,8 @@ class Predictions:
 
     def named_scores(self) -> NamedScores:
         """Return the scores with the names of all labels of the model, and the identifiers of the points."""
-        ids, blocks = [], []
+        ids = []
+        blocks = []
         for identifiers, _, scores in self.blocks():
             ids += identifiers
             blocks.append(scores)
@@ -318,7 +320,8 @@ class Predictions:
 
     def _form(self):
         """Return what the functions of `label_files` need besides the scores."""
-        explain, names = None, self._model.names
+        explain = None
+        names = self._model.names
         if self._explain:
             blocks = self._model.block_names
             explain = LabelExplanations(self._model.predictor, names.features, self._explain, blocks)
@@ -326,14 +329,16 @@ class Predictions:
 
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())
-        left_out, first = 0, None
+        left_out = 0
+        first = None
         with memory_errors_reported(), self._progress("predict", N, " points") as bar:
             for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work, points.waits):
                 wrong = [isinstance(own, DataFormatError) for own in identifiers]
                 if any(wrong):
                     scores = scores.first(np.where(wrong, 0, np.diff(scores.indptr)))
                 if any(wrong) and self._bad_lines == "skip":
-                    left_out, first = left_out + sum(wrong), first or identifiers[wrong.index(True)]
+                    left_out = left_out + sum(wrong)
+                    first = first or identifiers[wrong.index(True)]
                     identifiers = [None if bad else own for own, bad in zip(identifiers, wrong, strict=True)]
                 yield identifiers, features, scores
                 bar.update(scores.N)

@@ -37,9 +37,14 @@ class Scoring:
     def __init__(
         self, predictor, folder, rule, output=None, with_std=False, memory=MEMORY, calibrated=True, allowed=None
     ):
-        self._predictor, self._location = predictor, folder and (os.path.abspath(folder.path), _identity(folder))
-        self.rule, self.output, self.with_std, self.memory = rule, output, with_std, memory
-        self._calibrated, self._allowed = calibrated, allowed
+        self._predictor = predictor
+        self._location = folder and (os.path.abspath(folder.path), _identity(folder))
+        self.rule = rule
+        self.output = output
+        self.with_std = with_std
+        self.memory = memory
+        self._calibrated = calibrated
+        self._allowed = allowed
 
     def __getstate__(self):
         return self.__dict__ | {"_predictor": None}
@@ -78,7 +83,8 @@ def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
     this machine, points are scored without others of their shard when the blocks are waited for (`waits`). A
     DataFormatError of the blocks is raised after the points before it.
     """
-    pending, errors = deque(), []
+    pending = deque()
+    errors = []
 
     def arguments():
         for identifiers, features in _shards(up_to_error(blocks, errors), lambda: not work.is_cluster and waits()):
@@ -106,7 +112,9 @@ def _assign_shard(opened, features):
 
 def _shards(blocks, waits):
     """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait."""
-    identifiers, parts, count = [], [], 0
+    identifiers = []
+    parts = []
+    count = 0
     for names, features in blocks:
         start = 0
         while start < len(names):
@@ -117,10 +125,14 @@ def _shards(blocks, waits):
             start = stop
             if count == ROWS:
                 yield identifiers, _stack(parts)
-                identifiers, parts, count = [], [], 0
+                identifiers = []
+                parts = []
+                count = 0
         if count and waits():
             yield identifiers, _stack(parts)
-            identifiers, parts, count = [], [], 0
+            identifiers = []
+            parts = []
+            count = 0
     if count:
         yield identifiers, _stack(parts)
 

@@ -253,7 +253,8 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
         began = time.perf_counter()
         with what_is_left(path, note_here):
             folder = _run(path, dataset, plan, names, progress, checkpoint_seconds, work)
-    took, held_out = f"trained in {time.perf_counter() - began:.1f} s", folder.held_out
+    took = f"trained in {time.perf_counter() - began:.1f} s"
+    held_out = folder.held_out
     # The best of a single label is no measure.
     note_here(f"{took}; {held_out.precision(dataset.K)}" if held_out and dataset.K > 1 else took)
     if held_out and held_out.reliability():
@@ -264,11 +265,14 @@ def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds
 
 def _run(path, dataset, plan, names, progress, seconds, work):
     """Train into a locked folder, and return it; what fails leaves the earlier model, and a run that can be resumed."""
-    settings, resumed, file = plan.settings, plan.interrupted, path / CHECKPOINT
+    settings = plan.settings
+    resumed = plan.interrupted
+    file = path / CHECKPOINT
     # Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
     kept = bool(resumed and resumed.preprocessed)
     checkpoint = resumed.checkpoint if resumed and resumed.steps else None
-    written, checkpoints = {}, None
+    written = {}
+    checkpoints = None
 
     def writer(entries, checkpoint=None):
         return CheckpointWriter(file, describe_run(dataset.facts, settings, entries), seconds, checkpoint)
@@ -278,7 +282,8 @@ def _run(path, dataset, plan, names, progress, seconds, work):
         _remove(path, plan.discarded.preprocess)
     try:
         if kept:
-            preprocessed, entries = _left_by(path, resumed), resumed.preprocess
+            preprocessed = _left_by(path, resumed)
+            entries = resumed.preprocess
         else:
             if seconds:
                 # From now on it is known what is to be trained.
@@ -287,7 +292,8 @@ def _run(path, dataset, plan, names, progress, seconds, work):
                 entries = plan.preprocessed.entries("preprocess.")
                 preprocessed = stored_preprocessing(plan.preprocessed)
             else:
-                preprocessed, entries = preprocess_data(dataset, settings, progress, work), written
+                preprocessed = preprocess_data(dataset, settings, progress, work)
+                entries = written
                 write_arrays(path, named_arrays(preprocessed), written)
         if seconds or checkpoint:
             checkpoints = writer(entries, checkpoint)

@@ -123,7 +123,8 @@ class TrainedModel:
 def write_model(model, path, keep=None, **facts):
     """Write a `TrainedModel` into a locked folder, and return it; it has the arrays of the entries `keep` already."""
     arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
-    arrays, keep = named_arrays(model.preprocessed) | arrays, keep or {}
+    arrays = named_arrays(model.preprocessed) | arrays
+    keep = keep or {}
     facts |= tuned_facts(model.tuned, model.tuned_before)
     if model.learned:
         facts["learned"] = model.learned
@@ -161,7 +162,8 @@ def load(path: FilePath) -> TrainedModel:
 
 
 def _block_names(data, names):
-    vectorizer, count = names.vectorizer, len(data.get("dense", []))
+    vectorizer = names.vectorizer
+    count = len(data.get("dense", []))
     own = ["encoder"] if vectorizer and vectorizer.analysis.encoder else []
     return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
 
@@ -207,7 +209,8 @@ def open_model(folder):
     are of one model, even while another replaces it.
     """
     *arrays, predictor = _checked(folder)
-    about, classes = folder.description, folder.classes and np.array(folder.classes)
+    about = folder.description
+    classes = folder.classes and np.array(folder.classes)
     more = folder.names, folder.tuned, folder.tuned_before, about.get("learned", []), classes, folder, folder.held_out
     model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
     model.predictor = predictor
@@ -224,7 +227,8 @@ def _checked(folder):
     if folder.stage != "trained":
         raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
     D, K = (folder.description["data"][name] for name in "DK")
-    preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+    preprocessed = stored_preprocessing(folder)
+    parameters = folder.arrays("parameters.")
     predictor = MODELS[folder.settings.model].predictor
     found = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
     if found is None:

@@ -86,7 +86,8 @@ def tune(
             )
         unknown = unknown_labels(names.labels, points.labels, known.data["K"])
         note_unknown(label_of(data), unknown, points.labels, note)
-        before, labelled = known.tuned, (points.features, points.labels)
+        before = known.tuned
+        labelled = (points.features, points.labels)
         try:
             added = added_labels(names, known.names)
             tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before, added)
@@ -129,4 +130,5 @@ def _store(model, known, tuned, before):
     if known.folder:
         known.folder.write_tuned(tuned, before)
     if isinstance(model, TrainedModel):
-        model.tuned, model.tuned_before = tuned, before
+        model.tuned = tuned
+        model.tuned_before = before

@@ -32,7 +32,8 @@ class Interrupted(BaseException):
     def __init__(self, number):
         super().__init__(number)
         self.number = number
-        self.advice, self.resumable = None, False
+        self.advice = None
+        self.resumable = False
 
     @property
     def status(self):
@@ -42,9 +43,11 @@ class Interrupted(BaseException):
 
 class _state:
     #: The signal that was received but not raised yet, and whether a second one followed it.
-    pending, second = None, False
+    pending = None
+    second = False
     #: Whether the first signal is deferred, and the depth of `uninterruptible` blocks.
-    deferred, depth = False, 0
+    deferred = False
+    depth = 0
     #: Whether further signals are ignored.
     ignored = False
 
@@ -59,7 +62,9 @@ def handle_signals():
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
-        _state.pending, _state.second, _state.ignored = None, False, False
+        _state.pending = None
+        _state.second = False
+        _state.ignored = False
         for number in SIGNALS:
             # None: a handler that Python did not set.
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
@@ -72,7 +77,8 @@ def handle_signals():
         for number, handler in before.items():
             signal.signal(number, handler)
         # A signal that another exception took precedence over does not interrupt what the process does next.
-        _state.pending, _state.second = None, False
+        _state.pending = None
+        _state.second = False
 
 
 def ignore_signals():
@@ -99,7 +105,9 @@ def signal_pending():
 def raise_pending_signal():
     """Raise `Interrupted` if a deferred signal waits to be raised."""
     if _state.pending is not None:
-        number, _state.pending, _state.second = _state.pending, None, False
+        number = _state.pending
+        _state.pending = None
+        _state.second = False
         raise Interrupted(number)
 
 

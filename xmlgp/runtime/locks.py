@@ -58,7 +58,9 @@ def hold_lock(file, waiting=None):
     manager `waiting()`, or raises LockedError if `waiting` is None. NotALockError if the file is not a regular one,
     OSError if it or its folder cannot be created.
     """
-    file, created, descriptor = Path(file), [], None
+    file = Path(file)
+    created = []
+    descriptor = None
     try:
         descriptor = _acquire(file, created, waiting)
         yield

@@ -9,7 +9,8 @@ __all__ = ["available_memory", "check_address_space"]
 
 #: What NumPy, SciPy and numba take of the address space, where they leave 0.2 GB for training; and the buffers and
 #: stacks of the two copies of OpenBLAS for each core.
-LEAST_ADDRESS_SPACE, ADDRESS_SPACE_PER_CORE = 1 << 30, 80 << 20
+LEAST_ADDRESS_SPACE = 1 << 30
+ADDRESS_SPACE_PER_CORE = 80 << 20
 
 #: For each version of control groups: the folder below /sys/fs/cgroup, the files of the limit and of what is used, and
 #: those entries of memory.stat that are files in memory, which the kernel drops when it needs space.

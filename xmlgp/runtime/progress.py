@@ -50,7 +50,8 @@ ECHOED = 2
 ERASE = "" if os.name == "nt" else "\x1b[J"
 
 #: Seconds that the rest of a slow training takes at least, and seconds in which its speed is measured.
-SLOW, MEASURED = 180, 5
+SLOW = 180
+MEASURED = 5
 
 
 @contextlib.contextmanager
@@ -200,12 +201,15 @@ def tell_if_slow(progress, label, tell):
     @contextlib.contextmanager
     def show(name, total=None, unit="it"):
         with progress(name, total=total, unit=unit) as bar:
-            first, done, measured = None, 0, name != label
+            first = None
+            done = 0
+            measured = name != label
 
             def update(count=1, **facts):
                 nonlocal first, done, measured
                 bar.update(count, **facts)
-                done, now = done + count, time.monotonic()
+                done = done + count
+                now = time.monotonic()
                 first = first or (done, now)
                 if not measured and now - first[1] >= MEASURED and done > first[0]:
                     measured = True

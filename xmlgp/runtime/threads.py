@@ -115,7 +115,8 @@ def _work(tasks, results):
 @contextlib.contextmanager
 def single_thread():
     """Run what `run_parallel` and `parallel_for` would divide on the calling thread alone, within the block."""
-    outer, _inside.task = getattr(_inside, "task", False), True
+    outer = getattr(_inside, "task", False)
+    _inside.task = True
     try:
         yield
     finally:
@@ -211,7 +212,9 @@ def _blas_libraries():
 
 
 class _limit:
-    lock, users, lifted = threading.Lock(), 0, []
+    lock = threading.Lock()
+    users = 0
+    lifted = []
 
 
 def _set_threads(library, count):

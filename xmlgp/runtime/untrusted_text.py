@@ -8,7 +8,8 @@ from typing import TextIO
 __all__ = ["ForTerminal", "escape", "escape_undecodable", "excerpt", "quote", "show_name", "visible"]
 
 #: Maximum number of characters that `excerpt` returns, and bytes that `quote` shows.
-MAX_EXCERPT, MAX_QUOTED_BYTES = 60, 30
+MAX_EXCERPT = 60
+MAX_QUOTED_BYTES = 30
 
 #: Default maximum number of characters that `escape` returns.
 MAX_TEXT = 200

@@ -46,7 +46,8 @@ class Access:
     """
 
     def __init__(self, app, token=None, local=True, hosts=()):
-        self._app, self._token = app, token
+        self._app = app
+        self._token = token
         self._hosts = {host.lower() for host in hosts} if local and token is None else None
 
     async def __call__(self, scope, receive, send):

@@ -117,7 +117,8 @@ class _Service:
     """The endpoints, and what they share: the projects, the queue and the bodies that are being read."""
 
     def __init__(self, options, metrics):
-        self._options, self._metrics = options, metrics
+        self._options = options
+        self._metrics = metrics
         self._projects = {project.id: project for project in map(Project, options.models)}
         for project in self._projects.values():
             project.open_if_possible()
@@ -216,7 +217,8 @@ class _Service:
         return JSONResponse({"results": found})
 
     async def _suggest_batch(self, request):
-        project, parameters = self._project(request), Parameters.of(read_query(request))
+        project = self._project(request)
+        parameters = Parameters.of(read_query(request))
         async with self._bodies.read(request, JSON) as body:
             given = await parsed(read_json, body)
             documents = given.get("documents") if isinstance(given, dict) else None
@@ -244,7 +246,8 @@ class _Service:
         return found
 
     async def _learn(self, request):
-        project, options = self._project(request), self._options
+        project = self._project(request)
+        options = self._options
         if not options.learns:
             raise Problem(403, f"{excerpt(project.id)} does not learn; the server was started without --learn")
         async with self._bodies.read(request, JSON) as body:

@@ -15,7 +15,8 @@ from xmlgp.serving.suggestions import suggest
 __all__ = ["Queue"]
 
 #: Texts that are scored together, and their characters: so many take a fraction of a second.
-TEXTS, CHARACTERS = 128, 1 << 20
+TEXTS = 128
+CHARACTERS = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +40,13 @@ class Queue:
     """
 
     def __init__(self, longest, seconds, threads=None, observe=lambda count: None):
-        self._longest, self._seconds, self._threads, self._observe = longest, seconds, threads, observe
-        self._waiting, self._arrived, self.length = deque(), asyncio.Event(), 0
+        self._longest = longest
+        self._seconds = seconds
+        self._threads = threads
+        self._observe = observe
+        self._waiting = deque()
+        self._arrived = asyncio.Event()
+        self.length = 0
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-score")
 
     async def suggest(self, model, texts, parameters):
@@ -83,7 +89,10 @@ class Queue:
 
     def _next_batch(self):
         """Return requests that can be scored together, in the order of their arrival; the others stay."""
-        batch, texts, characters, others = [], 0, 0, deque()
+        batch = []
+        texts = 0
+        characters = 0
+        others = deque()
         while self._waiting and texts < TEXTS and characters < CHARACTERS:
             request = self._waiting.popleft()
             # Whoever asked may have gone.

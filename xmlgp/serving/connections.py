@@ -19,7 +19,8 @@ __all__ = ["Connections", "PatientProtocol", "room_for_connections"]
 log = logging.getLogger(__name__)
 
 #: What a client is told of a request that the application does not get: the status and one sentence.
-TOO_SLOW, MALFORMED = (408, "the request did not arrive in time"), (400, "the request is not HTTP")
+TOO_SLOW = (408, "the request did not arrive in time")
+MALFORMED = (400, "the request is not HTTP")
 TOO_MANY = 503, "there are too many connections; try again later"
 
 #: Open files where the limit is unknown.

@@ -65,14 +65,17 @@ class RequestLog:
     """
 
     def __init__(self, app, metrics, form):
-        self._app, self._metrics, self._form = app, metrics, form
+        self._app = app
+        self._metrics = metrics
+        self._form = form
 
     async def __call__(self, scope, receive, send):
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), None
+        began = time.perf_counter()
+        status = None
         about = scope.setdefault("state", {})
 
         async def send_and_note(message):

@@ -15,7 +15,9 @@ class Problem(Exception):
 
     def __init__(self, status, detail, headers=None):
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, headers
+        self.status = status
+        self.detail = detail
+        self.headers = headers
 
 
 class Unavailable(Problem):

@@ -24,7 +24,8 @@ PATIENCE = 1.0
 
 #: Seconds after which a model that cannot be opened is tried again, at first and at most: it may be on its way into the
 #: folder, file by file.
-SOONEST, LATEST = 2.0, 60.0
+SOONEST = 2.0
+LATEST = 60.0
 
 #: Looks that find no model in the folder until it is logged.
 MISSED = 3
@@ -109,10 +110,12 @@ class Project:
         else:
             self.model, self.explains = found
             self._modified = version
-            self._failure, self._again = None, float("inf")
+            self._failure = None
+            self._again = float("inf")
             log.info("%s: opened the model that is in the folder now", self.path)
         finally:
-            self._version, self._opening = version, None
+            self._version = version
+            self._opening = None
 
     def _put_off(self, version, error):
         """Try a model that cannot be opened again later; log what is wrong with it once."""

@@ -18,7 +18,9 @@ __all__ = ["FORM", "JSON", "Bodies", "Parameters", "parsed", "read_form", "read_
 
 #: Labels that an answer has at most, those if they are explained, and words for and against each of these: more would
 #: take gigabytes for a batch.
-MOST_LABELS, MOST_EXPLAINED, MOST_WORDS = 1000, 100, 20
+MOST_LABELS = 1000
+MOST_EXPLAINED = 100
+MOST_WORDS = 20
 
 #: Labels of an answer by default, as for Annif.
 LABELS = 10
@@ -35,9 +37,11 @@ FEW = 10_000
 #: How many bodies of the largest size are in memory at a time.
 BODIES = 8
 
-FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
 
-WHOLE, DECIMAL = re.compile("[0-9]{1,9}"), re.compile(r"[0-9]{0,9}\.?[0-9]{0,30}(e-?[0-9]{1,2})?", re.IGNORECASE)
+WHOLE = re.compile("[0-9]{1,9}")
+DECIMAL = re.compile(r"[0-9]{0,9}\.?[0-9]{0,30}(e-?[0-9]{1,2})?", re.IGNORECASE)
 
 
 class Parameters(NamedTuple):
@@ -110,7 +114,9 @@ class Bodies:
     """Reads the bodies of requests: of at most `largest` bytes, within some seconds, and only a few at a time."""
 
     def __init__(self, largest, seconds):
-        self._largest, self._seconds, self._held = largest, seconds, 0
+        self._largest = largest
+        self._seconds = seconds
+        self._held = 0
 
     @contextlib.asynccontextmanager
     async def read(self, request, content_type):
@@ -133,7 +139,8 @@ class Bodies:
     async def _receive(self, request, chunks):
         """Append the parts of a body to a list, and count them."""
         too_large = Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
-        declared, size = request.headers.get("content-length", ""), 0
+        declared = request.headers.get("content-length", "")
+        size = 0
         # A client that asks first waits for the answer.
         if WHOLE.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
             raise too_large

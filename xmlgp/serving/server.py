@@ -136,7 +136,8 @@ def serve(
         raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
     if learn and "*" in allow_origin and token is None:
         raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
-    threads, secret = core_count(), None if token is None else _read_token(token)
+    threads = core_count()
+    secret = None if token is None else _read_token(token)
     backlog = min(BACKLOG, _allow_connections() // 4)
     # What the workers would fail by is said before they start, and what is compiled is compiled once.
     with contextlib.ExitStack() as opened:
@@ -258,7 +259,8 @@ def _is_local(listening):
 @contextlib.contextmanager
 def _environment(name, value) -> Iterator[None]:
     """Set a variable for the processes that are started in the block."""
-    before, os.environ[name] = os.environ.get(name), value
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:

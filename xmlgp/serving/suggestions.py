@@ -35,5 +35,6 @@ def _suggest(model, texts, parameters):
 def _in_form(label):
     # A label that has no URI is identified by its name.
     uri = label.pop("uri", None) or label["label"]
-    name, probability = label.pop("label"), label["probability"]
+    name = label.pop("label")
+    probability = label["probability"]
     return {"uri": uri, "label": name, "notation": None, "score": probability} | label

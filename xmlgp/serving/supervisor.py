@@ -150,7 +150,8 @@ class Supervisor(Multiprocess):
 
     def _answers(self, process):
         """Return whether a worker has answered lately; ask it again if it has."""
-        connection, now = process.parent_conn, time.monotonic()
+        connection = process.parent_conn
+        now = time.monotonic()
         # What it wrote before it ended may be there, too.
         with contextlib.suppress(OSError, EOFError):
             if process.pid in self._asked and connection.poll():

@@ -111,7 +111,8 @@ def from_text(spec, text):
 
 def check(spec, value):
     """Raise SettingsError for a value that a field does not allow."""
-    meta, type_ = spec.metadata, kind(spec)
+    meta = spec.metadata
+    type_ = kind(spec)
     if value is None and meta["if_unset"]:
         return
     # Python counts True as an integer and JSON writes 1.0 as 1.

@@ -27,7 +27,8 @@ LONGEST = 100
 SPACES = re.compile("[\\s\0-\x1f\x7f-\x9f]+")
 
 #: The first entries of a mapping. The version increases whenever older ones could not read what is written.
-FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
+FORMAT = "xmlgp vectorizer"
+FORMAT_VERSION = 1
 
 #: What a mapping has of an analysis if it is not the default.
 LIMITS = ("min_count", "max_features", "stop_words")
@@ -187,13 +188,17 @@ class Vectorizer:
     """
 
     def __init__(self, analysis, words, columns=None):
-        self.analysis, self.words, self.columns = analysis, words, columns or Columns()
+        self.analysis = analysis
+        self.words = words
+        self.columns = columns or Columns()
         self.numbers = _Numbers(zip(words, range(len(words)), strict=True))
 
     def features(self, texts):
         """Return how often each word of the vocabulary occurs in each text, B×D, with the embeddings beside them."""
-        texts, analyse = list(texts), self.analysis.function()
-        found, ends = array("i"), [0]
+        texts = list(texts)
+        analyse = self.analysis.function()
+        found = array("i")
+        ends = [0]
         for text in texts:
             found.extend(map(self.numbers.__getitem__, analyse(text)))
             ends.append(len(found))

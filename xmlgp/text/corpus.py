@@ -30,7 +30,8 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 ENCODINGS = ["cp1252", "cp1251", "cp1253", "cp932", "gb18030", "big5", "euc_kr"]
 
 #: Bytes from which the encoding is guessed, and bytes that are shown as they would be read.
-GUESSED, SHOWN = 4096, 30
+GUESSED = 4096
+SHOWN = 30
 
 
 def is_corpus(path, line, strict=True):
@@ -132,7 +133,8 @@ def _or_errors(found, errors):
             raise document
         if errors:
             # The lines of this document are not UTF-8.
-            own, document = document.id, next(iter(errors.values()))
+            own = document.id
+            document = next(iter(errors.values()))
             document.id = own
             errors.clear()
         if isinstance(document, DataFormatError):

@@ -41,11 +41,15 @@ def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=
     _check_writable(folder)
     written = [Path(folder, name) for name in (*names, FEATURES, LABELS, VECTORIZER)]
     check_outputs([*written, *_of_an_earlier_data_set(Path(folder))], paths)
-    vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
+    vectorizer = Vectorizer(analysis, [], options.columns())
+    labels = []
+    files = {}
     for name, path in zip(names, paths, strict=True):
         with open_corpus(path, options, note) as reader:
             found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, note=note)
-        vectorizer, labels, files[name] = found.vectorizer, found.labels, found
+        vectorizer = found.vectorizer
+        labels = found.labels
+        files[name] = found
     written = write_folder(folder, files, progress)
     for found, path in zip(files.values(), paths, strict=True):
         note(f"{path}: {found.summary()}")

@@ -35,7 +35,9 @@ class DocumentFolder:
     """
 
     def __init__(self, path: str, encoding: str | None = None, note: Callable[[str], object] = ignore) -> None:
-        self.path, self._encoding, self._note = path, encoding, note
+        self.path = path
+        self._encoding = encoding
+        self._note = note
 
     def peek_line(self):
         """Return no line, as from an empty file: only files have one that tells their format."""

@@ -14,7 +14,9 @@ __all__ = ["note_texts"]
 SAMPLE = 1000
 
 #: Shares of documents from which on something is noted, and characters that are shown of it.
-SOME, MOST, SHOWN = 0.05, 0.5, 20
+SOME = 0.05
+MOST = 0.5
+SHOWN = 20
 
 #: What texts have, and what that means.
 SIGNS = (

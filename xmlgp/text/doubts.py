@@ -30,13 +30,16 @@ ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
 QUOTED_LABEL = re.compile(r"""^["']|["']$""")
 
 #: Shares of labels or rows. Repeated identifiers are noted in more than few rows.
-MOST, SOME, FEW = 0.5, 0.1, 0.05
+MOST = 0.5
+SOME = 0.1
+FEW = 0.05
 
 #: Most labels, and identifiers, that are kept to compare with others.
 KEPT = 1 << 16
 
 #: Documents from which the order of columns is told, and the fewest of which labels that occur once are noted.
-SAMPLE, FEWEST = 1000, 5
+SAMPLE = 1000
+FEWEST = 5
 
 #: Documents among whose texts some have a word twice.
 MANY = 100
@@ -155,10 +158,13 @@ def note_repeated(documents: Iterable[Document], reading: Reading) -> Iterator[D
     """Yield documents; note whether many have the identifier of an earlier one, and its text or none."""
     # Of many documents, those are compared whose hashes end in zeros, the more the more there are: the number of rows
     # with an identifier, that of repeated ones, and the hash of the first text.
-    found, mask, example = {}, 0, None
+    found = {}
+    mask = 0
+    example = None
     for document in documents:
         if reading.labelled and document.id not in (None, ""):
-            key, text = hash((document.id,)), hash(document.text) if document.text.strip() else None
+            key = hash((document.id,))
+            text = hash(document.text) if document.text.strip() else None
             if not key & mask:
                 count, repeated, first = found.get(key, (0, 0, text))
                 same = count > 0 and (text == first or None in (text, first))

@@ -31,7 +31,8 @@ class EmbeddingCache:
     """The embeddings, of E numbers in float32, that the encoder with a fingerprint gave to texts."""
 
     def __init__(self, fingerprint, E):
-        self._name, self._E = f"{fingerprint}-v{FORMAT_VERSION}", E
+        self._name = f"{fingerprint}-v{FORMAT_VERSION}"
+        self._E = E
         self._patience = PATIENCE
 
     def read(self, digests):

@@ -27,10 +27,12 @@ __all__ = ["Encoder", "open_encoder"]
 TEXTS = 256
 
 #: Files that are downloaded: neither code nor pickles are among them.
-DOWNLOADED, NOT_DOWNLOADED = ["*.json", "*.safetensors", "*.txt", "*.model"], ["onnx/*", "openvino/*"]
+DOWNLOADED = ["*.json", "*.safetensors", "*.txt", "*.model"]
+NOT_DOWNLOADED = ["onnx/*", "openvino/*"]
 
 #: The classes of the modules of a static encoder, which model2vec reads, and where its files are.
-STATIC, STATIC_FOLDERS = {"StaticEmbedding", "Normalize"}, (".", "0_StaticEmbedding")
+STATIC = {"StaticEmbedding", "Normalize"}
+STATIC_FOLDERS = (".", "0_StaticEmbedding")
 STATIC_CONFIGS = ("config.json", "config_sentence_transformers.json")
 
 #: The files that decide what another encoder computes, besides its weights. Which others there are depends on what has
@@ -57,8 +59,11 @@ class Encoder:
     """
 
     def __init__(self, name, fingerprint=None, width=None):
-        self.name, self.fingerprint, self.width = name, fingerprint, width
-        self._place, self._download = name, False
+        self.name = name
+        self.fingerprint = fingerprint
+        self.width = width
+        self._place = name
+        self._download = False
 
     def __getstate__(self):
         # A model names its encoder and does not contain it.
@@ -66,7 +71,8 @@ class Encoder:
 
     def find(self, place=None, download=False):
         """Read the files from another place, a folder or a name, or allow to download them."""
-        self._place, self._download = os.fspath(place or self.name), download
+        self._place = os.fspath(place or self.name)
+        self._download = download
         self.__dict__.pop("_function", None)
 
     def encode(self, texts, cache=False, progress=silent):

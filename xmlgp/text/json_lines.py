@@ -96,7 +96,8 @@ def read_objects(lines, path, parse, keep_errors=False):
     of an object is yielded in its place with `keep_errors`.
     """
     number, line = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
-    lines, is_array = chain([(number, line)], lines), line.lstrip(BLANK).startswith("[")
+    lines = chain([(number, line)], lines)
+    is_array = line.lstrip(BLANK).startswith("[")
     for place, (number, text) in enumerate(_elements(lines, path) if is_array else lines, 1):
         if not (is_array or text.strip()):
             continue
@@ -111,7 +112,8 @@ def read_objects(lines, path, parse, keep_errors=False):
 
 def _object(text, number, path, parse, element):
     """Return what `parse` makes of the text of an object, a line or an `element` of an array."""
-    what, parsed = element or "this line", None
+    what = element or "this line"
+    parsed = None
     try:
         found = JSON.decode(text)
     except (ValueError, RecursionError) as error:
@@ -137,16 +139,23 @@ def _object(text, number, path, parse, element):
     except RecursionError:
         raise DataFormatError(path, number, f"{what} is nested too deeply") from None
     except UnicodeEncodeError:
-        own, reason = getattr(parsed, "id", None), "an escape sequence is half of a surrogate pair"
+        own = getattr(parsed, "id", None)
+        reason = "an escape sequence is half of a surrogate pair"
         raise DataFormatError(path, number, reason, own) from None
     return parsed
 
 
 def _elements(lines, path):
     """Yield the line where each element of an array starts, and its text."""
-    depth, parts, size, start, found, ended = 0, [], 0, 1, 0, False
+    depth = 0
+    parts = []
+    size = 0
+    start = 1
+    found = 0
+    ended = False
     for number, line in lines:
-        begin, quoted = 0, False
+        begin = 0
+        quoted = False
         for mark in () if ended else MARKS.finditer(line):
             character = mark[0]
             quoted ^= character == '"'
@@ -159,10 +168,14 @@ def _elements(lines, path):
                 if character == "}":
                     raise DataFormatError(path, number, "a brace closes the JSON array")
                 parts.append(line[begin : mark.start()])
-                text, begin, ended = "\n".join(parts), mark.end(), depth == 0
+                text = "\n".join(parts)
+                begin = mark.end()
+                ended = depth == 0
                 if found or not ended or text.strip(BLANK):
                     yield start if len(parts) > 1 else number, text
-                found, parts, size = found + 1, [], 0
+                found = found + 1
+                parts = []
+                size = 0
                 if ended:
                     break
         rest = line[begin:]

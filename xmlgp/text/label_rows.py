@@ -73,7 +73,9 @@ VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
 
 #: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
 #: the given one is in more than few.
-MOST, SOME, FEW = 0.5, 0.1, 0.05
+MOST = 0.5
+SOME = 0.1
+FEW = 0.05
 
 #: Labels for each text of several, below which what is often within a name is noted as a separator.
 REUSED = 0.4

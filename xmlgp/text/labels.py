@@ -29,7 +29,8 @@ class LabelNumbers(dict):
     """
 
     def __init__(self, names=(), same=None):
-        self.names, self._known = list(names), len(names)
+        self.names = list(names)
+        self._known = len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
         for number, name in enumerate(self.names):
             self.setdefault(normalized_name(name), number)
@@ -45,7 +46,8 @@ class LabelNumbers(dict):
             control = CONTROL.search(name)
             if control:
                 raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
-            number, label = len(self.names), self._same.get(name)
+            number = len(self.names)
+            label = self._same.get(name)
             if label is not None:
                 number = self._owners.setdefault(label, number)
             if number == len(self.names):
@@ -60,7 +62,8 @@ class LabelNumbers(dict):
 
         Unless `extend`, the new names are left out. The places are those of `numbered_in_order`.
         """
-        known, new = self._known, self.names[self._known :] if extend else []
+        known = self._known
+        new = self.names[self._known :] if extend else []
         numeric = all(name.isascii() and name.isdigit() for name in new)
         key = _as_number if numeric else str
         order = sorted(range(len(new)), key=lambda place: key(new[place]))
@@ -117,7 +120,8 @@ def _numbered(y, numbers):
         raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else matrix}")
     if isinstance(y, Mapping | set | frozenset):
         raise SettingsError(f"{expected}, in the order of these, not a {type(y).__name__}")
-    found, lengths = [], []
+    found = []
+    lengths = []
     for place, names in enumerate(y):
         # A text is a list of its letters, which nobody means.
         if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):

@@ -16,7 +16,9 @@ from xmlgp.text.transformer import Transformer
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
 
 #: The files beside a data set.
-FEATURES, LABELS, VECTORIZER = "features.txt", "labels.txt", "vectorizer.json"
+FEATURES = "features.txt"
+LABELS = "labels.txt"
+VECTORIZER = "vectorizer.json"
 #: Their names in sets of the Extreme Classification Repository.
 OF_REPOSITORY = {FEATURES: "Xf.txt", LABELS: "Yf.txt"}
 

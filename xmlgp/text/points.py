@@ -166,7 +166,10 @@ def read_labels(path, columns, named, several=None, options=NO_OPTIONS, cache=Tr
             labels, D, is_open = formats.read_labels(reader, cache, progress, several, note)
             names = _names_beside(path, None, labels.shape[1], note).labels if named else None
             return LabelledPoints(labels, names, None, D, is_open)
-        numbers, found, lengths, ids = LabelNumbers(), [], [], []
+        numbers = LabelNumbers()
+        found = []
+        lengths = []
+        ids = []
         with progress(f"reading {path}", unit=" documents") as bar:
             for document in read_documents(reader, options, columns(), note=note, with_texts=False):
                 try:
@@ -208,7 +211,8 @@ def open_points(path, names, sizes, options=NO_OPTIONS, labelled=False, note=ign
 class _Points:
     """Points that are read by blocks, which may have dense features of their own, and others `beside` (`DenseRows`)."""
 
-    beside, own_widths = None, ()
+    beside = None
+    own_widths = ()
 
     @property
     def widths(self):
@@ -242,7 +246,8 @@ class Rows(_Points):
     `labels` may be more than K, as those of `Texts`.
     """
 
-    is_text, without_words = False, 0
+    is_text = False
+    without_words = 0
 
     def __init__(self, shape, blocks, reader=None, texts=None, ids=None, labels=None):
         (self._N, self.D, self.K), self._blocks, self._texts, self.labels = shape, blocks, texts, labels
@@ -279,10 +284,18 @@ class Texts(_Points):
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 note(f"{reader.path}: {text}")
         numbers = LabelNumbers(*(names.labels, names.same) if labelled else ())
-        self.D, self.K, self.without_words = len(names.vectorizer.words), len(numbers.names), 0
-        self._corpus, self._counted = (reader, names.vectorizer, numbers, options), None
-        self._labelled, self._note, self._progress, self._same = labelled, note, progress, names.same
-        self.labels, self.waits, self._cache = numbers.names, reader.waits, cache
+        self.D = len(names.vectorizer.words)
+        self.K = len(numbers.names)
+        self.without_words = 0
+        self._corpus = (reader, names.vectorizer, numbers, options)
+        self._counted = None
+        self._labelled = labelled
+        self._note = note
+        self._progress = progress
+        self._same = names.same
+        self.labels = numbers.names
+        self.waits = reader.waits
+        self._cache = cache
         analysis = names.vectorizer.analysis
         self.own_widths = [analysis.encoder.width] if analysis.encoder else []
         # Documents without a word are not worth a note where none can have one.
@@ -299,7 +312,8 @@ class Texts(_Points):
         if self._counted is None:
             read = vectorize_blocks(*self._corpus, self._labelled, self._note, self._progress, self._cache)
         else:
-            read, errors = ((None, points) for points in self._counted.blocks()), self._counted.errors
+            read = ((None, points) for points in self._counted.blocks())
+            errors = self._counted.errors
         first = 1
         for documents, points in read:
             numbers = range(first, first + points.N)

@@ -43,11 +43,13 @@ LIBRARIES = {XLSX: "openpyxl", PARQUET: "pyarrow.parquet"}
 FREE_BYTES = 1 << 26
 
 #: The same for the parts of a workbook beside its sheets, such as texts that cells share, all of which are in memory.
-FREE_PARTS, MOST_PARTS = 1 << 23, 20
+FREE_PARTS = 1 << 23
+MOST_PARTS = 20
 
 #: Values that a Parquet file may have however small it is, and more for each of its bytes: a few bytes can stand for
 #: many equal values.
-FREE_VALUES, MOST_VALUES = 1 << 24, 1000
+FREE_VALUES = 1 << 24
+MOST_VALUES = 1000
 
 #: How the names of the sheets in a workbook begin.
 SHEETS = "xl/worksheets/"

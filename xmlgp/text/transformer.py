@@ -31,10 +31,14 @@ class Transformer:
     """
 
     #: As those of an `Analysis`.
-    analyzer, encoder = "word", None
+    analyzer = "word"
+    encoder = None
 
     def __init__(self, D, fitted=None, stored=None, source="the model"):
-        self.words, self.numbers, self.columns, self._source = range(D), {}, Columns(), source
+        self.words = range(D)
+        self.numbers = {}
+        self.columns = Columns()
+        self._source = source
         if fitted is None:
             self.stored = stored
         else:
@@ -52,7 +56,8 @@ class Transformer:
     @functools.cached_property
     def stored(self):
         """The vectorizer as skops writes it (bytes); SettingsError names the code in it, which no folder can hold."""
-        name, skops = type(self.fitted).__name__, _skops(f"to save a model with {type(self.fitted).__name__}")
+        name = type(self.fitted).__name__
+        skops = _skops(f"to save a model with {type(self.fitted).__name__}")
         try:
             content = skops.dumps(self.fitted)
             untrusted = skops.get_untrusted_types(data=content)
@@ -110,7 +115,8 @@ class Transformer:
 
     def features(self, texts):
         """Return the features of texts, B×D (csr_array of float32)."""
-        texts, fitted = list(texts), self.fitted
+        texts = list(texts)
+        fitted = self.fitted
         try:
             found = sp.csr_array(fitted.transform(texts), dtype=np.float32)
             found.check_format(full_check=True)
@@ -132,7 +138,9 @@ class Transformed:
     """
 
     def __init__(self, block):
-        self._blocks, self.N, self.errors = [block], block.N, {}
+        self._blocks = [block]
+        self.N = block.N
+        self.errors = {}
 
     def add(self, block):
         """Append documents as points."""

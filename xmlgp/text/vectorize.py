@@ -30,7 +30,8 @@ from xmlgp.text.written_names import is_missing
 __all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
 #: A block ends after this many documents, or at the document that has this many words.
-DOCUMENTS, WORDS = 4096, 1 << 18
+DOCUMENTS = 4096
+WORDS = 1 << 18
 
 #: Bytes of numbers up to which they stay in memory; more go to a file.
 IN_MEMORY = 1 << 24
@@ -61,7 +62,11 @@ class Vectorized:
     """
 
     def __init__(self, vectorizer):
-        self.vectorizer, self.labels, self.new, self.unknown_labels, self.N = vectorizer, [], (0, 0), 0, 0
+        self.vectorizer = vectorizer
+        self.labels = []
+        self.new = (0, 0)
+        self.unknown_labels = 0
+        self.N = 0
         self.without_labels = self.without_words = 0
         self.extended = False
         #: The errors of malformed documents that the reader keeps, by their places from 0.
@@ -102,7 +107,8 @@ class Vectorized:
 
     def blocks(self):
         """Yield the documents as points, a `Dataset` at a time."""
-        first, dense = 0, self._dense()
+        first = 0
+        dense = self._dense()
         for points in self._sparse_blocks():
             rows = slice(first, first + points.N)
             yield points if dense is None else Dataset(beside(points.features, dense[rows]), points.labels)
@@ -203,7 +209,8 @@ def vectorize(
 
 def _note_case(labels, known, path, note):
     """Note the labels after the `known` ones that differ from another one only in case."""
-    first, pairs = {}, []
+    first = {}
+    pairs = []
     for number, label in enumerate(labels):
         other = first.setdefault(label.lower(), label)
         if other != label and number >= known:
@@ -259,9 +266,11 @@ def vectorize_blocks(
     `labels` (`LabelNumbers`) gets the names of unknown labels, which follow the known ones.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled, note)
-    D, analyser = len(vectorizer.words), (vectorizer.analysis, vectorizer.numbers)
+    D = len(vectorizer.words)
+    analyser = (vectorizer.analysis, vectorizer.numbers)
     for read, block in _numbered(documents, reader.path, *analyser, labels, progress, reader.waits):
-        points, texts = block.points(D, len(labels.names)), [document.text for document in read]
+        points = block.points(D, len(labels.names))
+        texts = [document.text for document in read]
         if isinstance(vectorizer, Transformer):
             points = Dataset(vectorizer.features(texts), points.labels)
         elif vectorizer.analysis.encoder:
@@ -271,13 +280,17 @@ def vectorize_blocks(
 
 
 def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, same=None, cache=False):
-    D, K, encoder = len(vectorizer.words), len(labels), vectorizer.analysis.encoder
+    D = len(vectorizer.words)
+    K = len(labels)
+    encoder = vectorizer.analysis.encoder
     words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
-    label_numbers, occurrences = LabelNumbers(labels, same), np.zeros(D, np.int64)
+    label_numbers = LabelNumbers(labels, same)
+    occurrences = np.zeros(D, np.int64)
     corpus = Vectorized(vectorizer)
     for read, block in _numbered(documents, path, vectorizer.analysis, words, label_numbers, progress):
         if extend:
-            before, occurrences = occurrences, np.bincount(block.words, minlength=len(words))
+            before = occurrences
+            occurrences = np.bincount(block.words, minlength=len(words))
             occurrences[: len(before)] += before
         else:
             corpus.unknown_labels += np.count_nonzero(block.labels >= K)
@@ -288,7 +301,8 @@ def _vectorized(documents, path, vectorizer, labels, extend, progress=silent, sa
     kept, corpus._word_columns = numbered_in_order(names, D, new)
     corpus.labels, corpus._label_columns = label_numbers.ordered(extend)
     if extend:
-        corpus.vectorizer, corpus.extended = Vectorizer(vectorizer.analysis, kept, vectorizer.columns), True
+        corpus.vectorizer = Vectorizer(vectorizer.analysis, kept, vectorizer.columns)
+        corpus.extended = True
     corpus.new = len(kept) - D, len(corpus.labels) - K
     return corpus
 
@@ -316,10 +330,16 @@ def _numbered(documents, path, analysis, words, labels, progress=silent, waits=l
     A list also ends where the reader of the documents `waits`, and before a DataFormatError.
     """
     errors = []
-    analyse, word_number, label_number = analysis.function(), words.__getitem__, labels.__getitem__
+    analyse = analysis.function()
+    word_number = words.__getitem__
+    label_number = labels.__getitem__
     with progress(f"reading {path}", unit=" documents") as bar:
         # Numbers of words and labels, and where those of each document end. Lists are faster to extend than arrays.
-        block, word_numbers, label_numbers, ends, label_ends = [], [], [], [], []
+        block = []
+        word_numbers = []
+        label_numbers = []
+        ends = []
+        label_ends = []
         for document in up_to_error(documents, errors):
             word_numbers.extend(map(word_number, analyse(document.text)))
             try:
@@ -332,7 +352,11 @@ def _numbered(documents, path, analysis, words, labels, progress=silent, waits=l
             if len(block) == DOCUMENTS or len(word_numbers) >= WORDS or waits():
                 yield block, _as_arrays(word_numbers, label_numbers, ends, label_ends)
                 bar.update(len(block))
-                block, word_numbers, label_numbers, ends, label_ends = [], [], [], [], []
+                block = []
+                word_numbers = []
+                label_numbers = []
+                ends = []
+                label_ends = []
         if block:
             yield block, _as_arrays(word_numbers, label_numbers, ends, label_ends)
             bar.update(len(block))

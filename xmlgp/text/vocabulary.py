@@ -171,7 +171,8 @@ def name_labels(names, vocabulary=None, note=ignore, earlier=None):
         return names._replace(uris=None, preferred=None)
     if names.labels is None:
         raise SettingsError(f"{vocabulary.path}: the labels have no names by which they could be in a vocabulary")
-    concepts, known = vocabulary.concepts if vocabulary else {}, {}
+    concepts = vocabulary.concepts if vocabulary else {}
+    known = {}
     if earlier.preferred:
         known = dict(zip(earlier.labels, zip(earlier.uris, earlier.preferred, strict=True), strict=True))
     found = [

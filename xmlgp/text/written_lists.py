@@ -9,7 +9,8 @@ import re
 __all__ = ["bracketed_names", "written_list"]
 
 #: Most characters of a list, and of one of Python's objects: its syntax tree takes up to 500 bytes a character.
-LONGEST, LONGEST_OBJECTS = 1 << 20, 1 << 16
+LONGEST = 1 << 20
+LONGEST_OBJECTS = 1 << 16
 
 #: What Python and NumPy write around a list.
 WRAPPED = re.compile(r"(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^(),]*)?\)", re.DOTALL)

@@ -11,7 +11,8 @@ __all__ = ["is_missing", "lists_in_code", "separator_of"]
 SEPARATORS = (";", "|", "\n", "\t", ",")
 
 #: Lists as Python and JSON write them, and what is between the names as NumPy writes them.
-WRITTEN, NUMPY = re.compile(r"\s*[\[({]\s*['\"]"), re.compile(r"['\"]\s+['\"]")
+WRITTEN = re.compile(r"\s*[\[({]\s*['\"]")
+NUMPY = re.compile(r"['\"]\s+['\"]")
 
 
 def is_missing(value: object) -> bool:

@@ -44,7 +44,9 @@ class Checkpoint:
     """
 
     def __init__(self, path, about, facts):
-        self.path, self.about, self.facts = path, about, facts
+        self.path = path
+        self.about = about
+        self.facts = facts
 
     def fill(self, arrays):
         """Copy the stored arrays into arrays of the same names, shapes and types.
@@ -104,9 +106,13 @@ class CheckpointWriter:
     """
 
     def __init__(self, path, about, interval, resume_from=None):
-        self.path, self.resume_from, self.has_state = path, resume_from, resume_from is not None
-        self._about, self._interval = about, interval
-        self._last, self._duration = time.monotonic(), 0.0
+        self.path = path
+        self.resume_from = resume_from
+        self.has_state = resume_from is not None
+        self._about = about
+        self._interval = interval
+        self._last = time.monotonic()
+        self._duration = 0.0
 
     def maybe_save(self, state, epoch_ended=False, now=False):
         """Write a checkpoint if it is time for one, then raise `Interrupted` if a signal waits.
@@ -130,7 +136,8 @@ class CheckpointWriter:
                     write_array(member, array)
             archive.writestr(zipfile.ZipInfo(FACTS), json.dumps(content))
         if state is not None:
-            self.has_state, self._last = True, time.monotonic()
+            self.has_state = True
+            self._last = time.monotonic()
             self._duration = self._last - start
 
 

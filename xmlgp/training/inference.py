@@ -82,7 +82,8 @@ class Stages(Inference):
     """
 
     def __init__(self, stages):
-        self._stages, self._begun = stages, []
+        self._stages = stages
+        self._begun = []
         self._starts = [sum(stage.epochs for stage in stages[:number]) for number in range(len(stages))]
         self.epochs = sum(stage.epochs for stage in stages)
         self.equal_steps = all(stage.equal_steps for stage in stages)

@@ -20,7 +20,9 @@ class TrainingDiverged(NumericalError):
     """Something (`reason`) became non-finite, or cannot be computed, after some steps of training."""
 
     def __init__(self, reason, steps, advice):
-        self.reason, self.steps, self.advice = reason, steps, advice
+        self.reason = reason
+        self.steps = steps
+        self.advice = advice
         super().__init__(f"training diverged {self.when}: {reason}; {advice}")
 
     @property
@@ -38,12 +40,18 @@ class Loop:
     """
 
     def __init__(self, inference_class, *arguments):
-        self._inference_class, self._arguments = inference_class, arguments
-        self.inference, self.history = None, []
+        self._inference_class = inference_class
+        self._arguments = arguments
+        self.inference = None
+        self.history = []
         #: The current epoch, steps made in it, and estimates of the objective.
-        self._epoch, self._done, self._estimates = 0, 0, []
-        self._seconds, self._ended = 0.0, False
-        self._after_epoch, self._facts = None, {}
+        self._epoch = 0
+        self._done = 0
+        self._estimates = []
+        self._seconds = 0.0
+        self._ended = False
+        self._after_epoch = None
+        self._facts = {}
 
     @property
     def _step(self):
@@ -60,7 +68,8 @@ class Loop:
         Raises TrainingDiverged if the objective or a parameter becomes non-finite, and ModelFolderError if the
         checkpoint is damaged.
         """
-        self._after_epoch, self._facts = after_epoch, facts or {}
+        self._after_epoch = after_epoch
+        self._facts = facts or {}
         # An overflow is not warned about where it happens; it is refused once it reaches the objective or a parameter.
         with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             try:
@@ -99,7 +108,8 @@ class Loop:
         return TrainingState(facts | self._facts, arrays)
 
     def _restore(self, checkpoint):
-        facts, random = checkpoint.facts, self.inference.random
+        facts = checkpoint.facts
+        random = self.inference.random
         with checkpoint.checked():
             self._check_place(facts)
             self.history = facts["history"]
@@ -134,8 +144,10 @@ class Loop:
             raise ValueError("the checkpoint names no place in this training")
 
     def _run_epochs(self, progress, checkpoints):
-        inference, shown = self.inference, {}
-        total, made = self._cost_before(inference.epochs), self._cost_before(self._epoch, self._done)
+        inference = self.inference
+        shown = {}
+        total = self._cost_before(inference.epochs)
+        made = self._cost_before(self._epoch, self._done)
         with progress("train", total=total, unit=" steps" if inference.equal_steps else None) as bar:
             if made:
                 bar.update(total if self._ended else made)
@@ -190,8 +202,11 @@ class Loop:
 
     def _end_epoch(self):
         """Add an epoch with an objective to the history and call the hook; begin the next epoch."""
-        estimates, self._estimates = self._estimates, []
-        self._epoch, self._done, self._ended = self._epoch + 1, 0, self.inference.converged
+        estimates = self._estimates
+        self._estimates = []
+        self._epoch = self._epoch + 1
+        self._done = 0
+        self._ended = self.inference.converged
         if estimates:
             entry = {
                 "epoch": len(self.history) + 1,

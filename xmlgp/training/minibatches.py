@@ -37,7 +37,9 @@ class SeededMinibatches:
     """Minibatches of N points, of almost equal size, in a random order that the seed and the epoch determine."""
 
     def __init__(self, count, batch_size, seed):
-        self._count, self._batch_size, self._seed = count, batch_size, seed
+        self._count = count
+        self._batch_size = batch_size
+        self._seed = seed
         #: The epoch of the last call, and its minibatches.
         self._cached = None, None
 
@@ -162,7 +164,8 @@ def sample_by_frequency(labels):
         drawn = np.searchsorted(cumulative, random.random(len(owner)), side="right")
         keys, times = np.unique(owner * label_count + drawn, return_counts=True)
         negative = ~_is_in(keys, np.sort(_keys(labels)))
-        keys, times = keys[negative], times[negative]
+        keys = keys[negative]
+        times = times[negative]
         return _pairs(labels, keys, times / (count * probability[keys % label_count]), dtype)
 
     return sampler

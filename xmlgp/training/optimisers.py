@@ -77,7 +77,9 @@ class Adam(_Optimiser):
 
     statistics = ("mean", "square")
     default_rate = 0.02
-    decay_mean, decay_square, epsilon = 0.9, 0.999, 1e-8
+    decay_mean = 0.9
+    decay_square = 0.999
+    epsilon = 1e-8
 
     def _scalars(self, learning_rate, dtype):
         # The corrections of both averages for their zero start are folded into the rate and epsilon.
@@ -88,10 +90,13 @@ class Adam(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, means, squares, gradients, rate, epsilon, decay_mean, decay_square):
-        one, limit = values.dtype.type(1), values.dtype.type(LARGEST_GRADIENT)
+        one = values.dtype.type(1)
+        limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
             block = slice(starts[s], starts[s] + width)
-            value, mean, square = values[block], means[block], squares[block]
+            value = values[block]
+            mean = means[block]
+            square = squares[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
                 g = _clip(gradient[k], limit)
@@ -125,7 +130,8 @@ class AdaGrad(_Optimiser):
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
             block = slice(starts[s], starts[s] + width)
-            value, square = values[block], squares[block]
+            value = values[block]
+            square = squares[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
                 g = _clip(gradient[k], limit)
@@ -138,7 +144,8 @@ class AdaDelta(_Optimiser):
 
     statistics = ("square", "change")
     default_rate = 1.0
-    decay, epsilon = 0.95, 1e-6
+    decay = 0.95
+    epsilon = 1e-6
 
     def _scalars(self, learning_rate, dtype):
         return tuple(map(dtype.type, (learning_rate, self.decay, self.epsilon)))
@@ -146,10 +153,13 @@ class AdaDelta(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, squares, changes, gradients, rate, decay, epsilon):
-        one, limit = values.dtype.type(1), values.dtype.type(LARGEST_GRADIENT)
+        one = values.dtype.type(1)
+        limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
             block = slice(starts[s], starts[s] + width)
-            value, square, change = values[block], squares[block], changes[block]
+            value = values[block]
+            square = squares[block]
+            change = changes[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
                 g = _clip(gradient[k], limit)

@@ -28,7 +28,9 @@ RETRIES = 2
 
 #: Seconds from one look at the cluster to the next; until it must answer a question; and that it may be without its
 #: scheduler, without workers, or with a worker that says nothing while no block is finished.
-LOOK_SECONDS, ANSWER_SECONDS, PATIENCE_SECONDS = 3.0, 15.0, 30.0
+LOOK_SECONDS = 3.0
+ANSWER_SECONDS = 15.0
+PATIENCE_SECONDS = 30.0
 
 
 class DaskCluster:
@@ -39,11 +41,17 @@ class DaskCluster:
     the largest number of them that has been seen. ClusterError is raised if there is none, or one that cannot be used.
     """
 
-    is_cluster, cores = True, 1
+    is_cluster = True
+    cores = 1
 
     def __init__(self, client, folder):
-        self._client, self._folder, self._address = client, folder, client.scheduler.address
-        self.workers, self._threads, self._heard, self._kept = 0, 0, {}, ({}, folder)
+        self._client = client
+        self._folder = folder
+        self._address = client.scheduler.address
+        self.workers = 0
+        self._threads = 0
+        self._heard = {}
+        self._kept = ({}, folder)
         self._answered = self._staffed = self._looked = began = time.monotonic()
         while not self._threads:
             self._look(began)
@@ -73,7 +81,9 @@ class DaskCluster:
         ClusterError is raised if the scheduler or all workers are lost, or a worker does not answer or cannot use the
         files; an error of the function is raised as it is.
         """
-        blocks, window, folder = iter(blocks), collections.deque(), self.new_folder()
+        blocks = iter(blocks)
+        window = collections.deque()
+        folder = self.new_folder()
         try:
             # Its matrices are kept until the end of the run, since many calls share them.
             common = __version__, folder.name, pack(shared, folder, self._kept), function
@@ -139,7 +149,8 @@ class DaskCluster:
 
     def _look(self, since):
         """See which workers there are; raise ClusterError if what was waited for since then will not come."""
-        workers, closed = None, self._client.status in ("closed", "closing")
+        workers = None
+        closed = self._client.status in ("closed", "closing")
         if not closed:
             with contextlib.suppress(OSError, RuntimeError, ValueError, distributed.TimeoutError):
                 workers = self._ask(self._client.scheduler.identity)["workers"]
@@ -149,7 +160,8 @@ class DaskCluster:
                 raise self._scheduler_lost()
             return
         self._answered = now
-        self.workers, self._threads = max(self.workers, len(workers)), sum(w["nthreads"] for w in workers.values())
+        self.workers = max(self.workers, len(workers))
+        self._threads = sum(w["nthreads"] for w in workers.values())
         if workers:
             self._staffed = now
         elif now - max(since, self._staffed) > PATIENCE_SECONDS:
@@ -188,7 +200,8 @@ class _StorageError(Exception):
 
 class _shared:
     #: What the blocks of one `map` share, by the token of that.
-    lock, values = threading.Lock(), {}
+    lock = threading.Lock()
+    values = {}
 
 
 def _run(version, token, shared, function, block, folder):

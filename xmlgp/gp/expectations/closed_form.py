@@ -13,7 +13,8 @@ __all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplu
 
 #: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
 #: where tanh has no cancellation.
-SINGLE_SERIES, DOUBLE_SERIES = 1.0, 0.25
+SINGLE_SERIES = 1.0
+DOUBLE_SERIES = 0.25
 
 #: Coefficients of tanh(x)/x in x², the highest first.
 TANH = (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0)
@@ -56,7 +57,8 @@ def _optimal_xi(magnitude, variance, real):
 def _expected_softplus(mean, variance, out):
     real = mean.dtype.type
     for k in range(mean.size):
-        m, v = mean[k], max(variance[k], real(0))
+        m = mean[k]
+        v = max(variance[k], real(0))
         xi, excess = _optimal_xi(abs(m), v, real)
         # m/2 + log(2 cosh(ξ/2)) = (m + ξ)/2 + log(1 + e^−ξ), and (m + ξ)/2 = max(m, 0) + (ξ − |m|)/2.
         out[k] = max(m, real(0)) + (excess + softplus(-xi))
@@ -74,7 +76,8 @@ def _lambda(x, e, real, limit):
 @compiled
 def expected_softplus_and_slope(m, v):
     """Return the bound on E log(1 + e^f) and λ(ξ) for one f ~ N(m, v); callable in compiled functions."""
-    mean, variance = np.float64(m), np.float64(v)
+    mean = np.float64(m)
+    variance = np.float64(v)
     xi, excess = _optimal_xi(abs(mean), max(variance, 0.0), np.float64)
     e = exponential(-xi)
     slope = _lambda(xi, e, np.float64, DOUBLE_SERIES)
@@ -85,9 +88,11 @@ def expected_softplus_and_slope(m, v):
 def _gradients(mean, variance, d_mean, d_variance):
     real = mean.dtype.type
     limit = real(SINGLE_SERIES if mean.itemsize == 4 else DOUBLE_SERIES)
-    first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    first = np.empty(CHUNK, mean.dtype)
+    second = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
-        m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
+        m = mean[start : start + CHUNK]
+        v = variance[start : start + CHUNK]
         for k in range(m.size):
             xi, excess = _optimal_xi(abs(m[k]), max(v[k], real(0)), real)
             e = exponential(-xi)
@@ -98,7 +103,8 @@ def _gradients(mean, variance, d_mean, d_variance):
             second[k] = slope
         # The results may overwrite the arguments.
         for k in range(m.size):
-            d_mean[start + k], d_variance[start + k] = first[k], second[k]
+            d_mean[start + k] = first[k]
+            d_variance[start + k] = second[k]
 
 
 class Taylor:
@@ -130,9 +136,11 @@ def _expected_by_taylor(mean, variance, out):
 @compiled
 def _taylor_gradients(mean, variance, d_mean, d_variance):
     real = mean.dtype.type
-    first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    first = np.empty(CHUNK, mean.dtype)
+    second = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
-        m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
+        m = mean[start : start + CHUNK]
+        v = variance[start : start + CHUNK]
         for k in range(m.size):
             # σ(|m|) = 1/(1 + e^−|m|), σ(m)σ(−m) = e^−|m| σ(|m|)² and |1 − 2σ(m)| = (1 − e^−|m|) σ(|m|).
             e = exponential(-abs(m[k]))
@@ -143,7 +151,8 @@ def _taylor_gradients(mean, variance, d_mean, d_variance):
             second[k] = half
         # The results may overwrite the arguments.
         for k in range(m.size):
-            d_mean[start + k], d_variance[start + k] = first[k], second[k]
+            d_mean[start + k] = first[k]
+            d_variance[start + k] = second[k]
 
 
 def approximate_log_odds(mean, variance):

@@ -19,7 +19,8 @@ SUFFICIENT_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
 #: Three terms of the series in `_fill_tails` suffice up to this value of a² c³, the square root of the fourth term. The
 #: first gives an error of 1e-6, the second an error below that of the quadrature.
-FAST_TAIL, EXACT_TAIL = 1e-3, 3e-5
+FAST_TAIL = 1e-3
+EXACT_TAIL = 3e-5
 
 #: Largest variance for that series: c³ is well within single precision.
 LARGEST_VARIANCE = 28.0
@@ -112,8 +113,10 @@ def _fill_tails(mean, variance, tail, d_mean, d_variance, rest):
     for k in range(mean.size):
         v = max(variance[k], real(0))
         x = mean[k] + real(0.5) * v
-        a, c = _exp_minus(max(-x, real(0)), real), real(1) / _exp_minus(min(v, real(LARGEST_VARIANCE)), real)
-        first, second = a * c, a * c * c
+        a = _exp_minus(max(-x, real(0)), real)
+        c = real(1) / _exp_minus(min(v, real(LARGEST_VARIANCE)), real)
+        first = a * c
+        second = a * c * c
         d_mean[k] = a * (real(1) - first * (real(1) - second))
         d_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
         size[k] = first * second if x < real(0) and v < real(LARGEST_VARIANCE) else real(1)
@@ -128,11 +131,14 @@ def _fill_tails(mean, variance, tail, d_mean, d_variance, rest):
 @compiled
 def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, weights):
     real = mean.dtype.type
-    center, std = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
-    first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    center = np.empty(CHUNK, mean.dtype)
+    std = np.empty(CHUNK, mean.dtype)
+    first = np.empty(CHUNK, mean.dtype)
+    second = np.empty(CHUNK, mean.dtype)
     rest = np.empty(CHUNK + 1, np.int64)
     for start in range(0, mean.size, CHUNK):
-        m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
+        m = mean[start : start + CHUNK]
+        v = variance[start : start + CHUNK]
         count = m.size
         if tail > real(0):
             count = _fill_tails(m, v, tail, first, second, rest)
@@ -140,10 +146,12 @@ def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, 
             for k in range(count):
                 rest[k] = k
         for k in range(count):
-            center[k], std[k] = m[rest[k]], v[rest[k]]
+            center[k] = m[rest[k]]
+            std[k] = v[rest[k]]
         # The results may overwrite the arguments.
         for k in range(m.size):
-            d_mean[start + k], d_variance[start + k] = first[k], second[k]
+            d_mean[start + k] = first[k]
+            d_variance[start + k] = second[k]
         if count == 0:
             continue
         rule = _choose_rule(std[:count], limits)
@@ -153,7 +161,8 @@ def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, 
             first[k] = real(0)
             second[k] = real(0)
         for j in range(counts[rule]):
-            node, weight = nodes[rule, j], weights[rule, j]
+            node = nodes[rule, j]
+            weight = weights[rule, j]
             for k in range(count):
                 f = center[k] + node * std[k]
                 # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
@@ -171,13 +180,15 @@ def _expected_softplus(mean, variance, out, limits, counts, nodes, weights):
     real = mean.dtype.type
     std = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
-        center, total = mean[start : start + CHUNK], out[start : start + CHUNK]
+        center = mean[start : start + CHUNK]
+        total = out[start : start + CHUNK]
         rule = _choose_rule(variance[start : start + CHUNK], limits)
         for k in range(center.size):
             std[k] = np.sqrt(max(variance[start + k], real(0)))
             total[k] = real(0)
         for j in range(counts[rule]):
-            node, weight = nodes[rule, j], weights[rule, j]
+            node = nodes[rule, j]
+            weight = weights[rule, j]
             for k in range(center.size):
                 f = center[k] + node * std[k]
                 e = _exp_minus(abs(f), real)

@@ -90,7 +90,8 @@ class Cholesky:
         d_K_diag = d_moments.variance.sum(axis=1)
         d_whitened = d_moments.mean @ mean.T - 2 * d_K_diag[:, None] * whitened
         d_factors = np.empty_like(factors)
-        diagonals, minus_one = np.einsum("pmm->pm", factors), mean.dtype.type(-1)
+        diagonals = np.einsum("pmm->pm", factors)
+        minus_one = mean.dtype.type(-1)
 
         def add_factors(first, last):
             total, product, d_projected = np.zeros_like(d_whitened), *np.empty((2, *d_whitened.shape), d_whitened.dtype)
@@ -122,7 +123,8 @@ class Cholesky:
 
     def parameters_of_diagonal(self, parameters, K_Z):
         """Return the parameters for which each q(u_p) is that of given ones of `SharedDiagonal`, by name."""
-        lower, mean = _factor(K_Z), parameters["posterior.mean"]
+        lower = _factor(K_Z)
+        mean = parameters["posterior.mean"]
         # S = L_Z⁻¹ (K_Z⁻¹ + Σ⁻¹)⁻¹ L_Z⁻ᵀ = (I + L_Zᵀ Σ⁻¹ L_Z)⁻¹.
         root = lower / np.sqrt(sigma_diagonal(parameters))[:, None]
         precision = root.T @ root

@@ -90,7 +90,8 @@ class SharedDiagonal:
         mean, diagonal, covariances, inverse, projected, K_mean = tape
         d_variance = d_moments.variance[:, 0]
         root = np.sqrt(-np.minimum(d_variance, 0))
-        d_K_BZ, scaled = np.empty_like(projected), np.empty_like(projected)
+        d_K_BZ = np.empty_like(projected)
+        scaled = np.empty_like(projected)
         d_mean = np.empty_like(mean)
 
         def by_points(i, j):
@@ -197,9 +198,12 @@ class Diagonal:
         d_diagonals = np.empty_like(diagonals)
 
         def sums(first, last):
-            K_BZ_sum, K_Z_sum = np.zeros_like(d_K_BZ), np.zeros_like(d_K_Z)
+            K_BZ_sum = np.zeros_like(d_K_BZ)
+            K_Z_sum = np.zeros_like(d_K_Z)
             for p in range(first, last):
-                diagonal, inverse, projected = diagonals[p], inverses[p], projections[p]
+                diagonal = diagonals[p]
+                inverse = inverses[p]
+                projected = projections[p]
                 weighted = d_moments.variance[:, p, None] * projected
                 K_BZ_sum += weighted
                 # The gradient with respect to C_p is Σ_i ds_i v_i v_iᵀ from the variances, and

@@ -31,7 +31,8 @@ def expected_log_ratio(posterior, parameters, K_Z):
 
 def _diagonal(prepared, K_Z):
     mean, sigma, factorised = prepared
-    P, shared = mean.shape[1], sigma.ndim == 1
+    P = mean.shape[1]
+    shared = sigma.ndim == 1
     # The diagonals are rows, one for each latent function or one for all.
     sigma = np.atleast_2d(sigma)
     precise = 1 / sigma
@@ -48,8 +49,10 @@ def _diagonal(prepared, K_Z):
         _, diagonals, _, inverses, _, K_mean = tape
         value = constant + np.vdot(K_mean, precise.T * (targets - 0.5 * K_mean))
         if shared:
-            diagonals, inverses = diagonals[None], [inverses]
-        d_diagonals, variances = np.empty_like(diagonals), np.empty(len(diagonals))
+            diagonals = diagonals[None]
+            inverses = [inverses]
+        d_diagonals = np.empty_like(diagonals)
+        variances = np.empty(len(diagonals))
 
         def part(first, last):
             for p in range(first, last):
@@ -88,7 +91,8 @@ def _cholesky(prepared, K_Z):
         distance = mean - mean_0
         pulled = np.einsum("pij,jp->ip", precisions, distance)
         value = constant + 0.5 * (np.vdot(mean, mean) - np.vdot(distance, pulled))
-        d_factors, traces = np.empty_like(factors), np.empty(len(factors))
+        d_factors = np.empty_like(factors)
+        traces = np.empty(len(factors))
 
         def part(first, last):
             for p in range(first, last):
