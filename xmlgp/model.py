@@ -7,8 +7,9 @@ from typing import NamedTuple
 from xmlgp.data.blocks import dense_of
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
+from xmlgp.runtime.plurals import counted
 
-__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "check_memory", "counted"]
+__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "check_memory"]
 
 
 class MemoryPart(NamedTuple):
@@ -156,11 +157,6 @@ def check_memory(work, parts):
         raise SettingsError(
             f"{work} needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: {listed}"
         )
-
-
-def counted(number, noun):
-    """Return a number of things in words: "1 label", "2 labels"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _gigabytes(size):

@@ -12,9 +12,10 @@ from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import sweep_count
-from xmlgp.model import MemoryPart, Model, counted
+from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.regression.fitting import bytes_of_adding
+from xmlgp.runtime.plurals import counted
 
 __all__ = ["MLGPF"]
 

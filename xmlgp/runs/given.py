@@ -21,8 +21,8 @@ from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import NoSuchFileError, SettingsError, UsageError
-from xmlgp.model import counted
 from xmlgp.runs.data_frames import labels_of_table, text_column
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.text.analysis import Analysis, Vectorizer, checked_analysis

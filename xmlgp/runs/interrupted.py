@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
-from xmlgp.model import counted
 from xmlgp.model_folder.arrays import is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.settings.fields import Settings, in_words

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xmlgp.data.dataset import no_points
 from xmlgp.errors import ModelFolderError, memory_errors_reported
-from xmlgp.model import check_memory, counted
+from xmlgp.model import check_memory
 from xmlgp.model_folder.arrays import FOLDER, remove
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import LOCK, lock_model_folder
@@ -30,6 +30,7 @@ from xmlgp.runs.interrupted import (
 )
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, load, next_commands, write_model
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import Names

@@ -19,7 +19,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.model import MemoryPart, check_memory, counted
+from xmlgp.model import MemoryPart, check_memory
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
@@ -28,6 +28,7 @@ from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of
 from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.formats import has_corpus_ending

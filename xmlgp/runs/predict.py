@@ -14,7 +14,6 @@ from xmlgp.data.file_kinds import compressed_ending
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
-from xmlgp.model import counted
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import (
@@ -33,6 +32,7 @@ from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, check_exists, is_path, label_of, open_given
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions

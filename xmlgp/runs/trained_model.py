@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
-from xmlgp.model import counted
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder, tuned_facts
@@ -23,6 +22,7 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.given import FilePath, is_path
 from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
+from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
 from xmlgp.training.trained import HeldOut

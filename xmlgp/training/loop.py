@@ -8,6 +8,7 @@ import numpy as np
 from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.interrupts import defer_signals
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import TrainingState
@@ -28,7 +29,7 @@ class TrainingDiverged(NumericalError):
     @property
     def when(self):
         """When training diverged, in words."""
-        return f"after {self.steps} step{'s' * (self.steps > 1)}" if self.steps else "before the first step"
+        return f"after {counted(self.steps, 'step')}" if self.steps else "before the first step"
 
 
 class Loop:
