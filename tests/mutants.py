@@ -465,7 +465,7 @@ MUTANTS = [
         "xmlgp/mlgpf/settings.py",
         "\nFACTORS = 100\n",
         "\nFACTORS = 50\n",
-        ("tests/settings/test_settings.py", "tests/test_estimators.py", "tests/experiments/test_experiments.py"),
+        ("tests/settings/test_settings.py", "tests/test_estimators.py", "tests/benchmarks/papers/test_papers.py"),
     ),
     Mutant(
         "standardise-variance",
@@ -489,10 +489,10 @@ MUTANTS = [
         "running-clock",
         "missing step",
         "The time of measuring counts as training time in the curves of experiments.",
-        "xmlgp/experiments/gpc.py",
+        "benchmarks/papers/gpc.py",
         "+= time.perf_counter() - now",
         "+= 0.0",
-        ("tests/experiments/test_gpc.py",),
+        ("tests/benchmarks/papers/test_gpc.py",),
     ),
     # Sweeps over the labels, calibration, assignment, text, learning on, clusters and reports.
     Mutant(

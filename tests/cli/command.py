@@ -34,9 +34,9 @@ recipes:
 """
 
 
-def run(*arguments, stdin=None):
-    """Run xmlgp in this process; an exception other than SystemExit is an error of the test."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+def run(*arguments, stdin=None, command=main):
+    """Run xmlgp, or another command, in this process; an exception other than SystemExit is an error of the test."""
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -121,12 +121,7 @@ def test_wrong_usage_that_the_library_finds_shows_the_usage_of_the_command():
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "train data model --checkpoint-every",
-        "evaluate scores data --train train --propensity-a",
-        "reproduce table2 --epochs-scale",
-    ],
+    "command", ["train data model --checkpoint-every", "evaluate scores data --train train --propensity-a"]
 )
 def test_a_number_that_is_not_finite_is_wrong_usage(command):
     assert said(run(*command.split(), "nan"), 2).startswith(f"Invalid value for '{command.split()[-1]}': nan")

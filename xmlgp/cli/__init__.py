@@ -18,7 +18,7 @@ from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.runtime.untrusted_text import ForTerminal, visible
 from xmlgp.version import __version__
 
-__all__ = ["main", "with_options"]
+__all__ = ["CONTEXT_SETTINGS", "Command", "main", "with_options"]
 
 #: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used, so that
 #: `xmlgp --help` need not import SciPy.
@@ -37,9 +37,10 @@ COMMANDS = {
     "plot": "Plot training and calibration.",
     "report": "Write a page about a model.",
     "serve": "Suggest labels over HTTP.",
-    "reproduce": "Reproduce a table or figure of the papers.",
 }
 
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 #: An argument of a Python function, as messages name it.
 ARGUMENT = re.compile(r"`(\w+)=(\w+)`")
@@ -58,8 +59,40 @@ def with_options(text):
     return visible(ARGUMENT.sub(option, text))
 
 
-class _Commands(click.Group):
-    """Imports a subcommand when it is called, and prints every error of a user as one sentence."""
+class Command(click.Command):
+    """A command that prints every error of a user as one sentence."""
+
+    def main(self, *arguments, **options):
+        """Run the command with streams that take every character."""
+        if sys.stderr is None:  # closed by the user
+            sys.stderr = io.StringIO()
+        for stream in (sys.stdout, sys.stderr):
+            # A locale without ℓ or Σ prints a question mark.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
+            encoding = sys.stdout.encoding
+            sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
+        return super().main(*arguments, **options)
+
+    def make_context(self, *arguments, **options):
+        """Parse the arguments, or print the help."""
+        with _errors_shown():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, context):
+        """Run the parsed command, and handle its signals and errors."""
+        # Twice, because a second signal may arrive while the first is handled.
+        with handle_signals(), _errors_shown(), _errors_shown():
+            result = super().invoke(context)
+            # At exit Python would print a full disk as an ignored exception.
+            if sys.stdout is not None:  # closed
+                sys.stdout.flush()
+            return result
+
+
+class _Commands(Command, click.Group):
+    """The group of all subcommands. It imports a subcommand when it is called."""
 
     def list_commands(self, context):
         return list(COMMANDS)
@@ -85,32 +118,6 @@ class _Commands(click.Group):
     def format_commands(self, context, formatter):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-    def main(self, *arguments, **options):
-        if sys.stderr is None:  # closed by the user
-            sys.stderr = io.StringIO()
-        for stream in (sys.stdout, sys.stderr):
-            # A locale without ℓ or Σ prints a question mark.
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")
-        if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
-            encoding = sys.stdout.encoding
-            sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
-        return super().main(*arguments, **options)
-
-    def make_context(self, *arguments, **options):
-        # This prints the help.
-        with _errors_shown():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, context):
-        # Twice, because a second signal may arrive while the first is handled.
-        with handle_signals(), _errors_shown(), _errors_shown():
-            result = super().invoke(context)
-            # At exit Python would print a full disk as an ignored exception.
-            if sys.stdout is not None:  # closed
-                sys.stdout.flush()
-            return result
 
 
 @contextlib.contextmanager
@@ -224,7 +231,7 @@ def _abandon_stdout():
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Commands, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, "-V", "--version", prog_name="xmlgp")
 def main():
     """Scalable Bayesian models for extreme multi-label data.

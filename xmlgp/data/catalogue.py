@@ -46,6 +46,7 @@ ENTRY = {
     "results": Optional(MAPPING, {}),
 }
 FILE = {"name": Optional(FILE_NAME), "checksums": Optional([MAPPING], [])}
+#: `experiments` are read by benchmarks/papers.
 CATALOGUE = {"datasets": {None: ENTRY}, "recipes": Optional(MAPPING, {}), "experiments": Optional(MAPPING, {})}
 
 
@@ -124,12 +125,11 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The data sets of a catalogue file by name, in its order, and its recipes and experiments, not checked."""
+    """The data sets of a catalogue file by name, in its order, and its recipes, not checked."""
 
     path: Path
     entries: dict[str, Entry]
     recipes: dict
-    experiments: dict
 
     def __getitem__(self, name):
         """Return the entry with a name or alias, case-insensitive; a CatalogueError suggests similar names."""
@@ -166,7 +166,7 @@ def load_catalogue(path=None):
         for alias in entry.aliases:
             if owners.setdefault(alias, entry) is not entry:
                 raise CatalogueError(f"{where}: {name}: aliases: {alias} is already a name of a data set")
-    return Catalogue(path, entries, root["recipes"], root["experiments"])
+    return Catalogue(path, entries, root["recipes"])
 
 
 def _entry(name, value, where):

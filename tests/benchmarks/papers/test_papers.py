@@ -1,6 +1,7 @@
 """Every experiment of the catalogue runs, stores the results of its cells and reports them correctly."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -12,25 +13,26 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers import cells as module
+from benchmarks.papers.catalogue import load_experiment, load_papers
+from benchmarks.papers.cells import read_result, run_cell, run_cells
+from benchmarks.papers.command import reproduce
+from benchmarks.papers.report import collect, write_report, write_table
 from tests.cli.command import run, said
 from tests.problems import small_dataset
-from xmlgp.cli import main as command
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.experiments import cells as module
-from xmlgp.experiments.catalogue import load_experiment
-from xmlgp.experiments.cells import read_result, run_cell, run_cells
-from xmlgp.experiments.report import collect, write_report, write_table
 from xmlgp.runtime.interrupts import Interrupted
 
-EXPERIMENTS = list(load_catalogue().experiments)
+EXPERIMENTS = list(load_papers().experiments)
 
 #: The last experiment of each kind.
-ONE_OF_A_KIND = {facts["kind"]: name for name, facts in load_catalogue().experiments.items()}.values()
+ONE_OF_A_KIND = {facts["kind"]: name for name, facts in load_papers().experiments.items()}.values()
+
+ROOT = Path(__file__).parents[3]
 
 #: The results that the repository has.
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 
 #: Scale of the number of epochs: leaves one or two epochs.
 SHORT = 0.01
@@ -61,7 +63,7 @@ def test_every_experiment_has_its_data_sets_and_recipes(name, catalogue, data):
 
 @pytest.mark.parametrize("name", ONE_OF_A_KIND)
 def test_every_kind_of_experiment_runs_on_scaled_down_sets(name, catalogue, data, shared_results, monkeypatch):
-    monkeypatch.setattr("xmlgp.experiments.mlgpf.ROUNDS", 1)
+    monkeypatch.setattr("benchmarks.papers.mlgpf.ROUNDS", 1)
     experiment = load_experiment(catalogue, name, data, epochs_scale=BRIEF if name.startswith("i-") else SHORT)
     assert experiment.missing == ()
     first = [(*row[:3], row[3][:1]) for row in experiment.rows]  # one restart is enough here
@@ -186,8 +188,8 @@ def test_an_interrupted_reproduction_says_how_to_continue(data, tmp_path, monkey
     def interrupted(cells, results, progress):
         raise Interrupted(signal.SIGINT)
 
-    monkeypatch.setattr("xmlgp.cli.reproduce.run_cells", interrupted)
-    result = run("reproduce", "table4", "--datasets", "bibtex", "--data", data, "--results", tmp_path)
+    monkeypatch.setattr("benchmarks.papers.command.run_cells", interrupted)
+    result = run("table4", "--datasets", "bibtex", "--data", data, "--results", tmp_path, command=reproduce)
     other, last = result.stderr.splitlines()
     assert other.startswith(f"table4: bibtex in {data} is not that of the catalogue: train.txt has N ")
     assert last == "interrupted; the same command continues with the unfinished cells"
@@ -203,7 +205,7 @@ def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_pa
         catalogue.experiments["table2"].update(broken)
         with pytest.raises(CatalogueError, match="experiment table2"):
             load_experiment(catalogue, "table2", data)
-        catalogue.experiments.update(load_catalogue().experiments)
+        catalogue.experiments.update(load_papers().experiments)
 
 
 def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
@@ -211,9 +213,9 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1))
-    arguments = ["reproduce", "table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
+    arguments = ["table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
     arguments += ["--data", data]
-    result = CliRunner().invoke(command, list(map(str, arguments)))
+    result = CliRunner().invoke(reproduce, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert result.stdout.count("| bibtex | sf-LINEAR |") == 2
     # It is not the experiment of the paper, whose results stay as they are.
@@ -226,7 +228,7 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     assert text in result.stdout
     assert "\nbibtex is not the data set of the catalogue: train.txt has N " in result.stdout
     assert text in Path("results/partial/table4.md").read_text()
-    listed = CliRunner().invoke(command, ["reproduce", "--list"])
+    listed = CliRunner().invoke(reproduce, ["--list"])
     assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
 
 
@@ -274,33 +276,33 @@ def test_without_data_and_results_nothing_is_written(tmp_path, monkeypatch):
     for options in ([], ["--datasets", "bibtex,eurlex"], ["--epochs-scale", "0.5"]):
         found = "bibtex, eurlex" if "--datasets" in options else "bibtex, delicious, mediamill, eurlex, rcv1, amazoncat"
         message = f"table2: not in data: {found}; `xmlgp fetch NAME --into data` downloads them"
-        assert said(run("reproduce", "table2", "-q", *options)) == message
+        assert said(run("table2", "-q", *options, command=reproduce)) == message
     assert not list(tmp_path.iterdir())
 
 
 def test_results_are_shown_without_their_data_and_stay_as_they_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(RESULTS, tmp_path / "results")
-    result = run("reproduce", "table2", "--datasets", "delicious")
+    result = run("table2", "--datasets", "delicious", command=reproduce)
     assert result.exit_code == 0
     assert result.stdout == (RESULTS / "table2.md").read_text() + "\n"
     assert result.stderr.splitlines() == [
         "table2: not in data: delicious; `xmlgp fetch NAME --into data` downloads them",
         "table2: 8 rows of the table are from earlier runs, kept in results",
     ]
-    assert run("reproduce", "table2", "figure1", "-q").exit_code == 0
+    assert run("table2", "figure1", "-q", command=reproduce).exit_code == 0
     for file in RESULTS.glob("*.*"):
         assert (tmp_path / "results" / file.name).read_bytes() == file.read_bytes()
 
 
 def test_a_run_on_other_data_leaves_the_table_of_the_catalogues(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("xmlgp.cli.reproduce.run_cells", lambda cells, results, progress: None)
+    monkeypatch.setattr("benchmarks.papers.command.run_cells", lambda cells, results, progress: None)
     # What other data give.
     one = next((RESULTS / "cells").glob("bibtex-*"))
-    monkeypatch.setattr("xmlgp.experiments.catalogue.read_result", lambda cell, results: json.loads(one.read_text()))
+    monkeypatch.setattr("benchmarks.papers.catalogue.read_result", lambda cell, results: json.loads(one.read_text()))
     shutil.copytree(RESULTS, tmp_path / "results")
-    arguments = ["reproduce", "table2", "--results", tmp_path / "results", "--data", data, "--datasets", "bibtex"]
-    result = run(*arguments)
+    arguments = ["table2", "--results", tmp_path / "results", "--data", data, "--datasets", "bibtex"]
+    result = run(*arguments, command=reproduce)
     assert result.exit_code == 0
     assert result.stderr.splitlines()[0].endswith(f"; its results are kept in {tmp_path}/results/partial")
     assert "bibtex is not the data set of the catalogue" in (tmp_path / "results/partial/table2.md").read_text()
@@ -320,8 +322,8 @@ def test_a_signal_ends_the_running_cells(tmp_path):
     # The cell would run for an hour.
     program = f"""if True:
         from pathlib import Path
-        from xmlgp.experiments.cells import run_cells
-        from xmlgp.experiments.mlgpf import MLGPFCell
+        from benchmarks.papers.cells import run_cells
+        from benchmarks.papers.mlgpf import MLGPFCell
         from xmlgp.mlgpf.settings import MLGPFSettings
         from xmlgp.runtime.interrupts import Interrupted, handle_signals
 
@@ -334,7 +336,8 @@ def test_a_signal_ends_the_running_cells(tmp_path):
                     raise SystemExit(error.status)
     """
     (tmp_path / "program.py").write_text(program)
-    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")]) as process:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while process.poll() is None and len(started := children.read_text().split()) < 2:
             time.sleep(0.05)  # one is the resource tracker of multiprocessing

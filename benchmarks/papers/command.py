@@ -1,21 +1,21 @@
-"""`xmlgp reproduce`: the papers' tables and figures."""
+"""The command `python -m benchmarks.papers`."""
 
 from pathlib import Path
 
 import click
 
+from benchmarks.papers.catalogue import PARTIAL, load_experiment, load_papers
+from benchmarks.papers.cells import run_cells
+from benchmarks.papers.report import write_report
+from xmlgp.cli import CONTEXT_SETTINGS, Command
 from xmlgp.cli.options import NonEmptyPath, check_finite, quiet_option, threads_option
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
-from xmlgp.experiments.catalogue import PARTIAL, load_experiment
-from xmlgp.experiments.cells import run_cells
-from xmlgp.experiments.report import write_report
 from xmlgp.runtime.interrupts import Interrupted
 
 __all__ = ["reproduce"]
 
 
-@click.command()
+@click.command(cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.argument("names", nargs=-1)
 @click.option(
     "--data", type=NonEmptyPath(path_type=Path), default="data", show_default=True, help="Folder of data sets."
@@ -53,9 +53,9 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
 
     \b
     Example:
-      xmlgp reproduce table2 figure1 --datasets bibtex --epochs-scale 0.1
+      python -m benchmarks.papers table2 figure1 --datasets bibtex --epochs-scale 0.1
     """
-    catalogue = load_catalogue()
+    catalogue = load_papers()
     if as_list:
         width = max(map(len, map(str, catalogue.experiments)), default=0) + 2
         for name, spec in catalogue.experiments.items():

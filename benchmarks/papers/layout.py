@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 from scipy.stats import linregress
 
-from xmlgp.experiments.cells import training_seconds
+from benchmarks.papers.cells import training_seconds
 from xmlgp.plots import MARKERS, plot_line
 
 __all__ = [

@@ -10,13 +10,12 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.datasets import dump_svmlight_file
 
+from benchmarks.papers.catalogue import load_experiment, load_papers
+from benchmarks.papers.cells import read_result, run_cell
+from benchmarks.papers.gpc import FullBatch, GPCCell, Stopwatch, _train, quadrature_bound
+from benchmarks.papers.report import collect, write_table
 from tests.problems import small_dataset
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import CatalogueError
-from xmlgp.experiments.catalogue import load_experiment
-from xmlgp.experiments.cells import read_result, run_cell
-from xmlgp.experiments.gpc import FullBatch, GPCCell, Stopwatch, _train, quadrature_bound
-from xmlgp.experiments.report import collect, write_table
 from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.preprocess.pipeline import standardise_features
@@ -34,7 +33,7 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def german(data, results):
     """Return the experiment on german after running its cells."""
-    experiment = load_experiment(load_catalogue(), "i-figure4", data, ["german"], SHORT)
+    experiment = load_experiment(load_papers(), "i-figure4", data, ["german"], SHORT)
     for cell in experiment.cells:
         run_cell(cell, results)
     return experiment
@@ -91,7 +90,7 @@ def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_en
 
 @pytest.fixture
 def full_batch(monkeypatch):
-    monkeypatch.setattr("xmlgp.experiments.gpc.BLOCK", 7)
+    monkeypatch.setattr("benchmarks.papers.gpc.BLOCK", 7)
     settings = GPCSettings(inducing_count=4, nodes=40)
     coordinates, labels, inducing = problem_of(settings, D=6)
     positive = labels.toarray()[:, 0]
@@ -177,7 +176,7 @@ def clock(monkeypatch):
     class Clock:
         now = 100.0
 
-    monkeypatch.setattr("xmlgp.experiments.gpc.time.perf_counter", lambda: Clock.now)
+    monkeypatch.setattr("benchmarks.papers.gpc.time.perf_counter", lambda: Clock.now)
     return Clock
 
 

@@ -5,9 +5,9 @@ import copy
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from benchmarks.papers.catalogue import load_papers
 from tests.figures import drawn
 from tests.problems import small_dataset
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
 
 __all__ = ["catalogue", "data", "drawn"]
@@ -18,7 +18,7 @@ SCALES = {"N": 60, "D": 40, "K": 20}
 
 @pytest.fixture(scope="session")
 def _catalogue():
-    return load_catalogue()
+    return load_papers()
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def catalogue(_catalogue):
 def data(tmp_path_factory):
     """Return a folder with a small substitute for every data set of the catalogue; tests must not change it."""
     root = tmp_path_factory.mktemp("experiments") / "data"
-    for entry in load_catalogue().entries.values():
+    for entry in load_papers().entries.values():
         sizes = [min(120, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
         folder = root / entry.name
         folder.mkdir(parents=True)

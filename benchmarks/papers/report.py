@@ -6,7 +6,7 @@ from datetime import date
 
 import numpy as np
 
-from xmlgp.experiments.cells import machine, training_seconds
+from benchmarks.papers.cells import machine, training_seconds
 from xmlgp.plots import finish_panels, panels_in_a_row, save_figure
 from xmlgp.runtime.atomic_files import atomic_write
 

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from benchmarks.papers.cells import Cell
 from xmlgp.data.checked_yaml import POSITIVE, Optional, text
 from xmlgp.errors import CatalogueError, NumericalError
-from xmlgp.experiments.cells import Cell
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record

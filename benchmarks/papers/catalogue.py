@@ -6,17 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, text
+from benchmarks.papers import layout
+from benchmarks.papers.bmlpl import BMLPLCell
+from benchmarks.papers.cells import other_data, read_result
+from benchmarks.papers.gpc import GPCCell
+from benchmarks.papers.mlgpf import MLGPFCell
+from xmlgp.data.catalogue import Catalogue, load_catalogue
+from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from xmlgp.errors import CatalogueError, SettingsError
-from xmlgp.experiments import layout
-from xmlgp.experiments.bmlpl import BMLPLCell
-from xmlgp.experiments.cells import other_data, read_result
-from xmlgp.experiments.gpc import GPCCell
-from xmlgp.experiments.mlgpf import MLGPFCell
 from xmlgp.models import resolve_for
 from xmlgp.plots import axis_label
 
-__all__ = ["KINDS", "PARTIAL", "Experiment", "Kind", "load_experiment"]
+__all__ = ["KINDS", "PARTIAL", "Experiment", "Kind", "PapersCatalogue", "load_experiment", "load_papers"]
 
 
 class Kind(NamedTuple):
@@ -79,6 +80,13 @@ PARTIAL = "partial"
 SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 
 
+@dataclasses.dataclass(frozen=True)
+class PapersCatalogue(Catalogue):
+    """The catalogue with its experiments by name, which are not checked."""
+
+    experiments: dict
+
+
 class Experiment(NamedTuple):
     """A table or a figure.
 
@@ -114,6 +122,12 @@ class Experiment(NamedTuple):
             for *row, cells in self.rows
         ]
         return [row for row in rows if row[-1]]
+
+
+def load_papers():
+    """Read the catalogue of data sets and its experiments; see `load_catalogue`."""
+    catalogue = load_catalogue()
+    return PapersCatalogue(**vars(catalogue), experiments=load_yaml(catalogue.path).get("experiments") or {})
 
 
 def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks.papers.cells import KS, Cell
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL, run_inference
 from xmlgp.data.checked_yaml import Optional, Scalar
-from xmlgp.experiments.cells import KS, Cell
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model

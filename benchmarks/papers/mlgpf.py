@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from xmlgp.experiments.cells import KS, Cell
+from benchmarks.papers.cells import KS, Cell
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
