@@ -10,15 +10,26 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from tqdm import tqdm
 from tqdm.utils import disp_len
 
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["between_bars", "end_bars", "ignore", "over_echo", "silent", "tell_if_slow", "terminal_progress"]
+__all__ = [
+    "Bar",
+    "Progress",
+    "between_bars",
+    "end_bars",
+    "ignore",
+    "over_echo",
+    "silent",
+    "tell_if_slow",
+    "terminal_progress",
+]
 
 #: Layouts of tqdm for a known and for an unknown total, the fullest first. A bar has the first one that fits, with at
 #: least ten columns for `{bar}`; the last one is cut off.
@@ -54,13 +65,32 @@ SLOW = 180
 MEASURED = 5
 
 
+class Bar(Protocol):
+    """The progress of one piece of work."""
+
+    def update(self, count: float = 1, **facts: object) -> object:
+        """Advance the bar by some units, and show facts at its end."""
+
+
+class Progress(Protocol):
+    """What shows the progress of long work: the type of the parameter `progress` of library functions."""
+
+    def __call__(self, label: str, total: float | None = None, unit: str | None = "it") -> AbstractContextManager[Bar]:
+        """Show a bar with a label until the block ends."""
+
+
+class _NoBar:
+    def update(self, count: float = 1, **facts: object) -> None:
+        pass
+
+
 @contextlib.contextmanager
-def silent(label, total=None, unit="it"):
+def silent(label: str, total: float | None = None, unit: str | None = "it") -> Iterator[Bar]:
     """Show nothing; the default `progress` of every library function."""
-    yield SimpleNamespace(update=lambda count=1, **facts: None)
+    yield _NoBar()
 
 
-def ignore(text):
+def ignore(text: str) -> None:
     """Take no notice of a message; the default `note` of every library function."""
 
 
