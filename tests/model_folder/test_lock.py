@@ -8,9 +8,8 @@ import pytest
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import FOLDER
 from xmlgp.model_folder.lock import LOCK, find_writer, lock_model_folder
-from xmlgp.runtime import locks
 
-pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no fcntl")
+pytest.importorskip("fcntl")
 
 
 def content(path):
