@@ -123,7 +123,7 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-$(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS): $(VENV)/installed-plot
+$(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS): $(VENV)/installed-plot,gibbs
 	$(VENV)/bin/python -m benchmarks.papers $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
 tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2

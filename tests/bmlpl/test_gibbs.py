@@ -1,5 +1,7 @@
 """Gibbs sampling by Geweke's test: with labels drawn anew before each sweep, parameters keep their prior."""
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from xmlgp.bmlpl import gibbs as module
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.gibbs import is_kept
 from xmlgp.bmlpl.parameters import update_precisions
+from xmlgp.errors import SettingsError
 
 N, D, K, T = 4, 2, 3, 2
 FEATURES = np.array([[1.0, 0.0], [-0.5, 1.0], [0.0, 0.0], [0.7, -1.2]])
@@ -137,3 +140,9 @@ def test_precisions_are_updated_only_with_learn_precision():
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
     gibbs, _ = sample(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0
+
+
+def test_without_polyagamma_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polyagamma", None)
+    with pytest.raises(SettingsError, match=r"^inference gibbs needs polyagamma: pip install 'xmlgp\[gibbs\]'$"):
+        sample(1)

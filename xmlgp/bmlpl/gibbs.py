@@ -9,7 +9,7 @@ from xmlgp.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
 from xmlgp.bmlpl.counts import LEAST_RATE, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
-from xmlgp.errors import NumericalError
+from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import all_finite
@@ -48,6 +48,7 @@ class Gibbs(BMLPLInference):
     """
 
     def __init__(self, coordinates, labels, settings, random):
+        _load_polyagamma()
         self.topics = self._start(coordinates, labels, settings, random)
         T = len(self.shapes)
         self.shares = np.full(T, 1 / T, self.weights.dtype)
@@ -158,9 +159,8 @@ def sample_omega(counts, log_odds, shapes, random):
     variable of mean h/(2|ψ|) and shape h²/4. For h < ε = `LEAST_TOTAL`, as of topics without counts, the sample is
     PG(ε, ψ) with probability h/ε and otherwise 0, which has the same mean and nearly the same distribution.
     """
-    from polyagamma import random_polyagamma
-
-    # random_polyagamma requires double precision.
+    random_polyagamma = _load_polyagamma()
+    # It requires double precision.
     h, z = (np.asarray(array, np.float64) for array in (counts + shapes, np.abs(log_odds)))
     large = z > LARGE_LOG_ODDS
     small = ~large & (h < LEAST_TOTAL)
@@ -168,6 +168,15 @@ def sample_omega(counts, log_odds, shapes, random):
     sample[small] *= random.random(np.count_nonzero(small)) * LEAST_TOTAL < h[small]
     sample[large] = random.wald(h[large] / (2 * z[large]), np.square(h[large]) / 4)
     return sample.astype(counts.dtype, copy=False)
+
+
+def _load_polyagamma():
+    """Return the function that samples Pólya–Gamma variables; SettingsError if its package is not installed."""
+    try:
+        from polyagamma import random_polyagamma
+    except ImportError:
+        raise SettingsError("inference gibbs needs polyagamma: pip install 'xmlgp[gibbs]'") from None
+    return random_polyagamma
 
 
 def sample_activations(counts, log_odds, shapes, random):

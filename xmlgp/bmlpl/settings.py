@@ -24,7 +24,10 @@ INFERENCES = {
         "xmlgp.bmlpl.online_em:OnlineEM", "EM with minibatches", iterations=20, settings=("batch_size",)
     ),
     "gibbs": InferenceMethod(
-        "xmlgp.bmlpl.gibbs:Gibbs", "Gibbs sampling; minutes to hours", iterations=200, settings=("burn_in", "thinning")
+        "xmlgp.bmlpl.gibbs:Gibbs",
+        "Gibbs sampling; minutes to hours; needs pip install 'xmlgp[gibbs]'",
+        iterations=200,
+        settings=("burn_in", "thinning"),
     ),
 }
 
