@@ -25,12 +25,10 @@ if TYPE_CHECKING:
         serve,
         train,
         tune,
-        undo_tuning,
     )
 
 __all__ = ["Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned", "__version__"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "train", "tune"]
-__all__ += ["undo_tuning"]
 
 
 def __getattr__(name: str) -> object:

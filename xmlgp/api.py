@@ -8,10 +8,10 @@ from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
 from xmlgp.runs.report import report
 from xmlgp.runs.train import preprocess, train
 from xmlgp.runs.trained_model import TrainedModel, load
-from xmlgp.runs.tune import tune, undo_tuning
+from xmlgp.runs.tune import tune
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.serving.server import LOGS, serve
 
 __all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "serve"]
-__all__ += ["train", "tune", "undo_tuning"]
+__all__ += ["train", "tune"]

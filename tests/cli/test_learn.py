@@ -1,10 +1,7 @@
 """`xmlgp learn`: new points, features, labels, words and names; what a model keeps, and what is refused."""
 
-import errno
 import json
-import os
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +11,12 @@ import pytest
 import xmlgp
 from tests.cli.command import run, said
 from tests.cli.disk import everything
-from tests.cli.learning_on import arrays, learner, more, refused, retrain, text_learner
+from tests.cli.learning_on import learner, more, refused, retrain, text_learner
 from tests.cli.test_interruption import assert_no_other_files
 from tests.cli.texts import as_json
 from tests.held_out import calibrated
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
 
 __all__ = ["learner", "text_learner"]
 
@@ -164,7 +160,7 @@ def test_points_for_another_model_are_refused(text_learner):
     refused = said(run("learn", "-q", "model", "foreign.jsonl"))
     assert refused == (
         f"model: the model knows {share}, which are probably for another model; nothing was learned: `xmlgp learn "
-        "--dry-run` shows what is new, and --force learns them, with --keep-previous beside a copy of the model"
+        "--dry-run` shows what is new, and --force learns them"
     )
     assert everything(Path()) == before
     result = run("learn", "model", "foreign.jsonl", "--force")
@@ -183,81 +179,6 @@ def test_show_says_that_the_measures_are_older_than_what_was_learned(learner):
         (line,) = (line for line in run("show", "other").stdout.splitlines() if line.startswith("measured"))
         assert line.endswith(" points held out of training" + ", before it learned more" * learned)
         assert run("learn", "other", "new.txt").exit_code == 0
-
-
-def test_undo_is_not_an_option_of_learn():
-    assert said(run("learn", "model", "--undo"), 2) == (
-        "--undo is an option of `xmlgp tune`; `xmlgp learn --keep-previous` keeps the model as MODEL.previous."
-    )
-
-
-def test_the_model_before_is_kept_as_a_model(learner, monkeypatch):
-    shutil.copytree("model", "before")
-    write_dataset("other.txt", more(D=25, K=7))
-    assert run("tune", "model", "data/test.txt", "-q").exit_code == 0
-    before = everything(learner)
-    result = run("learn", "model/", "other.txt", "--keep-previous")
-    assert result.stderr.splitlines()[0] == "model: the earlier model is kept as model.previous"
-    assert arrays("model.previous") == arrays("before") != arrays("model")
-    kept = Path("model.previous/model.json")
-    assert kept.read_bytes() == before["model.json"][1]
-    entries = ModelFolder("model.previous").entries("parameters.")
-    linked = {name for name, entry in ModelFolder("model").entries("parameters.").items() if entry == entries[name]}
-    assert all(
-        Path("model", entries[name]["file"]).samefile(f"model.previous/{entries[name]['file']}") for name in linked
-    )
-    assert_no_other_files(Path("model.previous"))
-    # What fails, or has nothing to do, leaves it.
-    for arguments in ["other.txt"], ["missing.txt"]:
-        run("learn", "model", *arguments, "--keep-previous")
-        assert kept.read_bytes() == before["model.json"][1]
-    with lock_model_folder("model.previous"):
-        assert refused(learner, "model", "new.txt", "--keep-previous").startswith("model.previous: process ")
-    # A later one replaces it, also without hard links.
-    second = arrays("model")
-
-    def failing(*arguments, **options):
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr("os.link", failing)
-    assert run("learn", "model", "new.txt", "--keep-previous", "-q").exit_code == 0
-    assert arrays("model.previous") == second
-    assert_no_other_files(Path("model.previous"))
-    # It can be put back.
-    shutil.rmtree("model")
-    os.rename("model.previous", "model")
-    assert run("learn", "model", "new.txt", "-q").exit_code == 0
-
-
-def test_a_folder_of_anything_else_is_not_taken_for_the_model_before(learner):
-    previous = Path("model.previous")
-    previous.mkdir()
-    notes = previous / "notes.txt"
-    notes.write_text("mine")
-    line = refused(learner, "model", "new.txt", "--keep-previous")
-    assert line == (
-        "model.previous: there is no model here (no model.json); the earlier model would be kept in this folder, so "
-        "move it away or leave out --keep-previous"
-    )
-    assert everything(previous).keys() == {"notes.txt"}
-    notes.unlink()
-    # What a command that was killed leaves.
-    (previous / "arrays").mkdir()
-    (previous / ".lock").touch()
-    assert run("learn", "model", "new.txt", "--keep-previous", "-q").exit_code == 0
-
-
-def test_a_link_to_another_model_is_not_replaced(learner):
-    other = Path("other")
-    shutil.copytree("model", other)
-    Path("model.previous").symlink_to(other)
-    before = everything(other)
-    line = refused(learner, "model", "new.txt", "--keep-previous")
-    assert line == (
-        "model.previous is a symbolic link, and the model that it leads to would be replaced; remove the link or leave "
-        "out --keep-previous"
-    )
-    assert everything(other) == before
 
 
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):

@@ -14,7 +14,6 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.text.names import Names
 from xmlgp.text.points import TrainingData
 
@@ -139,25 +138,6 @@ def test_names_in_memory_are_checked_before_training():
                 call(points)
             assert str(caught.value) == f"the {what}, which no name can have", kind
     assert not Path("model").exists()
-
-
-def test_the_model_before_other_names_is_kept(workdir):
-    trained("--vocabulary", "words.csv")
-    before = ModelFolder("model").names.preferred
-    finnish = ["--vocabulary", "words.csv", "--vocabulary-language", "fi", "--keep-previous"]
-    (workdir / "some").write_text("http://ex.org/0\n")
-    for more in [], ["--add-labels", "some"]:
-        result = run("learn", "model", *finnish, *more)
-        assert result.stderr.splitlines()[1:] == ["model: the earlier model is kept as model.previous"]
-        assert ModelFolder("model.previous").names.preferred == before != ModelFolder("model").names.preferred
-        # The same command once more has nothing to keep.
-        assert run("learn", "model", *finnish, *more).exit_code == 0
-        assert ModelFolder("model.previous").names.preferred == before
-        with lock_model_folder("model.previous"):
-            english = run("learn", "model", "--vocabulary", "words.csv", "--keep-previous")
-        assert english.stderr.splitlines()[-1].startswith("Error: model.previous: process ")
-        assert ModelFolder("model").names.preferred != before
-        assert run("learn", "-q", "model", "--vocabulary", "words.csv").exit_code == 0
 
 
 def test_in_python(workdir):

@@ -73,7 +73,6 @@ DAMAGED = {
     + [b'[{"epoch": 1, "bound": 1, "seconds": %b}]' % number for number in (b"NaN", b"1e999", b"1" + b"0" * 400)],
     "held_out": [b"null", {}, MEASURED | {"points": 2.5}, MEASURED | {"precision_1": "x"}],
     "tuned": [b"null", {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"}],
-    "tuned_before": [b"null", {}, [None], [TUNED | {"limit": 0}]],
     "classes": [
         "01",
         [0, 1, 2],

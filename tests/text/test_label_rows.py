@@ -4,13 +4,11 @@ import csv
 import io
 import json
 import random
-import sqlite3
-from unittest import mock
 
 import pytest
 
 from tests.text.corpora import documents_of, in_every_way
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.errors import DataFormatError
 from xmlgp.text import label_rows
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
@@ -175,11 +173,3 @@ def test_merging_needs_identifiers(tmp_path, name, content, line):
         documents_of(tmp_path / name, MERGE)
     reason = "there is no identifier, which --merge-ids needs; --id-column names its column"
     assert str(caught.value) == f"{tmp_path / name}:{line}: {reason}"
-
-
-def test_a_full_disk_is_one_sentence(tmp_path):
-    (tmp_path / "a.csv").write_text("id,text,labels\n1,a,x\n")
-    full = mock.patch.object(sqlite3, "connect", side_effect=sqlite3.OperationalError("database or disk is full"))
-    with full, pytest.raises(XmlgpError) as caught:
-        documents_of(tmp_path / "a.csv", MERGE)
-    assert str(caught.value).endswith("could not be merged in a temporary file: database or disk is full")

@@ -195,8 +195,6 @@ def _unknown_option(error):
     for command, found in commands.items():
         for option in _options(found):
             elsewhere.setdefault(option, []).append(f"`xmlgp {command}`")
-    if name == "--undo" and "--keep-previous" in own:
-        return "--undo is an option of `xmlgp tune`; `xmlgp learn --keep-previous` keeps the model as MODEL.previous."
     if name in elsewhere:
         return f"{name} is an option of {', '.join(elsewhere[name])}."
     near = _nearest_option(name, elsewhere)

@@ -43,11 +43,6 @@ SHOWN = 5
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result of --dry-run as one JSON object.")
 @click.option(
-    "--keep-previous",
-    is_flag=True,
-    help="Keep the model as it was in the folder MODEL.previous, which replaces an earlier one there.",
-)
-@click.option(
     "--force",
     is_flag=True,
     help="Learn points of whose words or labels MODEL knows less than a tenth, which are probably for another model.",
@@ -70,7 +65,6 @@ def learn(
     add_labels,
     dry_run,
     as_json,
-    keep_previous,
     force,
     resume,
     checkpoint_seconds,
@@ -91,7 +85,7 @@ def learn(
     Examples:
       xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/tickets this-week.csv --dry-run
-      xmlgp learn models/tickets this-week.csv --keep-previous
+      xmlgp learn models/tickets this-week.csv
       xmlgp learn models/tickets --add-labels more-labels.txt
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
     """
@@ -102,9 +96,9 @@ def learn(
         (_print_json if as_json else _show)(api.preview(model, data, add_labels=add_labels, **options))
         return
     paths = [model, data] if data is not None else [model]
-    given = {"--add-labels": add_labels, "--keep-previous": keep_previous, "--force": force} | given_options()
+    given = {"--add-labels": add_labels, "--force": force} | given_options()
     given["--dense"] = options["dense"]
-    run = {"keep_previous": keep_previous, "force": force, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    run = {"force": force, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
     run |= {"vocabulary": vocabulary, "vocabulary_language": vocabulary_language}
     with advice(command_line("learn", paths, options["corpus"], given), data):
         api.learn(model, data, add_labels=add_labels, **run, **options)

@@ -13,20 +13,17 @@ __all__ = ["tune"]
 
 @click.command()
 @click.argument("model", type=NonEmptyPath())
-@click.argument("data", required=False, type=INPUT)
+@click.argument("data", type=INPUT)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
 )
 @click.option("--force", is_flag=True, help="Accept points that MODEL was trained on or has learned.")
-@click.option(
-    "--undo", is_flag=True, help="Restore the threshold and the limit from before the last `xmlgp tune`; takes no DATA."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @dense_option
 @reading_options
 @encoder_options
 @threads_option
-def tune(model, data, undo, as_json, **options):
+def tune(model, data, as_json, **options):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
@@ -47,14 +44,9 @@ def tune(model, data, undo, as_json, **options):
       xmlgp tune models/bibtex held-out.txt
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
       xmlgp evaluate bibtex.labels data/bibtex
-      xmlgp tune models/bibtex --undo
     """
-    if undo == (data is not None):
-        raise click.UsageError("Give either DATA or --undo.")
-    tuned = api.undo_tuning(model) if undo else api.tune(model, data, **options)
+    tuned = api.tune(model, data, **options)
     if as_json:
-        click.echo(json.dumps(tuned and tuned._asdict()))
-    elif tuned:
-        click.echo(f"threshold  {tuned.threshold:.6g}\nlimit      {tuned.limit}\n{tuned.metric:9}  {tuned.value:.5f}")
+        click.echo(json.dumps(tuned._asdict()))
     else:
-        click.echo("not tuned")
+        click.echo(f"threshold  {tuned.threshold:.6g}\nlimit      {tuned.limit}\n{tuned.metric:9}  {tuned.value:.5f}")

@@ -1,23 +1,20 @@
 """Arrays of a model folder: files in `arrays/`, each written once under a unique name and never changed."""
 
 import contextlib
-import os
 import re
 import secrets
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import atomic_write, create_file, remove_abandoned
+from xmlgp.runtime.atomic_files import create_file, remove_abandoned
 from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
     "FOLDER",
     "is_array_file",
     "is_entry",
-    "link_array",
     "make_folders",
     "read_array",
     "remove",
@@ -96,17 +93,6 @@ def write_arrays(path, arrays, entries):
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
         with create_file(path / file, path) as stream:
             write_array(stream, array)
-
-
-def link_array(file, other):
-    """Give an array file (Path) another name too, as it never changes; copy it where there are no hard links."""
-    # Names are unique, so a file of this name is the same array.
-    if not other.exists():
-        try:
-            os.link(file, other)
-        except OSError:
-            with open(file, "rb") as stream, atomic_write(other) as copy:
-                shutil.copyfileobj(stream, copy)
 
 
 def read_array(path, name, entry, described_by):

@@ -90,8 +90,6 @@ def _check_description(file, description):
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
-        and isinstance(description.get("tuned_before", []), list)
-        and all(Tuned.from_untrusted(entry) is not None for entry in description.get("tuned_before", []))
         and ("classes" not in description or _are_classes(description["classes"]))
     )
     if not valid:

@@ -11,7 +11,7 @@ import numpy as np
 
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import link_array, make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import make_folders, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
@@ -22,7 +22,7 @@ from xmlgp.text.transformer import Transformer
 from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
-__all__ = ["ModelFolder", "tuned_facts"]
+__all__ = ["ModelFolder"]
 
 #: The array with the bytes of a vectorizer of scikit-learn.
 STORED_VECTORIZER = "vectorizer.skops"
@@ -154,20 +154,6 @@ class ModelFolder:
             raise
         return cls(path)
 
-    def copy_to(self, path):
-        """Write the same model into another folder (Path), as `write` does; its arrays are links to the same files."""
-        made = make_folders(path)
-        entries = self.description["arrays"].values()
-        try:
-            for entry in entries:
-                link_array(self.path / entry["file"], path / entry["file"])
-            write_description(path, self.description)
-        except BaseException:
-            if made:
-                remove([path / entry["file"] for entry in entries], made)
-            raise
-        remove_unused_arrays(path, entries)
-
     @property
     def vectorizer(self):
         """What maps text to the features (`Vectorizer` or `Transformer`), or None."""
@@ -222,18 +208,12 @@ class ModelFolder:
         """The tuned threshold and limit of assignments (`Tuned`), or None."""
         return Tuned.from_untrusted(self.description.get("tuned"))
 
-    @property
-    def tuned_before(self):
-        """What `tuned` was before, the latest last (list of `Tuned`)."""
-        return [Tuned.from_untrusted(entry) for entry in self.description.get("tuned_before", [])]
-
-    def write_tuned(self, tuned, before=()):
-        """Store what is tuned (`Tuned` or None) with the model, and what was before; lock the folder first."""
-        kept = {key: value for key, value in self.description.items() if key not in ("tuned", "tuned_before", "arrays")}
+    def write_tuned(self, tuned):
+        """Store what is tuned (`Tuned`) with the model; lock the folder first."""
+        arrays = self.description.pop("arrays")
         # The arrays, a long list, stay at the end.
-        description = kept | tuned_facts(tuned, before) | {"arrays": self.description["arrays"]}
-        write_description(self.path, description)
-        self.description = description
+        self.description |= {"tuned": tuned._asdict(), "arrays": arrays}
+        write_description(self.path, self.description)
 
 
 def _has_lines(array: np.ndarray, count: int) -> bool:
@@ -245,9 +225,3 @@ def _has_lines(array: np.ndarray, count: int) -> bool:
             return False
         lines += np.count_nonzero(part == ord("\n"))
     return lines == count
-
-
-def tuned_facts(tuned, before):
-    """Return the entries of a description for what is tuned (`Tuned` or None) and what was before."""
-    facts = {"tuned": tuned and tuned._asdict(), "tuned_before": [earlier._asdict() for earlier in before]}
-    return {key: value for key, value in facts.items() if value}

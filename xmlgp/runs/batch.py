@@ -142,7 +142,7 @@ def refuse_foreign(model, points, names, force, note):
         if model.folder and not force:
             raise SettingsError(
                 f"{model}: {text}, which are probably for another model; nothing was learned: `xmlgp learn --dry-run` "
-                "shows what is new, and `force=True` learns them, with `keep_previous=True` beside a copy of the model"
+                "shows what is new, and `force=True` learns them"
             )
         note(f"{model}: warning: {text}")
 

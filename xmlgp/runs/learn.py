@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from xmlgp.data.dataset import no_points
-from xmlgp.errors import ModelFolderError, memory_errors_reported
+from xmlgp.errors import memory_errors_reported
 from xmlgp.model import check_memory
-from xmlgp.model_folder.arrays import FOLDER, remove
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import LOCK, lock_model_folder
+from xmlgp.model_folder.arrays import remove
 from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
@@ -55,7 +51,6 @@ def learn(
     add_labels: FilePath | Sequence[str] | None = None,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
-    keep_previous: bool = False,
     force: bool = False,
     resume: bool | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -77,9 +72,6 @@ def learn(
         Names of labels to add, or a file with one name per line.
     vocabulary, vocabulary_language
         As for `train`; labels that are not in it keep their earlier preferred labels. It needs no data.
-    keep_previous : bool
-        Whether to keep the model in a folder, as it is before, as another model in the folder MODEL.previous. It
-        replaces an earlier one there, and takes only the room of the arrays that change.
     force : bool
         Whether a model in a folder learns points that are probably for another model: ten labels or words or more, of
         which it knows less than a tenth.
@@ -98,15 +90,14 @@ def learn(
         check_given(data, dense, add_labels)
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     with held(model) as trained:
-        previous = _previous(trained.folder.path) if keep_previous and trained.folder else None
         if known and data is None and dense is None and add_labels is None:
-            return _renamed(trained, name_labels(trained.names, known, note), previous, note)
+            return _renamed(trained, name_labels(trained.names, known, note))
         named = replace(trained, names=name_labels(trained.names, known)) if known else trained
         points, names = read_batch(named, data, labels, dense, add_labels, corpus, cache, progress, note)
         names = name_labels(names, known, note, trained.names)
         if data is None and dense is None and trained.data["K"] == points.K:
             if known:
-                return _renamed(trained, names, previous, note)
+                return _renamed(trained, names)
             note(f"{model}: the model has these labels already; nothing to do")
             return trained
         refuse_foreign(trained, points, names, force, note)
@@ -114,46 +105,12 @@ def learn(
             _check_memory(trained, points)
             return replace(learn_points(trained, points, progress), names=names)
         path = trained.folder.path
-        with _locked(previous):
-            _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note, previous)
+        _learn_into_folder(trained, points, names, progress, resume, checkpoint_seconds, note)
     return load(path)
 
 
-def _previous(path):
-    """Return the folder (Path) for what the model in another one was; ModelFolderError if it holds anything else."""
-    previous = Path(f"{path.resolve() if path.name in ('', '..') else path}.previous")
-    if previous.is_symlink():
-        raise ModelFolderError(
-            f"{previous} is a symbolic link, and the model that it leads to would be replaced; remove the link or "
-            "leave out `keep_previous=True`"
-        )
-    # A command that was killed leaves a lock and arrays.
-    if previous.is_dir() and {file.name for file in previous.iterdir()} - {LOCK, FOLDER}:
-        try:
-            ModelFolder(previous)
-        except ModelFolderError as error:
-            raise ModelFolderError(
-                f"{error}; the earlier model would be kept in this folder, so move it away or leave out "
-                "`keep_previous=True`"
-            ) from None
-    return previous
-
-
-def _locked(previous: Path | None) -> contextlib.AbstractContextManager:
-    """Lock the folder for the earlier model, if there is one."""
-    return contextlib.nullcontext() if previous is None else lock_model_folder(previous)
-
-
-def _keep(folder: ModelFolder, previous: Path | None, note: Callable[[str], object]) -> None:
-    """Copy the model in a folder to a locked one, if there is one."""
-    if previous is not None:
-        folder.copy_to(previous)
-        note(f"{folder.path}: the earlier model is kept as {previous}")
-
-
-def _renamed(model: TrainedModel, names: Names, previous: Path | None, note: Callable[[str], object]) -> TrainedModel:
-    """Return a model, which may be in a locked folder, with other names; the one before is kept in `previous`."""
-    # A command that is run again must not lose the earlier model.
+def _renamed(model: TrainedModel, names: Names) -> TrainedModel:
+    """Return a model, which may be in a locked folder, with other names."""
     if (names.uris, names.preferred) == (model.names.uris, model.names.preferred):
         return model
     before = model.folder
@@ -163,9 +120,7 @@ def _renamed(model: TrainedModel, names: Names, previous: Path | None, note: Cal
     description = before.description
     keep = {name: entry for name, entry in description["arrays"].items() if not name.startswith("names.")}
     facts = {"workers": description["workers"]} if "workers" in description else {}
-    with _locked(previous):
-        _keep(before, previous, note)
-        return replace(model, folder=write_model(model, before.path, keep, **facts))
+    return replace(model, folder=write_model(model, before.path, keep, **facts))
 
 
 def learn_points(model, dataset, progress=silent, checkpoints=None):
@@ -212,11 +167,8 @@ def _check_memory(model, dataset):
     check_memory("learning", MODELS[model.settings.model].memory_of_learning(_earlier(model), dataset))
 
 
-def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note, previous):
-    """Update the model in a locked folder; do nothing if it has learned the points already.
-
-    What was is kept in the folder `previous`, unless that is None.
-    """
+def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_seconds, note):
+    """Update the model in a locked folder; do nothing if it has learned the points already."""
     path = model.folder.path
     data = model.data
     began = time.perf_counter()
@@ -259,7 +211,6 @@ def _learn_into_folder(model, dataset, names, progress, resume, checkpoint_secon
             grown = replace(learn_points(model, dataset, progress, writer), names=names)
             entries = model.folder.entries("parameters.")
             unchanged = (name for name, value in grown.parameters.items() if value is model.parameters.get(name))
-            _keep(model.folder, previous, note)
             write_model(grown, path, {f"parameters.{name}": entries[f"parameters.{name}"] for name in unchanged})
         except Exception:
             if writer and not writer.has_state:

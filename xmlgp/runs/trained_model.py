@@ -14,7 +14,7 @@ import numpy as np
 from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
-from xmlgp.model_folder.folder import ModelFolder, tuned_facts
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
@@ -63,8 +63,6 @@ class TrainedModel:
         What `train` measured on points that it held out.
     tuned : Tuned or None
         What `tune` chose, and for which scores.
-    tuned_before : list of Tuned
-        What `tuned` was before, the latest last, for `undo_tuning`.
     learned : list of dict
         What each `learn` added: `N` points, `D` features and `K` labels, their `fingerprint` and `history`.
     classes : ndarray or None
@@ -80,7 +78,6 @@ class TrainedModel:
     history: list[dict[str, Any]]
     names: Names = Names()
     tuned: Tuned | None = None
-    tuned_before: list[Tuned] = field(default_factory=list)
     learned: list[dict[str, Any]] = field(default_factory=list)
     classes: np.ndarray | None = None
     folder: ModelFolder | None = None
@@ -125,7 +122,8 @@ def write_model(model, path, keep=None, **facts):
     arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
     arrays = named_arrays(model.preprocessed) | arrays
     keep = keep or {}
-    facts |= tuned_facts(model.tuned, model.tuned_before)
+    if model.tuned:
+        facts["tuned"] = model.tuned._asdict()
     if model.learned:
         facts["learned"] = model.learned
     if model.held_out:
@@ -211,7 +209,7 @@ def open_model(folder):
     *arrays, predictor = _checked(folder)
     about = folder.description
     classes = folder.classes and np.array(folder.classes)
-    more = folder.names, folder.tuned, folder.tuned_before, about.get("learned", []), classes, folder, folder.held_out
+    more = folder.names, folder.tuned, about.get("learned", []), classes, folder, folder.held_out
     model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
     model.predictor = predictor
     return model

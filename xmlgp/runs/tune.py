@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable
 
 from xmlgp.data.blocks import widths_of
@@ -29,7 +28,7 @@ from xmlgp.runs.trained_model import TrainedModel, held
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 
-__all__ = ["tune", "undo_tuning"]
+__all__ = ["tune"]
 
 
 @memory_errors_reported()
@@ -49,8 +48,8 @@ def tune(
 ) -> Tuned:
     """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
-    `undo_tuning` puts back what was before, and training into the folder again drops both. True labels that the model
-    does not know count as missed. Besides scoring, this takes about 5 KB of memory per point.
+    Training into the folder again drops them. True labels that the model does not know count as missed. Besides
+    scoring, this takes about 5 KB of memory per point.
 
     Parameters
     ----------
@@ -93,24 +92,13 @@ def tune(
             tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before, added)
         except SettingsError as error:
             raise SettingsError(f"{data}: {error}" if is_path(data) else str(error)) from None
-        _store(model, known, tuned, [*known.tuned_before, before] if before else [])
+        if known.folder:
+            known.folder.write_tuned(tuned)
+        if isinstance(model, TrainedModel):
+            model.tuned = tuned
     if before:
         reached = "is for other scores" if value is None else f"has {metric} {value:.5f} on these points"
-        undo = f"`{shlex.join(['xmlgp', 'tune', str(known), '--undo'])}`" if known.folder else "undo_tuning"
-        note(f"{known}: the rule before, {before}, {reached}; {undo} puts it back")
-    return tuned
-
-
-def undo_tuning(model: FilePath | TrainedModel) -> Tuned | None:
-    """Put back what a model was tuned to before the last `tune`, and return it; None if it was not tuned then.
-
-    A SettingsError is raised if the model is not tuned.
-    """
-    with _held(model) as known:
-        if not known.tuned:
-            raise SettingsError(f"{known} is not tuned, so there is nothing to undo")
-        *before, tuned = known.tuned_before or [None]
-        _store(model, known, tuned, before)
+        note(f"{known}: the earlier rule, {before}, {reached}")
     return tuned
 
 
@@ -123,12 +111,3 @@ def _held(model):
             if now != then:
                 raise ModelFolderError(f"{known}: the folder holds another model by now; load it again")
         yield known
-
-
-def _store(model, known, tuned, before):
-    """Keep what is tuned, and what was before, in a model as given, and in the folder of the same as it is held."""
-    if known.folder:
-        known.folder.write_tuned(tuned, before)
-    if isinstance(model, TrainedModel):
-        model.tuned = tuned
-        model.tuned_before = before

@@ -6,18 +6,14 @@ note says so once all are read.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import html
-import json
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
 
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import split_at_blanks
 from xmlgp.text.documents import Document, Reading
@@ -232,30 +228,15 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
 def merge_rows(documents: Iterable[Document], path: str) -> Iterator[Document]:
     """Yield a document for each identifier, in the order of their first rows, with the labels of all its rows.
 
-    Texts that differ are joined by spaces. The rows are in a temporary file, so memory is bounded.
+    Texts that differ are joined by spaces. All rows are in memory.
     """
-    import sqlite3  # which some builds of Python lack
-
-    def rows():
-        for document in documents:
-            if document.id in (None, ""):
-                reason = "there is no identifier, which --merge-ids needs; --id-column names its column"
-                raise DataFormatError(path, document.line, reason)
-            yield json.dumps(document.id), document.line, document.text, json.dumps(document.labels)
-
-    try:
-        with contextlib.closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as database:
-            database.executescript(
-                "PRAGMA journal_mode = OFF; CREATE TABLE row (place INTEGER PRIMARY KEY, id, line, text, labels); BEGIN"
-            )
-            database.executemany("INSERT INTO row VALUES (NULL, ?, ?, ?, ?)", rows())
-            found = database.execute(
-                "SELECT min(place) OVER (PARTITION BY id) AS first, id, line, text, labels FROM row "
-                "ORDER BY first, place"
-            )
-            for _, group in groupby(found, itemgetter(0)):
-                _, ids, lines, texts, labels = zip(*group, strict=True)
-                names = [name for own in labels for name in json.loads(own)]
-                yield Document(lines[0], json.loads(ids[0]), " ".join(filter(None, dict.fromkeys(texts))), names)
-    except sqlite3.Error as error:
-        raise XmlgpError(f"{path}: the rows could not be merged in a temporary file: {error}") from error
+    rows: dict[str | int, list[Document]] = {}
+    for document in documents:
+        if document.id in (None, ""):
+            reason = "there is no identifier, which --merge-ids needs; --id-column names its column"
+            raise DataFormatError(path, document.line, reason)
+        rows.setdefault(document.id, []).append(document)
+    for identifier, group in rows.items():
+        names = [name for document in group for name in document.labels]
+        texts = dict.fromkeys(document.text for document in group if document.text)
+        yield Document(group[0].line, identifier, " ".join(texts), names)
