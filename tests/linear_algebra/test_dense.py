@@ -45,7 +45,7 @@ def test_gram_agrees_with_numpy(size, order):
 
 def test_gram_of_several_matrices_agrees_with_numpy():
     matrices = [matrix(6, 5, 0), matrix(3, 9, 1), matrix(7, 9, 2, "F")]
-    for result, one in zip(dense.gram(*matrices), matrices, strict=True):
+    for result, one in zip(dense.grams(matrices), matrices, strict=True):
         np.testing.assert_allclose(result, one.T @ one, **CLOSE)
 
 

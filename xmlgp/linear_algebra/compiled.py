@@ -1,8 +1,11 @@
 """The decorator that compiles a loop to machine code."""
 
 import contextlib
+from collections.abc import Callable
+from typing import TypeVar
 
 import numba
+from numba.core.caching import FunctionCache
 
 __all__ = ["compiled"]
 
@@ -10,25 +13,26 @@ __all__ = ["compiled"]
 #: finite numbers: training that diverges must produce NaN.
 ARITHMETIC = {"reassoc", "contract", "arcp", "nsz"}
 
+Function = TypeVar("Function", bound=Callable[..., object])
 
-def compiled(function):
+
+class _Cache(FunctionCache):
+    """The machine code of a function on disk. On a full disk the next process compiles the function again."""
+
+    def save_overload(self, sig: object, data: object) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def compiled(function: Function) -> Function:
     """Compile a function of arrays and numbers on its first call; it runs without the global interpreter lock.
 
     Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code is
     cached beside the package, or in the user's cache folder.
     """
-    options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
-    try:
-        dispatcher = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder is writable
-        return numba.njit(**options)(function)
-    cache = dispatcher._cache
-    save = cache.save_overload
-
-    def save_if_possible(*args):
-        # On a full disk the function works and is compiled again by the next process.
-        with contextlib.suppress(OSError):
-            save(*args)
-
-    cache.save_overload = save_if_possible
-    return dispatcher
+    dispatcher = numba.njit(function, nogil=True, fastmath=ARITHMETIC, error_model="numpy")
+    # RuntimeError: no folder is writable.
+    with contextlib.suppress(RuntimeError):
+        dispatcher._cache = _Cache(function)
+    result: Function = dispatcher
+    return result

@@ -10,11 +10,13 @@ Analysis and Applications 44, 2023, section 1.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["solve"]
@@ -36,20 +38,25 @@ ROWS = 256
 SHORTEST = 1e-5
 
 
-def solve(matrix, right, start=None, progress=silent):
-    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖, from a start or zero.
+def solve(
+    matrix: NDArray[np.floating],
+    right: NDArray[np.floating],
+    start: NDArray[np.floating] | None = None,
+    progress: Progress = silent,
+) -> NDArray[np.floating]:
+    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖.
 
-    A is N×N and positive definite, B has its dtype. If A is not finite or not positive definite, or needs more than
-    `ITERATIONS` iterations, raise LinAlgError.
+    A is N×N and positive definite; B has its dtype. Iterations begin at `start`, or at zero. If A is not finite or not
+    positive definite, or needs more than `ITERATIONS` iterations, raise LinAlgError.
     """
     solution = np.zeros_like(right)
     residual = right.copy()
     if start is not None:
         solution[:] = start
         residual -= _product(matrix, solution)
-    bound = TOLERANCE * np.linalg.norm(right)
-    first = np.linalg.norm(residual)
-    if first <= bound:
+    target = TOLERANCE * np.linalg.norm(right)
+    initial_norm = np.linalg.norm(residual)
+    if initial_norm <= target:
         return solution
     precondition = _preconditioner(matrix)
     directions = _orthonormal(precondition(residual))
@@ -62,50 +69,52 @@ def solve(matrix, right, start=None, progress=silent):
             solution += _product(directions, steps)
             residual -= _product(images, steps)
             norm = np.linalg.norm(residual)
-            # Iterations reduce the residual by about the same factor.
-            before = done
-            done = 1.0 if norm <= bound else max(done, np.log(norm / first) / np.log(bound / first))
-            bar.update(done - before)
-            if norm <= bound:
+            if norm <= target:
+                bar.update(1 - done)
                 return solution
+            # Iterations reduce the residual by about the same factor.
+            reduction = max(done, np.log(norm / initial_norm) / np.log(target / initial_norm))
+            bar.update(reduction - done)
+            done = reduction
             conjugate = precondition(residual)
             conjugate -= _product(directions, _solve(energy, _product(images.T, conjugate)))
             directions = _orthonormal(conjugate)
-    raise np.linalg.LinAlgError(f"the residual is {norm / bound:.3g} times too large after {ITERATIONS} iterations")
+    raise np.linalg.LinAlgError(f"the residual is {norm / target:.3g} times too large after {ITERATIONS} iterations")
 
 
-def _preconditioner(matrix):
-    """Return the function R ↦ (U Uᵀ + d I)⁻¹ R with A ≈ U Uᵀ + d I.
+def _preconditioner(matrix: NDArray[np.floating]) -> Callable[[NDArray[np.floating]], NDArray[np.floating]]:
+    """Return the function R ↦ (U Uᵀ + d I)⁻¹ R, where A ≈ U Uᵀ + d I.
 
     With L some of the rows, U Uᵀ = A_:L A_LL⁻¹ A_L:, and d is the mean of the diagonal of A − U Uᵀ.
     """
     size = len(matrix)
     rows = np.sort(np.random.default_rng(0).choice(size, min(LANDMARKS, size // 2), replace=False))
-    part = np.ascontiguousarray(matrix[rows].T)
-    if not np.isfinite(part).all():
+    columns = np.ascontiguousarray(matrix[rows].T)
+    if not np.isfinite(columns).all():
         raise np.linalg.LinAlgError("the matrix is not finite")
-    factor = np.linalg.cholesky(part[rows].astype(float))
-    root = _product(part, solve_triangular(factor, np.eye(len(rows)), lower=True).T.astype(matrix.dtype))
+    factor = np.linalg.cholesky(columns[rows].astype(float))
+    root = _product(columns, solve_triangular(factor, np.eye(len(rows)), lower=True).T.astype(matrix.dtype))
     rest = matrix.diagonal().mean(dtype=float) - np.square(root).sum(dtype=float) / size
     # NaN is in no interval.
     if not 0 < rest < np.inf:
         raise np.linalg.LinAlgError("the matrix is not positive definite, or not finite")
     inner = cho_factor(_product(root.T, root).astype(float) + rest * np.eye(len(rows)), lower=True)
 
-    def precondition(block):
-        solved = block - _product(root, _solve(inner, _product(root.T, block)))
+    def precondition(block: NDArray[np.floating]) -> NDArray[np.floating]:
+        solved: NDArray[np.floating] = block - _product(root, _solve(inner, _product(root.T, block)))
         solved /= matrix.dtype.type(rest)
         return solved
 
     return precondition
 
 
-def _solve(factor, right):
+def _solve(factor: tuple[NDArray[np.float64], bool], right: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the solution by a Cholesky factor in double precision, in the dtype of the right-hand sides."""
-    return cho_solve(factor, right.astype(float)).astype(right.dtype)
+    solution: NDArray[np.floating] = cho_solve(factor, right.astype(float)).astype(right.dtype)
+    return solution
 
 
-def _orthonormal(block):
+def _orthonormal(block: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return a nearly orthonormal basis of the columns, without those that are rounding errors."""
     double = block.astype(float)
     # Single precision would have directions of rounding errors with a thousandth of the length.
@@ -114,12 +123,12 @@ def _orthonormal(block):
     return _product(block, (vectors[:, kept] / np.sqrt(squares[kept])).astype(block.dtype))
 
 
-def _product(left, right):
+def _product(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return left @ right, in blocks of rows that, unlike those of `dense.product`, do not depend on the cores."""
     right = np.ascontiguousarray(right)
     out = np.empty((len(left), right.shape[1]), right.dtype)
 
-    def multiply(start):
+    def multiply(start: int) -> None:
         np.matmul(left[start : start + ROWS], right, out=out[start : start + ROWS])
 
     run_parallel(functools.partial(multiply, start) for start in range(0, len(left), ROWS))

@@ -1,12 +1,15 @@
 """Products of dense matrices on all cores."""
 
 import functools
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.runtime.threads import core_count, run_parallel, split_range
 
-__all__ = ["all_finite", "gram", "product", "product_by_rows"]
+__all__ = ["all_finite", "gram", "grams", "product", "product_by_rows"]
 
 #: Least number of multiplications per thread: waking a thread takes a twentieth of their time.
 GRAIN = 1 << 22
@@ -20,7 +23,9 @@ LARGE_WORK = 1 << 21
 BLOCK = 256
 
 
-def product(left, right, out=None, rounds=1):
+def product(
+    left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating] | None = None, rounds: int = 1
+) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L, each C-contiguous or the transpose of a C-contiguous array.
 
     The product may be written to `out`, I×L; `rounds` is the number of tasks per core (see `threads.split_range`).
@@ -40,28 +45,35 @@ def product(left, right, out=None, rounds=1):
     return out
 
 
-def product_by_rows(left, right, out=None):
+def product_by_rows(
+    left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating] | None = None
+) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L, whose rows do not depend on the other rows, to the last digit.
 
     BLAS adds up vectors and small matrices in another order than large ones. Those are avoided: rows of zeros are added
     if there are few, and the other matrix is in the order that has no such kernel for more rows. The product may be
     written to `out`, I×L.
     """
-    (count, inner) = left.shape
+    count, inner = left.shape
     columns = right.shape[1]
-    if not 0 < count * inner * columns <= LARGE_WORK:
-        return np.matmul(left, right, out=out)
-    filled = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)
-    filled[:count] = left
-    product = np.matmul(filled, np.asfortranarray(right))[:count]
     if out is None:
-        return product
-    out[:] = product
+        out = np.empty((count, columns), np.result_type(left, right))
+    if not 0 < count * inner * columns <= LARGE_WORK:
+        np.matmul(left, right, out=out)
+    else:
+        padded = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)
+        padded[:count] = left
+        out[:] = np.matmul(padded, np.asfortranarray(right))[:count]
     return out
 
 
-def gram(*matrices):
-    """Return the Gram matrix Xᵀ X, I×I, of a matrix X, J×I, or a list of those of several matrices.
+def gram(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the Gram matrix Xᵀ X, I×I, of a matrix X, J×I; see `grams`."""
+    return grams([matrix])[0]
+
+
+def grams(matrices: Sequence[NDArray[np.floating]]) -> list[NDArray[np.floating]]:
+    """Return the Gram matrices Xᵀ X, I×I, of some matrices X, J×I.
 
     One triangle is computed and mirrored. Matrices are as in `product`.
     """
@@ -72,19 +84,15 @@ def gram(*matrices):
         # With a matrix for each core, one task a matrix is fastest: NumPy computes half of a symmetric product.
         count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
         bounds = np.linspace(0, size, count + 1).astype(int).tolist()
-        blocks = [slice(*bound) for bound in zip(bounds, bounds[1:], strict=False)]
+        blocks = list(itertools.starmap(slice, itertools.pairwise(bounds)))
         pairs = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
         pairs.sort(key=lambda pair: pair[0] == pair[1])  # the larger tasks first
-        tasks += [functools.partial(_block, matrix, out, *pair) for pair in pairs]
-    if sum(matrix.size * len(out) for matrix, out in zip(matrices, outs, strict=True)) < GRAIN:
-        for task in tasks:
-            task()
-    else:
-        run_parallel(tasks)
-    return outs if len(outs) > 1 else outs[0]
+        tasks += [functools.partial(_fill_gram_block, matrix, out, *pair) for pair in pairs]
+    run_parallel(tasks)
+    return outs
 
 
-def _block(matrix, out, rows, columns):
+def _fill_gram_block(matrix: NDArray[np.floating], out: NDArray[np.floating], rows: slice, columns: slice) -> None:
     left = matrix[:, rows]
     if rows == columns:
         # NumPy recognises the symmetric product and computes half of it.
@@ -94,7 +102,7 @@ def _block(matrix, out, rows, columns):
         out[columns, rows] = out[rows, columns].T
 
 
-def all_finite(array):
+def all_finite(array: NDArray[np.floating]) -> bool:
     """Return whether all elements are finite. A sum that overflows counts as not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(array, axis=None)))

@@ -1,8 +1,10 @@
 """Exponential, logarithm and softplus for compiled loops that use vector instructions.
 
-The functions of NumPy have no vector version in compiled loops and take twenty times as long. All functions are
-callable in compiled functions only.
+The functions of NumPy have no vector version in compiled loops and take twenty times as long. Only compiled functions
+can call those of this module.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from numba import types
@@ -10,8 +12,10 @@ from numba.extending import overload
 
 __all__ = ["ARTANH_9", "ARTANH_11", "ARTANH_17", "exponential", "logarithm", "polynomial", "softplus"]
 
-#: log 2 in two parts (Cody and Waite); small integer multiples of the first part are exact.
+#: The high digits of log 2, of which small integer multiples are exact (Cody and Waite).
 LOG2_HIGH = 0.693145751953125
+
+#: log 2 less the high digits.
 LOG2_LOW = 1.42860682030941723212e-6
 
 LOG2_INVERSE = 1.4426950408889634
@@ -29,50 +33,60 @@ ARTANH_13 = (1 / 13, *ARTANH_11)
 ARTANH_17 = (1 / 17, 1 / 15, *ARTANH_13)
 ARTANH_25 = (1 / 25, 1 / 23, 1 / 21, 1 / 19, *ARTANH_17)
 
-#: The types of numbers and of their bits, the limit of exponents, so that e^x and e^−x are finite, bias and place of
-#: the binary exponent, and coefficients.
+#: For e^x: the types of numbers and of their bits, the largest |x|, at which e^x and e^−x are finite, the bias and the
+#: lowest bit of the binary exponent, and the coefficients.
 SINGLE_EXP = np.float32, np.int32, 80.0, 127, 23, SINGLE_TAYLOR
 DOUBLE_EXP = np.float64, np.int64, 700.0, 1023, 52, DOUBLE_TAYLOR
 
-#: The same without the limit, with the bits of the mantissa and those of 1.
+#: For log x: the types of numbers and of their bits, the bias and the lowest bit of the binary exponent, the bits of
+#: the mantissa, the bits of the number 1, and the coefficients.
 SINGLE_LOG = np.float32, np.int32, 127, 23, 0x7FFFFF, 0x3F800000, ARTANH_9
 DOUBLE_LOG = np.float64, np.int64, 1023, 52, 0xFFFFFFFFFFFFF, 0x3FF0000000000000, ARTANH_17
 
 
-def polynomial(x, coefficients):
+def polynomial(x: float, coefficients: tuple[float, ...]) -> float:
     """Return Σ_i c_i x^i in the precision of x, given a tuple of coefficients, the highest first."""
+    raise NotImplementedError
 
 
-def exponential(x):
+def exponential(x: float) -> float:
     """Return e^x, with x clipped to ±80 in single and ±700 in double precision.
 
     e^x = 2^k e^(x − k log 2), with a Taylor polynomial for the second factor. The relative error is at most 4e-7 in
     single and 1e-14 in double precision.
     """
+    raise NotImplementedError
 
 
-def logarithm(x):
+def logarithm(x: float) -> float:
     """Return log x for a positive normal number x.
 
     log(2^k y) = k log 2 + 2 artanh((y − 1)/(y + 1)) with y near 1. The relative or the absolute error is at most 2e-7
     in single and 1e-13 in double precision.
     """
+    raise NotImplementedError
 
 
-def softplus(x):
+def softplus(x: float) -> float:
     """Return log(1 + e^x).
 
     It is max(x, 0) + 2 artanh(e/(2 + e)) with e = e^(−|x|). The relative error is at most 1e-6 in single and 1e-13 in
     double precision.
     """
+    raise NotImplementedError
 
 
+def _is_single(x: object) -> bool:
+    return bool(x == types.float32)
+
+
+# Numba passes types to these functions, but demands the annotations of those that they return.
 @overload(polynomial)
-def _polynomial(x, coefficients):
-    real = np.float32 if x == types.float32 else np.float64
+def _polynomial(x: float, coefficients: tuple[float, ...]) -> Callable[[float, tuple[float, ...]], float]:
+    real = np.float32 if _is_single(x) else np.float64
 
-    def horner(x, coefficients):
-        total = real(coefficients[0])
+    def horner(x: float, coefficients: tuple[float, ...]) -> float:
+        total: float = real(coefficients[0])
         for coefficient in coefficients[1:]:
             total = total * x + real(coefficient)
         return total
@@ -81,24 +95,25 @@ def _polynomial(x, coefficients):
 
 
 @overload(exponential)
-def _exponential(x):
-    real, integer, limit, bias, shift, terms = SINGLE_EXP if x == types.float32 else DOUBLE_EXP
+def _exponential(x: float) -> Callable[[float], float]:
+    real, integer, limit, bias, shift, terms = SINGLE_EXP if _is_single(x) else DOUBLE_EXP
 
-    def by_powers_of_two(x):
+    def by_powers_of_two(x: float) -> float:
         x = min(max(x, real(-limit)), real(limit))
         k = np.floor(x * real(LOG2_INVERSE) + real(0.5))
         r = (x - k * real(LOG2_HIGH)) - k * real(LOG2_LOW)
         power = integer((integer(k) + integer(bias)) << integer(shift)).view(real)
-        return polynomial(r, terms) * power
+        result: float = polynomial(r, terms) * power
+        return result
 
     return by_powers_of_two
 
 
 @overload(logarithm)
-def _logarithm(x):
-    real, integer, bias, shift, mantissa, one, terms = SINGLE_LOG if x == types.float32 else DOUBLE_LOG
+def _logarithm(x: float) -> Callable[[float], float]:
+    real, integer, bias, shift, mantissa, one, terms = SINGLE_LOG if _is_single(x) else DOUBLE_LOG
 
-    def by_mantissa(x):
+    def by_mantissa(x: float) -> float:
         bits = real(x).view(integer)
         k = integer(integer(bits >> integer(shift)) - integer(bias))
         y = integer((bits & integer(mantissa)) | integer(one)).view(real)
@@ -106,18 +121,20 @@ def _logarithm(x):
         y = y * real(0.5) if large else y
         k = integer(k + 1) if large else k
         q = (y - real(1)) / (y + real(1))
-        return real(k) * real(LOG2_HIGH + LOG2_LOW) + real(2) * q * polynomial(q * q, terms)
+        result: float = real(k) * real(LOG2_HIGH + LOG2_LOW) + real(2) * q * polynomial(q * q, terms)
+        return result
 
     return by_mantissa
 
 
 @overload(softplus)
-def _softplus(x):
-    real, terms = (np.float32, ARTANH_13) if x == types.float32 else (np.float64, ARTANH_25)
+def _softplus(x: float) -> Callable[[float], float]:
+    real, terms = (np.float32, ARTANH_13) if _is_single(x) else (np.float64, ARTANH_25)
 
-    def both(x):
+    def by_artanh(x: float) -> float:
         e = exponential(-abs(x))
         q = e / (real(2) + e)
-        return max(x, real(0)) + real(2) * q * polynomial(q * q, terms)
+        result: float = max(x, real(0)) + real(2) * q * polynomial(q * q, terms)
+        return result
 
-    return both
+    return by_artanh

@@ -1,6 +1,10 @@
 """Products of a sparse and a dense matrix on all cores, sums and selection of columns, and the check of a pattern."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra.compiled import compiled
@@ -15,8 +19,8 @@ GRAIN = 1 << 17
 CHUNK = 1 << 16
 
 
-def is_pattern(indptr, indices, row_count, column_count):
-    """Return whether `indptr` (int64) and `indices` (int32) are the sparsity pattern of an I×J matrix in CSR format.
+def is_pattern(indptr: NDArray[np.integer], indices: NDArray[np.integer], row_count: int, column_count: int) -> bool:
+    """Return whether `indptr` and `indices` are the sparsity pattern, int64 and int32, of an I×J matrix in CSR format.
 
     Compiled loops do not check indices, so an invalid pattern from an untrusted file would read out of bounds.
     """
@@ -33,28 +37,32 @@ def is_pattern(indptr, indices, row_count, column_count):
     )
 
 
-def column_sums(indices, column_count, values=None):
+def column_sums(
+    indices: NDArray[np.integer], column_count: int, values: Callable[[slice], NDArray[np.floating]] | None = None
+) -> NDArray[Any]:
     """Return the number of stored elements of each column of a matrix in CSR format, given their columns.
 
     With a function that returns the values of a slice of the stored elements, return the sum of their values.
     """
     sums = np.zeros(column_count, np.int64 if values is None else np.float64)
-    # In parts, because bincount copies indices to 64 bits, and values to double precision.
+    # In chunks, because bincount copies indices to 64 bits, and values to double precision.
     step = max(CHUNK, column_count)
     for start in range(0, len(indices), step):
-        part = slice(start, start + step)
-        sums += np.bincount(indices[part], None if values is None else values(part), column_count)
+        chunk = slice(start, start + step)
+        sums += np.bincount(indices[chunk], None if values is None else values(chunk), column_count)
     return sums
 
 
-def present_columns(matrix):
+def present_columns(matrix: csr_array) -> tuple[NDArray[np.int32], csr_array]:
     """Return the columns of a csr_array that have elements, ascending, and the array with these columns alone."""
     present, indices = np.unique(matrix.indices, return_inverse=True)
     shape = matrix.shape[0], len(present)
     return present, csr_array((matrix.data, indices.astype(np.int32), matrix.indptr), shape=shape)
 
 
-def product(left, right, out=None):
+def product(
+    left: csr_array, right: NDArray[np.floating], out: NDArray[np.floating] | None = None
+) -> NDArray[np.floating]:
     """Return the product, I×L, of a sparse matrix, I×J (csr_array), and a C-contiguous one of the same dtype, J×L.
 
     SciPy's product uses one core and runs at about half of that core's rate. For a product with the transpose pass
@@ -71,14 +79,20 @@ def product(left, right, out=None):
     return out
 
 
-def row_grain(left, width):
+def row_grain(left: csr_array, width: int) -> int:
     """Return the least number of rows per thread in the product of `left` and a dense matrix of `width` columns."""
-    work = max(1, left.nnz * width)
-    return max(1, left.shape[0] * GRAIN // work)
+    return int(max(1, left.shape[0] * GRAIN // max(1, left.nnz * width)))
 
 
 @compiled
-def row(indices, data, e, end, right, total):
+def row(
+    indices: NDArray[np.integer],
+    data: NDArray[np.floating],
+    e: int,
+    end: int,
+    right: NDArray[np.floating],
+    total: NDArray[np.floating],
+) -> None:
     """Write Σ data[j] right[indices[j]] over e ≤ j < end to `total`: one row of a product, for compiled functions.
 
     The row is still in the CPU cache if the caller uses it at once.
@@ -107,6 +121,14 @@ def row(indices, data, e, end, right, total):
 
 
 @compiled
-def _rows(indptr, indices, data, right, out, start, stop):
+def _rows(
+    indptr: NDArray[np.integer],
+    indices: NDArray[np.integer],
+    data: NDArray[np.floating],
+    right: NDArray[np.floating],
+    out: NDArray[np.floating],
+    start: int,
+    stop: int,
+) -> None:
     for i in range(start, stop):
         row(indices, data, indptr[i], indptr[i + 1], right, out[i])

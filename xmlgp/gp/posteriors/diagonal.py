@@ -109,7 +109,7 @@ class SharedDiagonal:
         # The gradient with respect to C is Σ_i ds_i v_i v_iᵀ from the variances, and −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the
         # divergences.
         half = 0.5 * mean.shape[1]
-        d_C, from_kl = dense.gram(scaled, np.sqrt(diagonal)[:, None] * inverse)
+        d_C, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * inverse])
         from_kl -= inverse
         from_kl *= half
         np.subtract(from_kl, d_C, out=d_C)
