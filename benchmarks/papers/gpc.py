@@ -16,7 +16,8 @@ from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
-from xmlgp.gpc.model import KERNEL, POSTERIOR, GPCPredictor, Predictive, uncollapsed_bound
+from xmlgp.gpc.model import KERNEL, POSTERIOR, Predictive, uncollapsed_bound
+from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores

@@ -43,13 +43,13 @@ def test_value_posterior_and_moments_agree_with_dense_formulas(kind, N, M):
         best_mean, best_covariance = problem.optimal_posterior(t)
         np.testing.assert_allclose(mean, best_mean, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(covariance, best_covariance, rtol=1e-7, atol=1e-9)
-    result = optimum.moments()
+    result = optimum.moments
     dense = moments(problem, mean, covariance)
     for m, s in (dense, predicted(problem, optimum.posterior(), problem.points)):
         np.testing.assert_allclose(result.mean, m, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(result.second_moment, s + m**2, rtol=1e-7)
-    _, with_gradients = optimum.gradients()
-    for one, other in zip(result, with_gradients, strict=True):
+    optimum.gradients()
+    for one, other in zip(result, optimum.moments, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_gradients_by_hyperparameters_agree_with_central_differences(monkeypatch
     monkeypatch.setitem(JITTER, np.dtype(np.float64), jitter)
     problem = random_problem(SEED, N, M, absent=0.5 * sparse)
     t, collapsed = random_tangent_points(problem, SEED, kind), problem.collapsed(kind, sparse)
-    gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
+    gradients = collapsed.optimum(problem.parameters, t).gradients()
     assert gradients.keys() == set(THETA)
     numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
     result = np.array([gradients[name] for name in THETA])
@@ -76,7 +76,7 @@ def test_gradients_by_tangent_points_agree_with_central_differences(N, M):
     problem = random_problem(SEED, N, M)
     t, collapsed = random_tangent_points(problem, SEED), problem.collapsed()
     result = tangent_point_gradient(
-        t, collapsed.optimum(problem.parameters, t).moments(), *collapsed.slope_and_curvature(t)
+        t, collapsed.optimum(problem.parameters, t).moments, *collapsed.slope_and_curvature(t)
     )
     numeric = gradient_of(lambda t: collapsed.optimum(problem.parameters, t).value, t)
     np.testing.assert_allclose(result, numeric, rtol=1e-6, atol=1e-8)
@@ -99,11 +99,12 @@ def test_result_does_not_depend_on_blocks_or_cache(monkeypatch, kind, sparse, ca
 
     def everything():
         optimum = problem.collapsed(kind, sparse).optimum(problem.parameters, t)
-        gradients, with_gradients = optimum.gradients()
+        moments = optimum.moments
+        gradients = optimum.gradients()
         return [
             optimum.value,
-            *optimum.moments(),
-            *with_gradients,
+            *moments,
+            *optimum.moments,
             *(gradients[name] for name in THETA),
             *optimum.posterior().values(),
         ]
@@ -127,7 +128,7 @@ def test_result_does_not_depend_on_earlier_calls(kind):
             result = collapsed.optimum(one.parameters, points)
             expected = one.collapsed(kind).optimum(one.parameters, points)
             assert result.value == expected.value
-            assert result.gradients()[0] == expected.gradients()[0]
+            assert result.gradients() == expected.gradients()
 
 
 @DETERMINISTIC
@@ -147,8 +148,8 @@ def test_closed_form_updates_never_lower_the_bound(seed, N, M, scale, start, cla
     optimum, values = problem.optimum(t), []
     for _ in range(10):
         # The first value is before the update of ξ, the second after it and before that of q(u).
-        result = optimum.moments()
-        values += [optimum.value, optimum.bound(result, problem.positive, JaakkolaJordan())]
+        result = optimum.moments
+        values += [optimum.value, optimum.bound(problem.positive, JaakkolaJordan())]
         optimum = problem.optimum(optimal_tangent_points(result))
     rounding = 1e-10 * (1 + np.abs(values[0]))
     assert min(np.diff(values)) > -rounding
@@ -160,7 +161,7 @@ def taylor_fixed_point(problem, tolerance=1e-12):
     collapsed, t = problem.collapsed("taylor"), np.zeros(len(problem.points))
     for _ in range(200):
         optimum = collapsed.optimum(problem.parameters, t)
-        mean = optimum.moments().mean
+        mean = optimum.moments.mean
         if np.abs(mean - t).max() < tolerance:
             return optimum, t
         t = mean
@@ -196,7 +197,8 @@ def test_extreme_hyperparameters_have_finite_results(kind, extreme):
     problem = random_problem().with_theta(theta)
     t = np.full(len(problem.points), 0.5)
     optimum = problem.optimum(t, kind)
-    gradients, result = optimum.gradients()
+    gradients = optimum.gradients()
+    result = optimum.moments
     prior = np.exp(theta[0]) + np.exp(theta[2])
     variance = result.second_moment - result.mean**2
     assert np.isfinite([optimum.value, *gradients.values()]).all()

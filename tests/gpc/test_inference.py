@@ -110,8 +110,10 @@ def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypa
         assert running.converged
         here, tangent_points = state_of(problem, running)
         optimum = here.optimum(tangent_points)
-        gradients, found = optimum.gradients()
-        along = tangent_point_gradient(tangent_points, found, *here.collapsed().slope_and_curvature(tangent_points))
+        gradients = optimum.gradients()
+        along = tangent_point_gradient(
+            tangent_points, optimum.moments, *here.collapsed().slope_and_curvature(tangent_points)
+        )
         # At the lower limit of the noise its gradient need not be zero.
         at_limit = here.theta[2] <= np.log(module.MIN_NOISE_VARIANCE)
         free = [gradients[name] for name in THETA if name != THETA[2] or not at_limit]
@@ -168,7 +170,7 @@ def test_tangent_points_do_not_stay_at_zero():
     here, tangent_points = state_of(problem, running)
     assert tangent_points.all()
     optimum = here.optimum(tangent_points)
-    updated = here.optimum(optimal_tangent_points(optimum.moments()))
+    updated = here.optimum(optimal_tangent_points(optimum.moments))
     assert updated.value - optimum.value < module.TOLERANCE * 200
 
 
@@ -219,7 +221,7 @@ def test_step_that_lowers_the_bound_too_much_is_halved_or_undone(monkeypatch, fa
 
     def move(self, evaluations):
         self._theta += far
-        self._optimum, self._moments = None, None
+        self._optimum = None
 
     monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
     monkeypatch.setattr(module, "UPDATES", 0)
@@ -247,7 +249,7 @@ def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
 
     def move(self, evaluations):
         self._theta[0] -= next(shift)
-        self._optimum, self._moments = None, None
+        self._optimum = None
 
     monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
     monkeypatch.setattr(module, "UPDATES", 0)

@@ -12,7 +12,7 @@ from tests.problems import small_dataset, small_features
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
-from xmlgp.gpc.model import GPCPredictor
+from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_predictor

@@ -9,18 +9,24 @@ lower bound on log p(y). With the curvature of the Taylor expansion, λ(t) = σ(
 is the same for both. Source: [I] section 1.
 """
 
-from functools import partial
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.divergences import gauss_kl
+from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc.model import KERNEL
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
+from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.runtime.threads import core_count, run_parallel
 
 __all__ = ["CollapsedBound", "Optimum", "PointMoments", "optimal_tangent_points", "tangent_point_gradient"]
@@ -28,8 +34,10 @@ __all__ = ["CollapsedBound", "Optimum", "PointMoments", "optimal_tangent_points"
 #: Covariances per block of points: enough for the full rate of BLAS, and few enough for the cache of a core.
 BLOCK = 1 << 19
 
-#: Least and most points per block.
+#: Least points per block.
 LEAST = 512
+
+#: Most points per block.
 MOST = 8192
 
 #: Most bytes of covariances that are kept between passes. With more, each pass computes them again.
@@ -39,16 +47,21 @@ CACHE_LIMIT = 1 << 30
 class PointMoments(NamedTuple):
     """Moments of q(f_i) at the training points: the means m_i, and E f_i² = m_i² + s_i, both N."""
 
-    mean: np.ndarray
-    second_moment: np.ndarray
+    mean: NDArray[np.float64]
+    second_moment: NDArray[np.float64]
 
 
-def optimal_tangent_points(moments):
+def optimal_tangent_points(moments: PointMoments) -> NDArray[np.float64]:
     """Return the tangent points ξ_i = √(m_i² + s_i) that maximise the bound of Jaakkola and Jordan ([I] (15))."""
     return np.sqrt(np.maximum(moments.second_moment, 0))
 
 
-def tangent_point_gradient(tangent_points, moments, slope, curvature):
+def tangent_point_gradient(
+    tangent_points: NDArray[np.float64],
+    moments: PointMoments,
+    slope: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+) -> NDArray[np.float64]:
     """Return the derivatives −½ λ′(ξ_i)(E f_i² − ξ_i²) of the bound of Jaakkola and Jordan by the tangent points.
 
     The moments are those of the optimal q(u) for ξ, whose own derivative vanishes; slope and curvature are σ(ξ) and
@@ -64,8 +77,8 @@ def tangent_point_gradient(tangent_points, moments, slope, curvature):
 class Sites(NamedTuple):
     """The quadratic approximation Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²]; c and λ are N."""
 
-    linear: np.ndarray
-    curvature: np.ndarray
+    linear: NDArray[np.float64]
+    curvature: NDArray[np.float64]
     constant: float
 
 
@@ -82,21 +95,24 @@ class CollapsedBound:
     zero.
     """
 
-    def __init__(self, coordinates, positive, expectations):
+    def __init__(
+        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], expectations: JaakkolaJordan | Taylor
+    ) -> None:
         self._coordinates = coordinates
         self._positive = positive.astype(np.float64)
         self._expectations = expectations
-        # The last hyperparameters, and their covariances.
-        self._hyperparameters = None
-        self._covariances = None
+        #: The last hyperparameters and their covariances.
+        self._latest: tuple[list[float], BlockCovariances] | None = None
 
-    def slope_and_curvature(self, tangent_points):
+    def slope_and_curvature(
+        self, tangent_points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return σ(t) and λ(t), both N."""
         slope, half_curvature = self._expectations.gradients(tangent_points, np.zeros_like(tangent_points))
         return slope, 2 * half_curvature
 
-    def optimum(self, parameters, tangent_points):
-        """Return the `Optimum` for given hyperparameters and tangent points, N.
+    def optimum(self, parameters: Mapping[str, NDArray[np.float64]], tangent_points: NDArray[np.float64]) -> Optimum:
+        """Return the `Optimum` for hyperparameters and tangent points, N.
 
         The inducing inputs must be the same in all calls. A covariance matrix that cannot be factorised and a bound
         that is not finite raise NumericalError.
@@ -106,18 +122,17 @@ class CollapsedBound:
         constant = -float(np.sum(values - slope * tangent_points + 0.5 * curvature * tangent_points**2))
         sites = Sites(self._positive - slope + curvature * tangent_points, curvature, constant)
         hyperparameters = [float(parameters[name]) for name in KERNEL.parameter_names()]
-        if hyperparameters != self._hyperparameters:
-            self._hyperparameters = None
-            self._covariances = None
-            self._covariances = BlockCovariances(parameters, self._coordinates)
-            self._hyperparameters = hyperparameters
-        return Optimum(self._covariances, sites)
+        if self._latest is None or self._latest[0] != hyperparameters:
+            # Frees their memory before the next covariances are computed.
+            self._latest = None
+            self._latest = hyperparameters, BlockCovariances(parameters, self._coordinates)
+        return Optimum(self._latest[1], sites)
 
 
 class BlockCovariances:
     """The covariances of the training points and the inducing inputs in blocks of points, with K_Z = L Lᵀ, and L⁻¹."""
 
-    def __init__(self, parameters, coordinates):
+    def __init__(self, parameters: Mapping[str, NDArray[np.float64]], coordinates: Inputs | Selected) -> None:
         self._coordinates = coordinates
         K_Z, self._inducing_tape = KERNEL.forward_inducing(parameters)
         self.lower = factorise(add_jitter(K_Z), "K_Z").factor
@@ -126,42 +141,43 @@ class BlockCovariances:
         M = len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
         self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-        self._cache = [None] * len(self.blocks) if 2 * count * M * K_Z.itemsize <= CACHE_LIMIT else None
+        self._is_cached = 2 * count * M * K_Z.itemsize <= CACHE_LIMIT
+        self._cache: dict[int, tuple[NDArray[np.float64], NDArray[np.float64], tuple[Any, ...]]] = {}
 
-    def block(self, number):
+    def block(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[Any, ...]]:
         """Return K_BZ, diag K_B and the tape of the kernel for a block of points."""
-        if self._cache is not None and self._cache[number] is not None:
-            return self._cache[number]
-        points = Points(*self._coordinates.rows(self.blocks[number]))
-        covariances = KERNEL.forward_points(points, self._inducing_tape)
-        if self._cache is not None:
-            self._cache[number] = covariances
+        covariances = self._cache.get(number)
+        if covariances is None:
+            points = Points(*self._coordinates.rows(self.blocks[number]))
+            covariances = KERNEL.forward_points(points, self._inducing_tape)
+            if self._is_cached:
+                self._cache[number] = covariances
         return covariances
 
-    def for_blocks(self, task):
+    def for_blocks(self, task: Callable[[int, slice, int], None]) -> None:
         """Call `task(number, rows, core)` for all blocks in parallel; each core has its blocks in a fixed order."""
         cores = core_count()
 
-        def run_core(core):
+        def run_core(core: int) -> None:
             for number in range(core, len(self.blocks), cores):
                 task(number, self.blocks[number], core)
 
         run_parallel(partial(run_core, core) for core in range(cores))
 
-    def unwhiten(self, matrix):
+    def unwhiten(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return L⁻ᵀ C L⁻¹ for a matrix C, M×M."""
         return product(product(self.inverse_lower.T, matrix), self.inverse_lower)
 
 
 class Optimum:
-    """The optimal q(u) for given sites, and the value F of the bound.
+    """The optimal q(u) for some sites, and the value F of the bound.
 
     With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z), where
     a = B⁻¹ v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits
     of the bound. Source: [I] (12), (13).
     """
 
-    def __init__(self, covariances, sites):
+    def __init__(self, covariances: BlockCovariances, sites: Sites) -> None:
         self._covariances = covariances
         self._sites = sites
         inverse_lower = covariances.inverse_lower
@@ -182,25 +198,35 @@ class Optimum:
         if not np.isfinite(self.value):
             raise NumericalError("the bound is not finite")
 
-    def _sums(self, M):
+    def _sums(self, M: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Return K_ZX Λ K_XZ, K_ZX c and Σ_i λ_i k(x_i, x_i)."""
-        sums = [[np.zeros((M, M)), np.zeros(M), 0.0] for _ in range(core_count())]
+        cores = core_count()
+        grams = np.zeros((cores, M, M))
+        vectors = np.zeros((cores, M))
+        variances = np.zeros(cores)
 
-        def add(number, rows, core):
+        def add(number: int, rows: slice, core: int) -> None:
             K_BZ, K_diag, _ = self._covariances.block(number)
             linear = self._sites.linear[rows]
             curvature = self._sites.curvature[rows]
             weighted = K_BZ * np.sqrt(curvature)[:, None]
             # NumPy recognises the symmetric product and computes half of it.
-            sums[core][0] += weighted.T @ weighted
-            sums[core][1] += linear @ K_BZ
-            sums[core][2] += float(curvature @ K_diag)
+            grams[core] += weighted.T @ weighted
+            vectors[core] += linear @ K_BZ
+            variances[core] += curvature @ K_diag
 
         self._covariances.for_blocks(add)
-        return [sum(parts) for parts in zip(*sums, strict=True)]
+        return grams.sum(axis=0), vectors.sum(axis=0), float(variances.sum())
 
-    def moments(self, visit=None):
-        """Return the `PointMoments` of q(f_i).
+    @cached_property
+    def moments(self) -> PointMoments:
+        """The moments of q(f_i)."""
+        return self._visit_blocks(None)
+
+    def _visit_blocks(
+        self, visit: Callable[[int, slice, tuple[Any, ...], NDArray[np.float64]], None] | None
+    ) -> PointMoments:
+        """Return the moments of q(f_i).
 
         `visit(number, rows, tape, K_BZ_H)` is called for each block of points, with the tape of the kernel. H, M×M, is
         ½ (K_Z⁻¹ − B⁻¹ − a aᵀ): ∂F/∂K_XZ = 2 Λ K_XZ H + c aᵀ, and E f_i² = k(x_i, x_i) − 2 k_iᵀ H k_i.
@@ -208,9 +234,10 @@ class Optimum:
         inner = -self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
         matrix = self._covariances.unwhiten(0.5 * inner)
-        moments = PointMoments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
+        count = len(self._sites.linear)
+        moments = PointMoments(np.empty(count), np.empty(count))
 
-        def fill(number, rows, core):
+        def fill(number: int, rows: slice, core: int) -> None:
             K_BZ, K_diag, tape = self._covariances.block(number)
             K_BZ_H = K_BZ @ matrix
             moments.mean[rows] = K_BZ @ self._weights
@@ -221,11 +248,11 @@ class Optimum:
         self._covariances.for_blocks(fill)
         return moments
 
-    def gradients(self):
-        """Return the gradients of F with respect to θ, by parameter name, and the `PointMoments` of q(f_i)."""
-        block_gradients = [None] * len(self._covariances.blocks)
+    def gradients(self) -> dict[str, np.float64]:
+        """Return the gradients of F with respect to θ, by parameter name; the `moments` come with them."""
+        block_gradients: list[dict[str, np.float64]] = [{} for _ in self._covariances.blocks]
 
-        def visit(number, rows, tape, K_BZ_H):
+        def visit(number: int, rows: slice, tape: tuple[Any, ...], K_BZ_H: NDArray[np.float64]) -> None:
             linear = self._sites.linear[rows]
             curvature = self._sites.curvature[rows]
             K_BZ_H *= 2 * curvature[:, None]
@@ -233,7 +260,7 @@ class Optimum:
             d_covariances = Covariances(K_BZ_H, None, -0.5 * curvature)
             block_gradients[number] = KERNEL.backward(tape, d_covariances, inducing_needed=False)
 
-        moments = self.moments(visit)
+        self.moments = self._visit_blocks(visit)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
         inner = -self._explained - self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
@@ -241,22 +268,23 @@ class Optimum:
         jitter_backward(d_K_Z)
         _, _, tape = self._covariances.block(0)
         total = KERNEL.backward(tape, Covariances(None, d_K_Z, None), inducing_needed=False)
-        return {name: total[name] + sum(part[name] for part in block_gradients) for name in total}, moments
+        return {name: total[name] + sum(block[name] for block in block_gradients) for name in total}
 
-    def bound(self, moments, positive, expectations):
+    def bound(self, positive: NDArray[np.bool_], expectations: JaakkolaJordan | Quadrature) -> float:
         """Return the uncollapsed bound Σ_i E log p(y_i | f_i) − KL[q(u) ‖ p(u)] for this q(u) ([I] (11)).
 
         With the expectations of Jaakkola and Jordan it is F for the optimal t. With quadrature it is comparable between
         inference methods.
         """
-        variance = np.maximum(moments.second_moment - np.square(moments.mean), 0)
-        expected = moments.mean[positive].sum() - expectations.expected_softplus(moments.mean, variance).sum()
+        mean, second_moment = self.moments
+        variance = np.maximum(second_moment - np.square(mean), 0)
+        expected = mean[positive].sum() - expectations.expected_softplus(mean, variance).sum()
         # The divergence of L⁻¹ u ~ N(m, (I + A)⁻¹) from its prior N(0, I).
         mahalanobis = self._mean @ self._mean
         trace = np.trace(self._precision.inverse)
         return float(expected - gauss_kl(mahalanobis, trace, self._precision.log_determinant, len(self._mean)))
 
-    def posterior(self):
+    def posterior(self) -> dict[str, NDArray[np.float64]]:
         """Return the parameters of q(u), named and shaped as those of `FullPosterior`."""
         # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A. Forming the product would lose half of the digits.
         lower = self._covariances.lower

@@ -4,23 +4,30 @@ Those in closed form alternate closed-form updates and L-BFGS-B. AdaDelta over m
 """
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import NOISE_VARIANCE
 from xmlgp.gpc import model
-from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
+from xmlgp.gpc.collapsed import CollapsedBound, Optimum, PointMoments, optimal_tangent_points, tangent_point_gradient
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import SeededMinibatches, make_batch
 from xmlgp.training.optimisers import AdaDelta
 
 __all__ = ["Full", "Hybrid", "JJ", "SVIAdaDelta", "TaylorExpansion"]
 
-#: In each iteration, closed-form updates of (ξ, û, Ŝ), and evaluations of the bound by L-BFGS-B ([I] section 2).
+#: Closed-form updates of (ξ, û, Ŝ) in each iteration ([I] section 2).
 UPDATES = 3
+
+#: Evaluations of the bound by L-BFGS-B in each iteration ([I] section 2).
 EVALUATIONS = 5
 
 #: Evaluations in each iteration of L-BFGS-B on all parameters. It forgets the curvature between iterations, so that a
@@ -59,11 +66,13 @@ class JJ(Inference):
 
     advice = "try another inference"
     advice_at_start = "check the scale of the features"
-    expectations = JaakkolaJordan()
+    expectations: JaakkolaJordan | Taylor = JaakkolaJordan()
     #: Whether L-BFGS-B changes the tangent points as well.
     ascends_tangent_points = False
 
-    def __init__(self, coordinates, positive, inducing, settings):
+    def __init__(
+        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
+    ) -> None:
         self._fixed = model.initial_parameters(inducing)
         self._names = model.KERNEL.parameter_names()
         self._positive = positive
@@ -75,88 +84,82 @@ class JJ(Inference):
         self._theta, self._tangent_points = self._split(self._state)
         self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(theta))))
-        #: The optimal q(u) for θ and t, and its moments, once computed.
-        self._optimum = None
-        self._moments = None
+        #: The optimal q(u) for θ and t, once computed.
+        self._optimum: Optimum | None = None
         self.epochs = settings.passes
-        self.after_evaluation = lambda: None
+        self.after_evaluation: Callable[[], None] = lambda: None
 
-    def _start(self, std):
+    def _start(self, std: np.float64) -> None:
         # Optimal for q(u) = p(u).
         self._tangent_points[:] = std
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         return {"hyperparameters": self._theta, "tangent_points": self._tangent_points}
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         return self._parameters(self._theta) | self._best().posterior()
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the bound of its q(u) and θ, by quadrature."""
         before = self._best().value
         self._iterate()
         self.converged = abs(self._best().value - before) < TOLERANCE * len(self._tangent_points)
         return self._bound()
 
-    def _split(self, state):
+    def _split(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return θ and t."""
         return state[: len(self._names)], state[len(self._names) :]
 
-    def _optimum_at(self, state):
+    def _optimum_at(self, state: NDArray[np.float64]) -> Optimum:
         theta, tangent_points = self._split(state)
         return self._collapsed.optimum(self._parameters(theta), tangent_points)
 
-    def _parameters(self, theta):
+    def _parameters(self, theta: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
-    def _best(self):
+    def _best(self) -> Optimum:
         """Return the optimal q(u) for θ and t."""
         if self._optimum is None:
             self._optimum = self._optimum_at(self._state)
         return self._optimum
 
-    def _bound(self):
+    def _bound(self) -> float:
         """Return the bound at θ and the optimal q(u) for t, by quadrature."""
-        if self._moments is None:
-            self._moments = self._best().moments()
-        return self._best().bound(self._moments, self._positive, self._quadrature)
+        return self._best().bound(self._positive, self._quadrature)
 
-    def _update(self):
+    def _update(self) -> None:
         """Set t to the optimum for q(u), then q(u) to the optimum for t."""
-        moments = self._moments or self._best().moments()
-        self._tangent_points[:] = self._next_tangent_points(moments)
+        self._tangent_points[:] = self._next_tangent_points(self._best().moments)
         self._optimum = None
-        self._moments = None
 
-    def _next_tangent_points(self, moments):
+    def _next_tangent_points(self, moments: PointMoments) -> NDArray[np.float64]:
         return optimal_tangent_points(moments)
 
-    def _iterate(self):
+    def _iterate(self) -> None:
         for _ in range(UPDATES):
             self._update()
         self._ascend(EVALUATIONS)
 
-    def _ascend(self, evaluations):
+    def _ascend(self, evaluations: int) -> None:
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
         start = (self._state if self.ascends_tangent_points else self._theta).copy()
         best = self._best()
-        seen = []
+        values: list[float] = []
 
-        def negative(x):
-            optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if seen else best
-            gradients, moments = optimum.gradients()
+        def negative(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if values else best
+            gradients = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
             if self.ascends_tangent_points:
                 _, tangent_points = self._split(x)
                 slopes = self._collapsed.slope_and_curvature(tangent_points)
-                gradient = np.concatenate([gradient, tangent_point_gradient(tangent_points, moments, *slopes)])
-            if optimum.value > max(seen, default=-np.inf):
+                gradient = np.concatenate([gradient, tangent_point_gradient(tangent_points, optimum.moments, *slopes)])
+            if optimum.value > max(values, default=-np.inf):
                 self._state[: len(x)] = x
                 self._optimum = optimum
-                self._moments = moments
-            seen.append(optimum.value)
+            values.append(optimum.value)
             self.after_evaluation()
             return -optimum.value, -gradient
 
@@ -181,39 +184,40 @@ class TaylorExpansion(JJ):
 
     expectations = Taylor()
 
-    def _start(self, std):
+    def _start(self, std: np.float64) -> None:
         self._tangent_points[:] = 0
         self._kept = self._state.copy()
         #: The highest bound, and the number of iterations since that did not raise it.
         self._record = np.array([-sys.float_info.max, 0.0])
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         theta, tangent_points = self._split(self._kept)
         kept = {"kept.hyperparameters": theta, "kept.tangent_points": tangent_points}
         return super().arrays() | kept | {"record": self._record}
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters with the highest bound so far."""
         unchanged = np.array_equal(self._kept, self._state)
         optimum = self._best() if unchanged else self._optimum_at(self._kept)
         return self._parameters(self._split(self._kept)[0]) | optimum.posterior()
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the highest bound so far, by quadrature."""
         self._iterate()
         bound = self._bound()
         (highest, _) = self._record
         self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
         if bound > highest:
-            self._record[0], self._kept[:] = bound, self._state
+            self._record[0] = bound
+            self._kept[:] = self._state
         self.converged = bool(self._record[1] >= PATIENCE)
-        return self._record[0]
+        return float(self._record[0])
 
-    def _next_tangent_points(self, moments):
+    def _next_tangent_points(self, moments: PointMoments) -> NDArray[np.float64]:
         return moments.mean
 
-    def _iterate(self):
+    def _iterate(self) -> None:
         for _ in range(UPDATES):
             self._update()
         theta = self._theta.copy()
@@ -224,7 +228,6 @@ class TaylorExpansion(JJ):
                 return
             self._theta[:] = theta if halving == HALVINGS else (theta + self._theta) / 2
             self._optimum = None
-            self._moments = None
 
 
 class Hybrid(JJ):
@@ -238,7 +241,7 @@ class Full(JJ):
 
     ascends_tangent_points = True
 
-    def _iterate(self):
+    def _iterate(self) -> None:
         self._ascend(FULL_EVALUATIONS)
 
 
@@ -248,28 +251,29 @@ class SVIAdaDelta(Inference):
     advice = "try a lower learning_rate"
     advice_at_start = "check the scale of the features"
 
-    def __init__(self, coordinates, positive, inducing, settings):
+    def __init__(
+        self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
+    ) -> None:
         self._bound, self._all = model.uncollapsed_bound(inducing, settings.nodes)
         self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
         self._adadelta = AdaDelta(self._moving)
         self._rate = settings.learning_rate or AdaDelta.default_rate
-        self._settings = settings
         self._coordinates = coordinates
         self._labels = csr_array(positive[:, None])
         self._minibatches = SeededMinibatches(len(positive), settings.batch_size, settings.seed)
         self.epochs = settings.passes
         self.steps_per_epoch = len(self._minibatches)
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
         return arrays | {f"optimiser.{name}": value for name, value in self._adadelta.state.items()}
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         return {name: self._all[name].copy() for name in model.PARAMETER_NAMES}
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Update with one minibatch; return an estimate of the bound before the update."""
         batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
         value, gradients = self._bound.value_and_gradients(self._all, batch)

@@ -1,18 +1,25 @@
 """GPC as the rest of xmlgp sees it: its training and its record."""
 
 import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gpc.inference import TOLERANCE
-from xmlgp.gpc.model import GPCPredictor
+from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model import MemoryPart, Model
-from xmlgp.preprocess.pipeline import standardise_features
-from xmlgp.runtime.progress import silent
+from xmlgp.preprocess.inputs import Inputs, Selected
+from xmlgp.preprocess.pipeline import Preprocessed, standardise_features
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import Loop
 from xmlgp.training.optimisers import AdaDelta
 from xmlgp.training.trained import Trained
@@ -23,14 +30,31 @@ __all__ = ["GPC", "run_inference", "train"]
 WORTHLESS = 1.1 * math.log(2)
 
 
-def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+def train(
+    features: csr_array,
+    labels: csr_array,
+    preprocessed: Preprocessed,
+    settings: GPCSettings,
+    progress: Progress = silent,
+    checkpoints: CheckpointWriter | None = None,
+) -> Trained:
     """Train GPC on N×1 labels, the points of the second class; see `Model.train`. It has the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
-    inducing = preprocessed.inducing
-    return Trained(*run_inference(coordinates, labels, inducing, settings, progress, checkpoints=checkpoints))
+    parameters, history = run_inference(
+        coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints
+    )
+    return Trained(parameters, history)
 
 
-def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
+def run_inference(
+    coordinates: Inputs | Selected,
+    labels: csr_array,
+    inducing: ArrayLike,
+    settings: GPCSettings,
+    progress: Progress = silent,
+    after_epoch: Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None] | None = None,
+    checkpoints: CheckpointWriter | None = None,
+) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Find the posterior and the hyperparameters of GPC from preprocessed points; return parameters and history.
 
     It takes the `Inputs` of the points in double precision and Z, M×D; `after_epoch` is that of `Loop.run`.
@@ -39,12 +63,12 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     return loop.run(progress, after_epoch, checkpoints)
 
 
-def _check_data(dataset):
+def _check_data(dataset: Dataset) -> None:
     if dataset.K != 1:
         raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
 
 
-def _memory(settings, dataset):
+def _memory(settings: GPCSettings, dataset: Dataset) -> list[MemoryPart]:
     """Return the arrays that grow with the number of features (list of `MemoryPart`)."""
     N, D, _ = dataset.shape
     size = np.dtype(np.float64).itemsize
@@ -56,13 +80,14 @@ def _memory(settings, dataset):
     ]
 
 
-def _notes(settings, dataset):
+def _notes(settings: GPCSettings, dataset: Dataset) -> Iterator[str]:
     """Yield what a user should know before training."""
     if dataset.labels.nnz in (0, dataset.N):
-        yield f"all training points belong to the {'second' if dataset.labels.nnz else 'first'} class"
+        side = "second" if dataset.labels.nnz else "first"
+        yield f"all training points belong to the {side} class"
 
 
-def _review(settings, description):
+def _review(settings: GPCSettings, description: Mapping[str, Any]) -> Iterator[str]:
     """Yield reasons to doubt a trained model."""
     N = description["data"]["N"]
     bounds = [epoch["bound"] for epoch in description["history"]]
@@ -77,7 +102,7 @@ def _review(settings, description):
             yield f"the bound was still rising; more iterations would raise it further{advice}"
 
 
-def _hyperparameters(parameters):
+def _hyperparameters(parameters: Mapping[str, NDArray[np.float64]]) -> dict[str, np.float64]:
     """Return the learned hyperparameters, in the units of the (standardised) features."""
     names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
     return {symbol: bounded_exp(parameters[name]) for symbol, name in names.items()}

@@ -42,7 +42,7 @@ class GPCSettings(InferenceSettings):
     """
 
     model: ClassVar[str] = "gpc"
-    inferences: ClassVar[dict] = INFERENCES
+    inferences: ClassVar[dict[str, InferenceMethod]] = INFERENCES
     dtype: ClassVar[str] = "float64"
     inducing: ClassVar[str] = "free"
     inducing_start: ClassVar[str] = "kmeans"
@@ -64,6 +64,6 @@ class GPCSettings(InferenceSettings):
     seed: int = shared.seed()
 
     @property
-    def weighting(self):
+    def weighting(self) -> str:
         """The feature weighting: "standard" or "none"."""
         return "standard" if self.standardise else "none"
