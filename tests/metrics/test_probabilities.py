@@ -10,6 +10,7 @@ from tests.metrics.problems import listed
 from xmlgp.errors import SettingsError
 from xmlgp.metrics import probabilities as module
 from xmlgp.metrics.probabilities import (
+    Bin,
     ReliabilityCurve,
     frequency_groups,
     log_loss,
@@ -102,7 +103,7 @@ def test_the_curves_of_two_parts_add_up(ranked):
     found = sum(parts, start=ReliabilityCurve.empty())
     first = (rank < 2) | (np.cumsum(rank == 0) > np.count_nonzero(np.diff(probabilities[:9].indptr)))
     check_curve(found, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
-    assert found.filled[0] == (found.names[0], found.count[0], found.confidence[0], found.frequency[0])
+    assert found.filled[0] == Bin(found.names[0], found.count[0], found.confidence[0], found.frequency[0])
 
 
 @pytest.mark.parametrize(

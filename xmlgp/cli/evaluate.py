@@ -1,6 +1,7 @@
 """`xmlgp evaluate`: compare scores with the true labels and print the measures."""
 
 import json
+from dataclasses import asdict
 from itertools import starmap
 
 import click
@@ -120,7 +121,7 @@ def evaluate(scores, data, train, ks, as_json, **options):
     """
     check_standard_input(scores, data, train, options["filter_labels"])
     result = api.evaluate(scores, data, train=train, ks=ks, **options)
-    curves = {name: [row._asdict() for row in rows] for name, rows in result.reliability.items()}
+    curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
         more = {"reliability": curves, "unknown_labels": result.unknown}
         click.echo(json.dumps(result.measures | {name: value for name, value in more.items() if value}))

@@ -1,18 +1,19 @@
 """Measures of assigned labels: precision, recall and F1, over all pairs, per label and per point."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import check_shapes, true_entries
+from xmlgp.metrics.ranking import check_shapes, points_of, true_entries
 
 __all__ = ["evaluate_assignment"]
 
 
-def evaluate_assignment(assigned, labels):
+def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, float]:
     """Evaluate which labels are assigned to points.
 
-    With TP the number of assigned labels that are true, A of assigned and Y of true labels, precision is TP / A, recall
-    is TP / Y and F1 is 2 TP / (A + Y), or 0 where the denominator is 0:
+    Precision is TP / A, recall is TP / Y and F1 is 2 TP / (A + Y), or 0 where the denominator is 0. A is the number of
+    assigned labels, Y that of true labels and TP that of assigned labels that are true:
 
     - `micro`: TP, A and Y are over all pairs of point and label;
     - `macro`: the mean over labels, with TP, A and Y over the points. Labels that no point has and that none is
@@ -31,27 +32,21 @@ def evaluate_assignment(assigned, labels):
     check_shapes(assigned, labels)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
-    N = len(labels.indptr) - 1
-    # Of labels that occur alone, because a file can claim any number of others.
-    present, places = np.unique(np.concatenate([assigned.indices, labels.indices]), return_inverse=True)
     hits = true_entries(assigned, labels)
-    lengths = np.diff(assigned.indptr)
-    points = np.repeat(np.arange(N), lengths)[hits]
-    assigned_places = places[: assigned.nnz]
-    label_places = places[assigned.nnz :]
-    by_label = [
-        np.bincount(found, minlength=len(present)) for found in (assigned_places[hits], assigned_places, label_places)
-    ]
-    by_point = [np.bincount(points, minlength=N), lengths, np.diff(labels.indptr)]
-    by_label = np.array(by_label)
-    by_point = np.array(by_point)
-    counts_of = {
-        "micro": np.array([[len(hits)], [assigned.nnz], [labels.nnz]]),
-        "macro": by_label,
-        "point": by_point[:, by_point[2] > 0],
-    }
+    # Only labels that occur are counted, because a file can claim any number of labels.
+    present, columns = np.unique(np.concatenate([assigned.indices, labels.indices]), return_inverse=True)
+    assigned_columns, true_columns = np.split(columns, [assigned.nnz])
+    by_label = np.array(
+        [
+            np.bincount(column, minlength=len(present))
+            for column in (assigned_columns[hits], assigned_columns, true_columns)
+        ]
+    )
+    hits_of_point = np.bincount(points_of(assigned)[hits], minlength=labels.shape[0])
+    by_point = np.array([hits_of_point, np.diff(assigned.indptr), np.diff(labels.indptr)])
+    counts = {"micro": by_label.sum(axis=1, keepdims=True), "macro": by_label, "point": by_point[:, by_point[2] > 0]}
     measures = {}
-    for name, (TP, A, Y) in counts_of.items():
+    for name, (TP, A, Y) in counts.items():
         for measure, above, below in ("precision", TP, A), ("recall", TP, Y), ("F1", 2 * TP, A + Y):
             # Where the denominator is 0, so is the numerator.
             measures[f"{measure}_{name}"] = float((above / np.maximum(below, 1)).mean())

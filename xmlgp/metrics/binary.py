@@ -1,6 +1,7 @@
 """Measures of binary data: of points with a single label."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.auc import roc_auc
@@ -10,16 +11,16 @@ from xmlgp.metrics.ranking import check_shapes
 __all__ = ["are_probabilities", "evaluate_binary"]
 
 
-def are_probabilities(scores):
+def are_probabilities(scores: csr_array) -> bool:
     """Return whether all stored scores of a csr_array are in [0, 1]."""
     return bool(np.all((scores.data >= 0) & (scores.data <= 1)))
 
 
-def evaluate_binary(scores, labels):
+def evaluate_binary(scores: csr_array, labels: csr_array) -> dict[str, float]:
     """Evaluate the scores s, N×1, of data with a single label, whose true labels y are a csr_array of bool, N×1.
 
-    - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent, where t is 1/2 if all scores are in [0, 1], which are taken as
-      probabilities, and 0 otherwise, for utilities;
+    - `accuracy`, 1/N Σ_i [y_i = [s_i > t]] in percent. Scores that are all in [0, 1] are probabilities, and t is 1/2;
+      other scores are utilities, and t is 0;
     - `log_loss`, −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] in nats, for probabilities only;
     - `AUC`, from 0 to 1, unless all points have the label or none has it.
 
@@ -28,8 +29,9 @@ def evaluate_binary(scores, labels):
     check_shapes(scores, labels)
     if not scores.shape[0]:
         raise SettingsError("there are no points to evaluate")
-    if np.any(np.diff(scores.indptr) != 1):
-        raise SettingsError(f"point {np.argmax(np.diff(scores.indptr) != 1)}, counted from 0, has no score")
+    without_score = np.diff(scores.indptr) != 1
+    if without_score.any():
+        raise SettingsError(f"point {without_score.argmax()}, counted from 0, has no score")
     if np.isnan(scores.data).any():
         raise SettingsError("a score is NaN")
     probabilities = are_probabilities(scores)

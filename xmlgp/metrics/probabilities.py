@@ -4,10 +4,15 @@ Probabilities are a csr_array, N×K, that lists some or all labels of each point
 N×K. All functions raise SettingsError if the shapes disagree, if there are no probabilities or if one is not in [0, 1].
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import are_true, check_shapes, ranks_of, top_entries
@@ -29,11 +34,12 @@ _BINS = 15
 #: Number of bins for the top k labels; smaller, because there are fewer entries.
 _TOP_BINS = 10
 
-#: Entries that are processed at a time, so that the whole is never copied: 8 MB of float64.
+#: Entries that are processed at a time, 8 MB of float64, so that no copy of all entries is needed.
 _BLOCK_ENTRIES = 1 << 20
 
 
-class Bin(NamedTuple):
+@dataclass(frozen=True)
+class Bin:
     """A bin of a `ReliabilityCurve`: name, number of entries, their mean probability and the share that is true."""
 
     bin: str
@@ -46,47 +52,54 @@ class Bin(NamedTuple):
 class ReliabilityCurve:
     """Probabilities and observed frequencies in bins, of equal width over [0, 1] or by another quantity.
 
-    `names` are the names of the bins. A bin of probabilities includes its lower edge, the last one also 1. `sums`,
-    3×bins, has the number of entries in each bin, the sum of their probabilities and the number of true entries. Curves
-    of different entries can be added: the bins of the shorter curve are the first bins of the longer one.
+    `names` are the names of the bins. A bin of probabilities includes its lower edge, the last bin also 1. The rows of
+    `sums`, 3×bins, are the number of entries in each bin, the sum of their probabilities and the number of true
+    entries. Curves of different entries can be added; the bins of the shorter curve are the first bins of the longer
+    one.
     """
 
     names: list[str]
-    sums: np.ndarray
+    sums: NDArray[np.float64]
 
     @classmethod
-    def of_entries(cls, names, bins, p, y):
+    def of_entries(
+        cls, names: list[str], bins: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_]
+    ) -> ReliabilityCurve:
         """Return the curve of n entries, given the bin and the probability of each, and whether it is true."""
         return cls(names, np.array([np.bincount(bins, weights, len(names)) for weights in (None, p, y)]))
 
     @classmethod
-    def empty(cls):
+    def empty(cls) -> ReliabilityCurve:
         """Return a curve without entries, the start of a sum."""
         return cls([], np.zeros((3, 0)))
 
-    def __add__(self, other):
+    def __add__(self, other: ReliabilityCurve) -> ReliabilityCurve:
         more, fewer = (self, other) if len(self.names) >= len(other.names) else (other, self)
         sums = more.sums.copy()
         sums[:, : len(fewer.names)] += fewer.sums
         return ReliabilityCurve(more.names, sums)
 
     @property
-    def count(self):
+    def count(self) -> NDArray[np.int64]:
         """The number of entries in each bin, an ndarray of int."""
-        return self.sums[0].astype(np.int64)
+        count: NDArray[np.int64] = self.sums[0].astype(np.int64)
+        return count
 
     @property
-    def confidence(self):
+    def confidence(self) -> NDArray[np.float64]:
         """The mean probability in each bin; NaN if it is empty."""
-        return self.sums[1] / np.where(self.count, self.count, np.nan)
+        return self._mean(self.sums[1])
 
     @property
-    def frequency(self):
+    def frequency(self) -> NDArray[np.float64]:
         """The share of true entries in each bin; NaN if it is empty."""
-        return self.sums[2] / np.where(self.count, self.count, np.nan)
+        return self._mean(self.sums[2])
+
+    def _mean(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.divide(sums, self.count, out=np.full_like(sums, np.nan), where=self.count > 0)
 
     @property
-    def error(self):
+    def error(self) -> float:
         """The expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|, from 0 to 1.
 
         Each entry is a binary event. Confidence is the probability that it is true; in multi-class classification it
@@ -96,13 +109,13 @@ class ReliabilityCurve:
         return float(np.nansum(self.count * gaps) / self.count.sum())
 
     @property
-    def filled(self):
+    def filled(self) -> list[Bin]:
         """The bins that are not empty, a list of `Bin`."""
         columns = (values.tolist() for values in (self.count, self.confidence, self.frequency))
         return [row for row in map(Bin, self.names, *columns) if row.count]
 
 
-def log_loss(probabilities, labels):
+def log_loss(probabilities: csr_array, labels: csr_array) -> float:
     """Compute the mean of −log p(y) over the listed entries, in nats. A top-k prediction lists only the top k labels.
 
     As in scikit-learn, p is clipped to [ε, 1 − ε] with the machine epsilon of its type.
@@ -117,7 +130,7 @@ def log_loss(probabilities, labels):
     return float(total / count)
 
 
-def reliability_curve(probabilities, labels, bins=_BINS):
+def reliability_curve(probabilities: csr_array, labels: csr_array, bins: int = _BINS) -> ReliabilityCurve:
     """Compare the listed probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`)."""
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
     entries = _listed_entries(probabilities, labels)
@@ -125,7 +138,7 @@ def reliability_curve(probabilities, labels, bins=_BINS):
     return sum(curves, start=ReliabilityCurve.empty())
 
 
-def top_calibration_errors(probabilities, labels, ks):
+def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, float]:
     """Compute the expected calibration error of the k highest probabilities of each point, as {"ECE@k": error}.
 
     Users see these probabilities. Over all labels the error is small because most probabilities are near zero.
@@ -133,11 +146,14 @@ def top_calibration_errors(probabilities, labels, ks):
     ranks, _, p, y = _top(probabilities, labels, max(ks))
     bins = _bin_of(p, _TOP_BINS)
     names = [""] * _TOP_BINS
-    curves = {k: ReliabilityCurve.of_entries(names, *(part[ranks < k] for part in (bins, p, y))) for k in ks}
-    return {f"ECE@{k}": curve.error for k, curve in curves.items()}
+    errors = {}
+    for k in ks:
+        first = ranks < k
+        errors[f"ECE@{k}"] = ReliabilityCurve.of_entries(names, bins[first], p[first], y[first]).error
+    return errors
 
 
-def reliability_by_rank(probabilities, labels, k):
+def reliability_by_rank(probabilities: csr_array, labels: csr_array, k: int) -> ReliabilityCurve:
     """Compare the k highest probabilities of each point with observed frequencies, rank by rank (`ReliabilityCurve`).
 
     The number of ranks is the largest number of probabilities of a point, at most k.
@@ -146,39 +162,45 @@ def reliability_by_rank(probabilities, labels, k):
     return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
 
 
-def reliability_by_frequency(probabilities, labels, k, counts):
+def reliability_by_frequency(
+    probabilities: csr_array, labels: csr_array, k: int, counts: NDArray[np.integer]
+) -> ReliabilityCurve:
     """Compare the k highest probabilities of each point with observed frequencies, by how frequent the label is.
 
     The bins of the `ReliabilityCurve` are the `frequency_groups` of the number of training points of each label, K.
     """
-    _, best, p, y = _top(probabilities, labels, k)
+    _, top_labels, p, y = _top(probabilities, labels, k)
     names, groups = frequency_groups(counts)
-    return ReliabilityCurve.of_entries(names, groups[best], p, y)
+    return ReliabilityCurve.of_entries(names, groups[top_labels], p, y)
 
 
-def frequency_groups(counts):
+def frequency_groups(counts: NDArray[np.integer]) -> tuple[list[str], NDArray[np.integer]]:
     """Group labels by their number of training points, K: 0, 1, 2 to 3, 4 to 7, … up to the largest.
 
     Returns the names of the groups, such as "4-7", and the group of each label, an ndarray of int, K.
     """
-    # The number of binary digits.
+    # The group is the number of binary digits.
     groups = np.frexp(counts)[1]
-    longer = range(2, groups.max(initial=1) + 1)
-    return ["0", "1", *(f"{2 ** (digits - 1)}-{2**digits - 1}" for digits in longer)], groups
+    ranges = [f"{2 ** (digits - 1)}-{2**digits - 1}" for digits in range(2, groups.max(initial=1) + 1)]
+    return ["0", "1", *ranges], groups
 
 
-def _top(probabilities, labels, k):
+def _top(
+    probabilities: csr_array, labels: csr_array, k: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
     """Return rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
     _check(probabilities, labels)
     best = top_entries(probabilities, k)
     return ranks_of(best), best.indices, _in_range(best.data), are_true(best, labels)
 
 
-def _bin_of(p, bins):
+def _bin_of(p: NDArray[np.floating], bins: int) -> NDArray[np.intp]:
     return np.minimum((p * bins).astype(np.intp), bins - 1)
 
 
-def _listed_entries(probabilities, labels):
+def _listed_entries(
+    probabilities: csr_array, labels: csr_array
+) -> Iterator[tuple[NDArray[np.floating], NDArray[np.bool_]]]:
     """Yield the listed probabilities and whether each is true, as flat arrays, in blocks of points."""
     _check(probabilities, labels)
     step = max(1, _BLOCK_ENTRIES * labels.shape[0] // probabilities.nnz)
@@ -188,13 +210,13 @@ def _listed_entries(probabilities, labels):
         yield _in_range(block.data), are_true(block, labels[start : start + step])
 
 
-def _check(probabilities, labels):
+def _check(probabilities: csr_array, labels: csr_array) -> None:
     check_shapes(probabilities, labels, "probabilities")
     if not probabilities.nnz:
         raise SettingsError("there are no probabilities to evaluate")
 
 
-def _in_range(p):
+def _in_range(p: NDArray[Any]) -> NDArray[np.floating]:
     """Return probabilities as floating-point numbers; raise SettingsError if one is not in [0, 1]."""
     if p.dtype.kind != "f":
         p = p.astype(np.float64)

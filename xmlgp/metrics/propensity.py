@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
@@ -18,36 +20,42 @@ LEAST = 1e-200
 
 
 class Propensities(NamedTuple):
-    """Propensities, K, the A and B of their model, and where these come from, for a message."""
+    """Propensities, K, the A and B of their model, and the origin of A and B, for a message."""
 
-    values: np.ndarray
+    values: NDArray[np.float64]
     A: float
     B: float
     origin: str
 
 
-def estimate_propensities(counts, n_points, n_features, A=None, B=None):
-    """Estimate propensities (`Propensities`) from how many training points have each label, K, and their N and D.
+def estimate_propensities(
+    counts: NDArray[np.integer], n_points: int, n_features: int, A: float | None = None, B: float | None = None
+) -> Propensities:
+    """Estimate propensities from the number of training points that have each label, K, and the N and D of training.
 
-    A and B, if given, take precedence over those of the catalogue's data set of these sizes, and these over
-    `DEFAULT_A` and `DEFAULT_B`. SettingsError as for `propensities_of_counts`.
+    An A or B of None is that of the catalogue's data set of these sizes, or else `DEFAULT_A` or `DEFAULT_B`.
+    SettingsError is raised as by `propensities_of_counts`.
     """
-    entry = None if A and B else load_catalogue().find_by_shape(n_points, n_features, len(counts))
-    known = entry and entry.propensity
-    origin = f"from {entry.name} in the catalogue" if known else "the default"
-    if A or B:
-        origin = "as given" if A and B else f"one given, the other {origin}"
-    A = A or (known.A if known else DEFAULT_A)
-    B = B or (known.B if known else DEFAULT_B)
+    origin = "as given"
+    if not (A and B):
+        entry = load_catalogue().find_by_shape(n_points, n_features, len(counts))
+        published = entry and entry.propensity
+        origin = f"from {entry.name} in the catalogue" if published else "the default"
+        if A or B:
+            origin = f"one given, the other {origin}"
+        A = A or (published.A if published else DEFAULT_A)
+        B = B or (published.B if published else DEFAULT_B)
     return Propensities(propensities_of_counts(counts, n_points, A, B), A, B, origin)
 
 
-def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
+def propensities(labels: csr_array, a: float = DEFAULT_A, b: float = DEFAULT_B) -> NDArray[np.float64]:
     """Estimate the propensity of each label from the training labels, N×K; see `propensities_of_counts`."""
     return propensities_of_counts(labels.sum(axis=0), labels.shape[0], a, b)
 
 
-def propensities_of_counts(counts, n_points, a=DEFAULT_A, b=DEFAULT_B):
+def propensities_of_counts(
+    counts: NDArray[np.integer], n_points: int, a: float = DEFAULT_A, b: float = DEFAULT_B
+) -> NDArray[np.float64]:
     """Estimate the propensity of each label, K, from the number of training points that have it.
 
     p_l = 1 / (1 + C (N_l + B)^(−A)) with C = (log N − 1)(B + 1)^A and N_l the number of training points that have
@@ -58,7 +66,7 @@ def propensities_of_counts(counts, n_points, a=DEFAULT_A, b=DEFAULT_B):
     # Both powers are computed as one, so that only their quotient can overflow.
     with np.errstate(all="ignore"):
         odds_against = (np.log(n_points) - 1) * ((b + 1) / (counts + b)) ** a
-        estimate = 1 / (1 + odds_against)
+        estimate: NDArray[np.float64] = 1 / (1 + odds_against)
     if not (a > 0 and b > 0 and np.all((estimate >= LEAST) & (estimate <= 1))):
         raise SettingsError(f"A={a:g} and B={b:g} give propensities outside (0, 1] for {n_points} training points")
     return estimate

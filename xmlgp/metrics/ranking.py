@@ -4,25 +4,41 @@ Each measure is a sum over hits, the true labels among the first k of a point, s
 scores and the positives, not with N·K.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["are_true", "canonical", "check_shapes", "evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
+__all__ = [
+    "are_true",
+    "canonical",
+    "check_shapes",
+    "evaluate_ranking",
+    "points_of",
+    "ranks_of",
+    "top_entries",
+    "true_entries",
+]
 
 
 class _Hits(NamedTuple):
     """True labels among the first k of each point: their points, labels and ranks, counted from 0."""
 
-    points: np.ndarray
-    labels: np.ndarray
-    ranks: np.ndarray
+    points: NDArray[np.integer]
+    labels: NDArray[np.integer]
+    ranks: NDArray[np.integer]
 
 
-def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
+def evaluate_ranking(
+    scores: csr_array,
+    labels: csr_array,
+    ks: Iterable[int] = (1, 3, 5),
+    propensities: NDArray[np.floating] | None = None,
+) -> dict[str, float]:
     """Evaluate how well scores rank the true labels.
 
     The labels of a point are ranked by descending score; hit_l = 1 if the l-th is true, n is the number of true labels
@@ -70,61 +86,65 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
         ideal_scores = csr_array((weights[labels.indices], labels.indices, labels.indptr), labels.shape)
         ideal = _find_hits(ideal_scores, labels, deepest)
         for name, by_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
-            gains, ideal_gains = (weights[found.labels] * by_rank[found.ranks] for found in (hits, ideal))
+            gains = weights[hits.labels] * by_rank[hits.ranks]
+            ideal_gains = weights[ideal.labels] * by_rank[ideal.ranks]
             for k, depth in depth_of.items():
                 measures[f"{name}@{k}"] = gains[hits.ranks < depth].sum() / ideal_gains[ideal.ranks < depth].sum()
     return {name: 100 * float(value) for name, value in measures.items()}
 
 
-def true_entries(predicted, labels):
+def true_entries(predicted: csr_array, labels: csr_array) -> NDArray[np.integer]:
     """Return which stored entries of a csr_array are true labels: positions in its data, by point and label.
 
     Both are N×K, `predicted` with at most one entry per point and label, in any order.
     """
     # An elementwise product keeps exactly the common entries. Positions start at 1, as a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
-    return (canonical(positions) * canonical(labels).astype(positions.dtype)).data - 1
+    hits: NDArray[np.integer] = (canonical(positions) * canonical(labels).astype(positions.dtype)).data - 1
+    return hits
 
 
-def are_true(predicted, labels):
+def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
     """Return whether each stored entry of a csr_array is a true label (ndarray of bool); see `true_entries`."""
-    found = np.zeros(predicted.nnz, bool)
-    found[true_entries(predicted, labels)] = True
-    return found
+    is_true = np.zeros(predicted.nnz, bool)
+    is_true[true_entries(predicted, labels)] = True
+    return is_true
 
 
-def top_entries(scores, k):
+def top_entries(scores: csr_array, k: int) -> csr_array:
     """Return the k highest scores of each point, or all if it has fewer (csr_array, N×K), best first; ties by label."""
     scores = canonical(scores)
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
-    lengths = np.diff(scores.indptr)
-    points = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((-1.0 * scores.data, points))
-    order = order[ranks_of(scores) < k]
-    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
+    order = np.lexsort((-1.0 * scores.data, points_of(scores)))[ranks_of(scores) < k]
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(np.diff(scores.indptr), k))])
     return csr_array((scores.data[order], scores.indices[order], indptr), scores.shape)
 
 
-def ranks_of(scores):
+def points_of(scores: csr_array) -> NDArray[np.intp]:
+    """Return the point of each stored entry."""
+    return np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+
+
+def ranks_of(scores: csr_array) -> NDArray[np.integer]:
     """Return the position of each stored entry within its point, counted from 0."""
-    return np.arange(scores.nnz) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
+    ranks: NDArray[np.integer] = np.arange(scores.nnz) - scores.indptr[points_of(scores)]
+    return ranks
 
 
-def check_shapes(scores, labels, name="scores"):
-    """Raise SettingsError unless scores, called by this name, and true labels have the same shape."""
+def check_shapes(scores: csr_array, labels: csr_array, name: str = "scores") -> None:
+    """Raise SettingsError unless scores and true labels have the same shape; `name` is that of the scores."""
     if scores.shape != labels.shape:
-        first, second = (f"{N}×{K}" for N, K in (scores.shape, labels.shape))
+        first, second = ("×".join(map(str, matrix.shape)) for matrix in (scores, labels))
         raise SettingsError(f"the {name} are {first}, the true labels {second}")
 
 
-def _find_hits(scores, labels, k):
-    best = top_entries(scores, k)
-    hit = true_entries(best, labels)
-    points = np.repeat(np.arange(best.shape[0]), np.diff(best.indptr))
-    return _Hits(points[hit], best.indices[hit], ranks_of(best)[hit])
+def _find_hits(scores: csr_array, labels: csr_array, k: int) -> _Hits:
+    top = top_entries(scores, k)
+    hits = true_entries(top, labels)
+    return _Hits(points_of(top)[hits], top.indices[hits], ranks_of(top)[hits])
 
 
-def canonical(matrix):
+def canonical(matrix: csr_array) -> csr_array:
     """Return the matrix with the labels of each point sorted; SciPy's products of unsorted ones allocate K entries."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
