@@ -30,6 +30,7 @@ from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
+from xmlgp.mlgpf.method import Problem  # noqa: E402
 from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
 from xmlgp.mlgpf.train import run_inference  # noqa: E402
 from xmlgp.mlgpf.train import train as train_model  # noqa: E402
@@ -138,10 +139,7 @@ def fit(dataset, settings, after_epoch=None):
     else:
         coordinates = preprocessed.inputs(dataset.features, settings.dtype)
         parameters, history = run_inference(
-            coordinates,
-            dataset.labels,
-            preprocessed.inducing,
-            settings,
+            Problem(settings, dataset.features, dataset.labels, preprocessed, coordinates),
             after_epoch=lambda epoch, found: after_epoch(epoch, Model(settings, preprocessed, found())),
         )
     return Model(settings, preprocessed, parameters), history

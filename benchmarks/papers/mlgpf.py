@@ -13,6 +13,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.inducing import InducingMethod
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.train import run_inference
@@ -53,8 +54,8 @@ class MLGPFCell(Cell):
             return evaluate_ranking(Scores.stack(list(blocks)).matrix, test.labels, KS, propensities)
 
         curve, after_epoch = self.curve_of(measure, settings.epochs)
-        arrays = coordinates, train.labels, preprocessed.inducing, settings
-        parameters, history = run_inference(*arrays, after_epoch=after_epoch)
+        to_fit = Problem(settings, train.features, train.labels, preprocessed, coordinates)
+        parameters, history = run_inference(to_fit, after_epoch=after_epoch)
         timing = time_bound(settings, parameters, coordinates, train.labels)
         return {"measures": measure(parameters), "history": history, "curve": curve, "timing": timing}
 

@@ -20,7 +20,7 @@ INDUCING = {
     "features": ["--inducing", "features", "--label-weights"],
 }
 
-STEP = "xmlgp.mlgpf.learning.LearningOn.step"
+STEP = "xmlgp.mlgpf.incremental.IncrementalTraining.step"
 
 
 def more(N=30, D=28, K=9, seed=11):

@@ -19,7 +19,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
 from xmlgp.mlgpf import held_out
 from xmlgp.mlgpf.record import MLGPF
-from xmlgp.mlgpf.replay import Replay
+from xmlgp.mlgpf.replay import ReplayBuffer
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.regression.fitting import fit_regression
@@ -154,7 +154,7 @@ def test_learning_on_moves_the_weights_of_dense_features_and_keeps_their_rows(mo
     mean = names_of(DENSE)[0]
     assert np.abs(learned[mean] - found.parameters[mean]).max() > 1e-4
     assert not np.isnan(learned[mean]).any()
-    memory = Replay.of(learned, 30, 12)
+    memory = ReplayBuffer.of(learned, 30, 12)
     expected = np.vstack([points.dense.values(np.float64), batch.dense.values(np.float64)])
     np.testing.assert_allclose(memory.features.dense.values(np.float64), expected, rtol=1e-12)
     assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, learned, 30, 12) is not None
@@ -233,7 +233,7 @@ def test_neighbours_are_the_nearest_points_of_the_memory(model):
     assert near.complete
     assert (near.labels != labels).nnz == 0
     # Beside a memory of some points, their places say nothing.
-    few = Replay.of(found.parameters, 30, 12).rows(np.arange(0, 900, 9))
+    few = ReplayBuffer.of(found.parameters, 30, 12).rows(np.arange(0, 900, 9))
     parameters = found.parameters | few._replace(weights=np.full(100, 9, np.float32)).parameters()
     predictor = MLGPF.predictor(SETTINGS, preprocessed, parameters, 30)
     near = predictor.neighbours(points[:10], 200)

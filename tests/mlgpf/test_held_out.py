@@ -14,9 +14,10 @@ from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, without_labels_of
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import Problem, Training, run_inference, train
+from xmlgp.mlgpf.train import Training, run_inference, train
 from xmlgp.mlgpf.weight_space import SWEEPS
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
 from xmlgp.regression.fitting import fit_regression
@@ -68,7 +69,7 @@ def epochs_of(arguments):
 
 def problem_of(arguments):
     features, labels, preprocessed, settings = arguments
-    return Problem(settings, preprocessed.inputs(features, settings.dtype), labels, None, features, preprocessed)
+    return Problem(settings, features, labels, preprocessed, preprocessed.inputs(features, settings.dtype))
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -101,8 +102,10 @@ def test_training_with_other_inducing_inputs_does_not_see_held_out_points(reques
     trained, held = calibration_points(settings, labels)
     assert len(held) == 30
     found = train(*arguments)
-    part = problem_of(arguments).coordinates.select(trained), labels[trained]
-    parameters, history = run_inference(*part, preprocessed.inducing, settings)
+    problem = problem_of(arguments)
+    coordinates = problem.coordinates.select(trained)
+    problem = problem._replace(features=features[trained], labels=labels[trained], coordinates=coordinates)
+    parameters, history = run_inference(problem)
     assert [epoch["bound"] for epoch in found.history] == [epoch["bound"] for epoch in history]
     coefficients = found.parameters.pop("calibration")
     assert_same_parameters(found.parameters, parameters)

@@ -14,12 +14,11 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.inner_products import Points
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE, RARE_SPREAD
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf import learning as module
-from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf import incremental, replaying, sweep
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.replay import Replay
+from xmlgp.mlgpf.replay import ReplayBuffer
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
@@ -43,7 +42,7 @@ BATCH, OTHERS = DATASET.rows(slice(N_KNOWN, N_SEEN)), DATASET.rows(slice(N_SEEN,
 @pytest.fixture
 def few_steps(monkeypatch):
     """Make few stochastic steps."""
-    monkeypatch.setattr(module, "LEAST_EPOCHS", 3)
+    monkeypatch.setattr(incremental, "LEAST_EPOCHS", 3)
     for method in (InducingMethod, WeightSpaceMethod):
         monkeypatch.setattr(method, "learning_steps", 5)
 
@@ -283,21 +282,21 @@ REPLAYED = {"none": 0, "all": 200_000, "half": N_KNOWN // 2, "some": 200_001}
 @each_value(dtype=["float64", "float32", "float64", "float64"], kind=list(REPLAYED))
 def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earlier_posterior(monkeypatch, dtype, kind):
     # Where all points are replayed, nothing else than the prior of training remains of the earlier posterior.
-    monkeypatch.setattr(module, "ROUNDS", 300)
-    monkeypatch.setattr(module, "ROUNDS_OF_ALL", 300)
-    monkeypatch.setattr(module, "ROUNDS_OF_SOME", 300)
+    monkeypatch.setattr(incremental, "ROUNDS", 300)
+    monkeypatch.setattr(incremental, "ROUNDS_OF_ALL", 300)
+    monkeypatch.setattr(incremental, "ROUNDS_OF_SOME", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
     if kind == "some":
-        monkeypatch.setattr(module, "REPLAYED_LEAST", 25)
-        monkeypatch.setattr(module, "REPLAYED_EACH", 0)
+        monkeypatch.setattr(replaying, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(replaying, "REPLAYED_EACH", 0)
     earlier = model(inducing="features", dtype=dtype, replay=REPLAYED[kind])
     found = after(earlier)
     parameters, old, preprocessed = found.parameters, earlier.parameters, found.preprocessed
     batch = preprocessed.weigh(BATCH.features).toarray().astype(float)
     # The rows that are replayed, how many points they stand for, and the share of the earlier points with each label.
-    points = Replay.of_points(BATCH.features[:0], BATCH.labels[:0])
+    points = ReplayBuffer.of_points(BATCH.features[:0], BATCH.labels[:0])
     if kind != "none":
-        points = Replay.of(old, D, K)
+        points = ReplayBuffer.of(old, D, K)
     M, before = points.size, parameters["statistics.labels"] - BATCH.labels.sum(axis=0)
     assert {"none": 0, "all": N_KNOWN, "half": N_KNOWN // 2, "some": N_KNOWN}[kind] == M
     shares = np.where(before > 0, points.labels.sum(axis=0) / np.maximum(before, 1), 1.0 * (M > 0))
@@ -311,7 +310,7 @@ def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earli
     x = np.vstack([x, mean_point])
     rows = Points(sp.csr_array(x.astype(dtype)), np.zeros(len(x), dtype))
     latent = WeightSpaceMethod(found.settings).predict(parameters).mean(rows).astype(float)
-    offsets = module.OFFSET_SHARE * latent @ parameters["loadings"].T.astype(float) + parameters["bias"]
+    offsets = sweep.OFFSET_SHARE * latent @ parameters["loadings"].T.astype(float) + parameters["bias"]
     tau = np.full(D, PRIOR_VARIANCE)
     tau[:D_KNOWN] = np.exp(old["label_weights.log_prior"])
     # Of points without a label that is new, and that none lists, some are drawn.

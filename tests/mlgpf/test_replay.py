@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import xmlgp
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset, no_points
-from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay, are_valid, bounded, scarcity
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, ReplayBuffer, are_valid, bounded, scarcity
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 D, K = 25, 7
@@ -24,7 +24,7 @@ def skewed_labels(N, seed=0):
 
 def memory(M=300, weights=None, seed=0):
     """Return a memory; the first number on the shortlist of each point is the number of the point."""
-    found = Replay.of_points(small_features(M, D, seed=seed), skewed_labels(M, seed))
+    found = ReplayBuffer.of_points(small_features(M, D, seed=seed), skewed_labels(M, seed))
     shortlist = np.repeat(np.arange(M, dtype=np.int32)[:, None], 3, axis=1)
     return found._replace(weights=found.weights if weights is None else weights, shortlist=shortlist)
 
@@ -118,7 +118,7 @@ def test_a_bounded_memory_that_grows_batch_by_batch_stands_for_all_points():
             # All seeds have the same points.
             features, labels = small_features(n, D, seed=number), skewed_labels(n, number)
             counts += counts_of(labels)
-            kept = Replay.of_points(features, labels) if kept is None else kept.followed_by(features, labels)
+            kept = ReplayBuffer.of_points(features, labels) if kept is None else kept.extended(features, labels)
             kept = bounded(kept, counts, n * (number + 1), seeded)
             assert kept.size <= settings.replay + 1
             assert kept.weights.min() >= 1
@@ -144,7 +144,7 @@ def test_bounded_draws_depend_on_the_seed_and_the_number_of_points():
 def test_new_points_follow_with_their_features_and_labels():
     points = memory(30, weights=random_weights(30))
     new = small_dataset(N=5, D=D + 2, K=K + 3)
-    found = points.followed_by(new.features, new.labels)
+    found = points.extended(new.features, new.labels)
     assert (found.size, found.features.shape, found.labels.shape) == (35, (35, D + 2), (35, K + 3))
     np.testing.assert_array_equal(found.features[:30, :D].toarray(), points.features.toarray())
     np.testing.assert_array_equal(found.labels[:30, :K].toarray(), points.labels.toarray())
@@ -158,8 +158,8 @@ def test_new_points_follow_with_their_features_and_labels():
     np.testing.assert_array_equal(found.shortlist[:30], points.shortlist)
     assert (found.shortlist[30:] == NOT_LISTED).all()
     listed = np.zeros((35, 4), np.int32)
-    assert points.followed_by(new.features, new.labels, listed).shortlist is listed
-    assert points._replace(shortlist=None).followed_by(new.features, new.labels).shortlist is None
+    assert points.extended(new.features, new.labels, listed).shortlist is listed
+    assert points._replace(shortlist=None).extended(new.features, new.labels).shortlist is None
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -168,13 +168,13 @@ def test_parameters_are_read_again_as_they_were(listed):
     points = points if listed else points._replace(shortlist=None)
     parameters = points.parameters()
     assert all(name.startswith("replay.") for name in parameters)
-    found = Replay.of({"bias": np.zeros(K)} | parameters, D + 1, K + 2)
+    found = ReplayBuffer.of({"bias": np.zeros(K)} | parameters, D + 1, K + 2)
     assert (found.features.shape, found.labels.shape) == ((30, D + 1), (30, K + 2))
     np.testing.assert_array_equal(found.features[:, :D].toarray(), points.features.toarray())
     np.testing.assert_array_equal(found.labels[:, :K].toarray(), points.labels.toarray())
     np.testing.assert_array_equal(found.weights, points.weights)
     np.testing.assert_array_equal(found.shortlist, points.shortlist)
-    assert Replay.of({"bias": np.zeros(K)}, D, K) is None
+    assert ReplayBuffer.of({"bias": np.zeros(K)}, D, K) is None
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.25, 80), (0.25, 1000), (0.9, 40)])
@@ -209,7 +209,7 @@ def trained(path=None, **chosen):
 
 
 def memory_of(model):
-    return Replay.of(model.parameters, model.data["D"], model.data["K"])
+    return ReplayBuffer.of(model.parameters, model.data["D"], model.data["K"])
 
 
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False}, {"dtype": "float64"}, {"weighting": "unit"}], ids=str)

@@ -15,12 +15,13 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.data.dataset import Dataset
 from xmlgp.label_weights.posterior import WeightsPrior
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf import learning as module
-from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf import incremental, replaying, sweep
+from xmlgp.mlgpf.growth import grown_parameters
 from xmlgp.mlgpf.held_out import Recalibration
+from xmlgp.mlgpf.learned_sweep import _prior_without
 from xmlgp.mlgpf.learning import learn
-from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, Replay
-from xmlgp.mlgpf.train import Problem
+from xmlgp.mlgpf.method import Problem
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, ReplayBuffer
 from xmlgp.prediction.calibration import fit_calibration
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.threads import single_thread
@@ -34,7 +35,7 @@ def test_the_prior_has_what_the_points_that_are_not_replayed_added():
     indptr, shares = np.array([0, 3, 5, 8]), np.array([0, 0.25, 1], np.float32)
     before, training = random.uniform(2, 9, 8), random.uniform(0.1, 1, 8)
     mean = random.normal(size=8)
-    found = module._prior_without(WeightsPrior(mean, before), WeightsPrior(np.zeros(8), training), indptr, shares)
+    found = _prior_without(WeightsPrior(mean, before), WeightsPrior(np.zeros(8), training), indptr, shares)
     # Nothing is replayed: the posterior. Everything: the prior of training.
     np.testing.assert_allclose(found.precision[:3], before[:3])
     np.testing.assert_allclose(found.mean[:3], mean[:3])
@@ -45,28 +46,28 @@ def test_the_prior_has_what_the_points_that_are_not_replayed_added():
     np.testing.assert_allclose(found.precision[between], 0.25 * training[between] + 0.75 * before[between])
     np.testing.assert_allclose((found.precision * found.mean)[between], (0.75 * before * mean)[between])
     # Rounding can make a posterior wider than its prior, and the precision stays positive.
-    wide = module._prior_without(WeightsPrior(mean, training / 2), WeightsPrior(mean, training), indptr, shares)
+    wide = _prior_without(WeightsPrior(mean, training / 2), WeightsPrior(mean, training), indptr, shares)
     np.testing.assert_allclose(wide.precision, training)
 
 
 def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
-    monkeypatch.setattr(module, "REPLAYED_LEAST", 5)
-    monkeypatch.setattr(module, "REPLAYED_EACH", 20)
-    monkeypatch.setattr(module, "SUGGESTED", 1)
+    monkeypatch.setattr(replaying, "REPLAYED_LEAST", 5)
+    monkeypatch.setattr(replaying, "REPLAYED_EACH", 20)
+    monkeypatch.setattr(replaying, "SUGGESTED", 1)
     earlier = model(inducing="features")
-    memory = Replay.of(earlier.parameters, D, K)
+    memory = ReplayBuffer.of(earlier.parameters, D, K)
     # Each point lists the next label alone, if it lacks that.
     memory = memory._replace(shortlist=np.full_like(memory.shortlist, NOT_LISTED))
     following = np.arange(N_KNOWN) % K
     lacking = ~memory.labels.toarray()[np.arange(N_KNOWN), following]
     memory.shortlist[lacking, 0] = following[lacking]
-    grown = module._grown(earlier, statistics_of(BATCH.features, BATCH.labels), BATCH.N)
+    grown = grown_parameters(earlier, statistics_of(BATCH.features, BATCH.labels), BATCH.N)
 
     def replayed(count):
         labels, preprocessed = BATCH.labels[:count], problem(earlier)[-1]
         coordinates = preprocessed.inputs(BATCH.features[:count], earlier.settings.dtype)
-        part = Problem(earlier.settings, coordinates, labels, None, BATCH.features[:count], preprocessed)
-        return labels, module.Replayed.by(memory, grown, part, earlier.N)
+        part = Problem(earlier.settings, BATCH.features[:count], labels, preprocessed, coordinates)
+        return labels, replaying.select_replayed(memory, grown, part, earlier.N)
 
     labels, found = replayed(1)
     assert not found.all
@@ -101,14 +102,14 @@ def test_points_without_shortlists_and_a_share_of_the_others_are_listed(share, m
 
     earlier = model(inducing="features")
     monkeypatch.setattr(sweep, "shortlist_negatives", recorded)
-    monkeypatch.setattr(module, "LISTED_AGAIN", share)
+    monkeypatch.setattr(incremental, "LISTED_AGAIN", share)
     unlabelled = Dataset(OTHERS.features[:30], sp.csr_array((30, K), dtype=bool))
     found = after(after(earlier, unlabelled))
     # The points without labels, which nothing was learned from, and those of the batch.
     (count, labels), least = listed[0], 30 + BATCH.N
     assert (len(listed), labels) == (1, K)
     assert count == least if share == 0 else least < count < least + earlier.N
-    shortlist, known = (Replay.of(one.parameters, D, one.K).shortlist for one in (found, earlier))
+    shortlist, known = (ReplayBuffer.of(one.parameters, D, one.K).shortlist for one in (found, earlier))
     if share == 0:
         np.testing.assert_array_equal(shortlist[:N_KNOWN, :K_KNOWN], known)
     assert (shortlist[N_KNOWN:, 0] != NOT_LISTED).all()
@@ -118,7 +119,7 @@ def test_points_without_shortlists_and_a_share_of_the_others_are_listed(share, m
 def test_where_all_points_are_replayed_the_weights_of_before_do_not_matter(monkeypatch):
     # T, Φ and b stay, and each sweep ends at its optimum.
     for name, value in {"RATE_SHARE": 0.0, "REFINEMENT_RATE": 0.0, "ROUNDS": 200, "ROUNDS_OF_ALL": 200}.items():
-        monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(incremental, name, value)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
 
     def change(replay):
@@ -169,10 +170,10 @@ def test_every_stage_is_resumed_with_the_same_result(tmp_path, chosen):
 
 @pytest.mark.usefixtures("few_steps")
 def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(monkeypatch):
-    seen, held, original, hold_out = [], [], Recalibration.step, module.hold_out
+    seen, held, original, hold_out = [], [], Recalibration.step, incremental.hold_out
 
     def recorded(self, *place):
-        with self._before() as parameters:
+        with self._current_parameters() as parameters:
             seen.append({name: value.copy() for name, value in parameters.items()})
         return original(self, *place)
 
@@ -183,7 +184,7 @@ def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(mon
         return found
 
     monkeypatch.setattr(Recalibration, "step", recorded)
-    monkeypatch.setattr(module, "hold_out", held_out)
+    monkeypatch.setattr(incremental, "hold_out", held_out)
     with calibrated(0.3):
         earlier = model(inducing="features", seed=5)
     found = after(earlier)
@@ -220,8 +221,8 @@ def test_the_calibration_stays_where_all_held_out_points_have_new_labels_only(la
 @pytest.mark.parametrize("kind", ["all", "some"])
 def test_the_result_depends_on_the_seed_alone(monkeypatch, kind):
     if kind == "some":
-        monkeypatch.setattr(module, "REPLAYED_LEAST", 25)
-        monkeypatch.setattr(module, "REPLAYED_EACH", 0)
+        monkeypatch.setattr(replaying, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(replaying, "REPLAYED_EACH", 0)
     earlier = model(inducing="features")
     expected = learn(*problem(earlier))
     assert_same_result(learn(*problem(earlier)), expected)

@@ -9,8 +9,9 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.inducing import InducingMethod
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.stochastic import Stochastic
+from xmlgp.mlgpf.stochastic import Schedule, Stochastic
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.preprocess.inputs import Inputs
@@ -29,7 +30,7 @@ def run(dataset, **chosen):
     settings = MLGPFSettings(**SMALL | chosen)
     preprocessed = find_inducing_inputs(dataset.features, settings)
     coordinates = preprocessed.inputs(dataset.features, settings.dtype)
-    found = run_inference(coordinates, dataset.labels, preprocessed.inducing, settings)
+    found = run_inference(Problem(settings, dataset.features, dataset.labels, preprocessed, coordinates))
     return settings, coordinates, preprocessed.inducing, *found
 
 
@@ -147,10 +148,7 @@ def refinement(dtype="float64", earlier_steps=1000, epochs=5, **chosen):
         coordinates,
         dataset.labels,
         np.random.default_rng(1),
-        batch_size=10,
-        epochs=epochs,
-        rate=0.1,
-        earlier_steps=earlier_steps,
+        Schedule(10, epochs, 0.1, earlier_steps),
     )
     return trained, stage
 

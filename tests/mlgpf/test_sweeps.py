@@ -7,9 +7,10 @@ from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
 from xmlgp.mlgpf import held_out, sweep
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import Problem, Training, train
+from xmlgp.mlgpf.train import Training, train
 from xmlgp.mlgpf.weight_space import SWEEPS, sweep_count
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runtime.interrupts import Interrupted
@@ -30,7 +31,7 @@ def prepared(dataset, **options):
 def stages(**options):
     features, labels, preprocessed, settings = prepared(small_dataset(), **WITHOUT_CHOICE | options)
     coordinates = preprocessed.inputs(features, settings.dtype)
-    return Training(settings.load_method(), Problem(settings, coordinates, labels, None))
+    return Training(settings.load_method(), Problem(settings, features, labels, preprocessed, coordinates))
 
 
 def costs(inference, epoch):

@@ -19,6 +19,7 @@ from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf import weight_space
 from xmlgp.mlgpf.held_out import calibration_points
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.mlgpf.train import RETRY_RATE, run_inference, train
@@ -47,7 +48,7 @@ def prepared(dataset, **chosen):
 def trained_once(features, labels, preprocessed, settings, **options):
     """Train on all points without calibration, retry or regression."""
     coordinates = preprocessed.inputs(features, settings.dtype)
-    return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
+    return run_inference(Problem(settings, features, labels, preprocessed, coordinates), **options)
 
 
 def regression_parameters(parameters):

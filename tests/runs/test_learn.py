@@ -21,7 +21,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.mlgpf import learning
+from xmlgp.mlgpf import incremental
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
@@ -46,7 +46,7 @@ OTHER = small_dataset(N=20, D=27, K=9, seed=4)
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
     monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 8)
-    monkeypatch.setattr(learning, "LEAST_EPOCHS", 1)
+    monkeypatch.setattr(incremental, "LEAST_EPOCHS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,9 @@ def test_in_python_an_interruption_has_a_note_of_what_is_left(model, monkeypatch
 def test_a_discarded_run_is_gone_before_the_next_begins(model, monkeypatch):
     interrupt(model, MORE, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(learning.LearningOn, "__init__", lambda *arguments: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr(
+            incremental.IncrementalTraining, "__init__", lambda *arguments: os.kill(os.getpid(), signal.SIGTERM)
+        )
         with pytest.raises(Interrupted) as caught, handle_signals():
             xmlgp.learn(model, OTHER, resume=False)
     assert (caught.value.advice, caught.value.resumable) == ("the model is unchanged", False)
@@ -283,7 +285,7 @@ def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypa
     def failing(*arguments, **options):
         raise NumericalError("it fails")
 
-    monkeypatch.setattr(learning.LearningOn, "step", failing)
+    monkeypatch.setattr(incremental.IncrementalTraining, "step", failing)
     with pytest.raises(NumericalError, match="it fails"):
         xmlgp.learn(model, MORE)
     assert snapshot(model) == before

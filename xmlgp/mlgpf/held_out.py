@@ -1,7 +1,13 @@
 """What is chosen on points that are held out of training, in a stage: whether regression joins, and the calibration."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-import scipy.sparse as sp
+from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.log_parameters import bounded_exp
@@ -19,16 +25,28 @@ from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from xmlgp.mlgpf.method import Parameters, Problem
+    from xmlgp.mlgpf.settings import MLGPFSettings
+
 __all__ = ["CALIBRATION_MOST", "HeldOutChoices", "Recalibration", "calibration_points", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
 
-#: Share of the points that is held out, their least and greatest number, and the largest share that these may be. The
-#: coefficients of 1000 points have an error of about 0.005 in probabilities near one half.
+#: Share of the points that is held out.
 CALIBRATION_SHARE = 0.05
+
+#: Least number of held-out points, unless they are more than `LARGEST_SHARE` of all.
 CALIBRATION_LEAST = 100
+
+#: Greatest number of held-out points. The coefficients of 1000 points have an error of about 0.005 in probabilities
+#: near one half.
 CALIBRATION_MOST = 2000
+
+#: Largest share of the points that is held out.
 LARGEST_SHARE = 0.1
 
 #: The name of the parameter that has the weight of utilities in the pool.
@@ -39,77 +57,103 @@ POOL_WEIGHT_NAME = "regression.pool_weight"
 POOL_TOLERANCE = 0.5
 
 
-def calibration_points(settings, labels):
+def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the points that training does not hold out, and those that it does, in ascending order, given Y, N×K.
 
-    None are held out if too few would have labels, or if the settings want no calibration.
+    None are held out if too few would have labels, or if the settings turn calibration off.
     """
     N = labels.shape[0]
     share = 0.0
     if settings.calibration and N:
         share = min(max(CALIBRATION_SHARE, CALIBRATION_LEAST / N), CALIBRATION_MOST / N, LARGEST_SHARE)
     # Its own random stream: what training draws does not depend on whether points are held out.
-    trained, held = hold_out(N, share, np.random.default_rng([settings.seed, 1]))
-    return (trained, held) if _can_judge(labels, held) else (np.arange(N), held[:0])
+    trained, held_out = hold_out(N, share, np.random.default_rng([settings.seed, 1]))
+    return (trained, held_out) if _can_judge(labels[held_out]) else (np.arange(N), held_out[:0])
 
 
-def _can_judge(labels, held):
-    """Return whether enough of the held-out points have labels."""
-    return np.count_nonzero(np.diff(labels.indptr)[held]) >= HELD_OUT_LEAST
+def _can_judge(labels: csr_array) -> bool:
+    """Return whether enough held-out points, with these labels, have any."""
+    return int(np.count_nonzero(np.diff(labels.indptr))) >= HELD_OUT_LEAST
 
 
-def without_labels_of(labels, points):
+def without_labels_of(labels: csr_array, points: NDArray[np.int64]) -> csr_array:
     """Return Y with no labels for some points, N×K."""
     kept = np.ones(labels.shape[0], bool)
     kept[points] = False
-    found = labels.copy()
-    found.data &= np.repeat(kept, np.diff(labels.indptr))
-    found.eliminate_zeros()
-    return found
+    result = labels.copy()
+    result.data &= np.repeat(kept, np.diff(labels.indptr))
+    result.eliminate_zeros()
+    return result
 
 
-def rank(parameters, settings, preprocessed, features):
-    """Return the probabilities of the `RANKS` first labels of points, X as read, by a model (`csr_array`)."""
-    predictor = MLGPFPredictor(settings, preprocessed, parameters, features.shape[1])
-    blocks = [block.matrix for block in predictor.top(features, RANKS, "probability")]
-    found = sp.csr_array(sp.vstack(blocks, "csr"))
-    if not np.isfinite(found.data).all():
-        raise NumericalError("a probability of a held-out point is not finite")
-    return found
+class HeldOutStage(Inference):
+    """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
+
+    Points whose labels are all new to the model are left out: no training point has them, `seen_labels` being Y of
+    those, N×K. They are not in a test set either if the labels of a data set are those of its training points.
+    """
+
+    def __init__(self, problem: Problem, held_out: NDArray[np.int64], seen_labels: csr_array) -> None:
+        labels = problem.labels[held_out]
+        seen = sparse.column_sums(seen_labels.indices, labels.shape[1]) > 0
+        kept = (labels @ seen.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
+        self._problem = problem
+        self._features = problem.features[held_out[kept]]
+        self._labels = labels[kept]
+        #: What the calibration is fitted to, of all these points.
+        shape = self._labels.shape[0], min(RANKS, labels.shape[1])
+        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
+
+    def place(self, epoch: int) -> dict[str, str]:
+        """Return nothing."""
+        return {}
+
+    def cost(self, epoch: int, done: int) -> float:
+        """Return nothing: fitting the regression shows its own progress, and the rest takes little time."""
+        return 0
+
+    def _rank(self, parameters: Parameters) -> csr_array:
+        """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model."""
+        problem = self._problem
+        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.shape[1])
+        blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
+        probabilities = csr_array(vstack(blocks, "csr"))
+        if not np.isfinite(probabilities.data).all():
+            raise NumericalError("a probability of a held-out point is not finite")
+        return probabilities
+
+    def _keep(self, ranked: csr_array) -> None:
+        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks."""
+        shape = self._ranked.correct.shape
+        self._ranked.probabilities[...] = ranked.data.reshape(shape)
+        self._ranked.correct[...] = are_true(ranked, self._labels).reshape(shape)
 
 
-def by_rank(ranked, labels):
-    """Return probabilities, n×R, and whether the point has these labels, n×R."""
-    # The entries of a point are in the order of the ranks.
-    shape = len(ranked.indptr) - 1, -1
-    return ranked.data.reshape(shape), are_true(ranked, labels).reshape(shape)
-
-
-class HeldOutChoices(Inference):
+class HeldOutChoices(HeldOutStage):
     """A stage of one step that fits the calibration on held-out points, and decides whether regression joins.
 
     Later stages may train on these points. Label weights on features that only held-out points have count as zero
     meanwhile, because a new point has no weights on features that are new to a label.
 
-    Points whose labels are all new to the model are left out. They are not in a test set either if the labels of a data
-    set are those of its training points. If those that remain cannot judge, or none are held out, regression joins, and
-    there is no calibration. `before` returns the parameters of the model so far; `regresses` says whether there may be
-    a regression at all.
+    If the held-out points are too few to judge, or there are none, regression joins, and there is no calibration.
+    `current_parameters` returns the parameters of the model so far; `regresses` says whether there may be a regression.
     """
 
-    def __init__(self, problem, trained, held, before, regresses=False):
-        features = problem.features
-        labels = problem.labels
-        self._seen = without_labels_of(labels, held)
-        known = sparse.column_sums(self._seen.indices, labels.shape[1]) > 0
-        kept = held[(labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)]
-        self._problem = problem
-        self._before = before
+    def __init__(
+        self,
+        problem: Problem,
+        trained: NDArray[np.int64],
+        held_out: NDArray[np.int64],
+        current_parameters: Callable[[], Parameters],
+        regresses: bool = False,
+    ) -> None:
+        self._seen_labels = without_labels_of(problem.labels, held_out)
+        super().__init__(problem, held_out, self._seen_labels)
+        self._current_parameters = current_parameters
         self._regresses = regresses
-        self._parts = (trained, held)
-        self._judges = _can_judge(labels, kept)
-        self._features = features[kept]
-        self._labels = labels[kept]
+        self._order = np.concatenate([trained, held_out])
+        self._trained_count = len(trained)
+        self._judges = _can_judge(self._labels)
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen = np.zeros(2, bool)
         self._coefficients = np.zeros(len(IDENTITY))
@@ -117,162 +161,144 @@ class HeldOutChoices(Inference):
         self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
         #: The fields of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(HeldOut._fields))
-        #: What the calibration is fitted to, of all these points.
-        shape = len(kept), min(RANKS, labels.shape[1])
-        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
         #: The parameters of the regression on all points.
-        self._regression = None
+        self._regression: Parameters | None = None
 
-    def place(self, epoch):
-        """Return nothing."""
-        return {}
-
-    def cost(self, epoch, done):
-        """Return nothing: the regression, which takes most of the time, shows its own progress."""
-        return 0
-
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
-        parameters = self._before()
-        pooled = True
-        self._regression, part = self._fit(parameters) if self._regresses else ({}, {})
+        parameters = self._current_parameters()
+        joins = True
+        self._regression, without_held_out = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
-            with hidden_label_weights(parameters, self._problem.features, self._seen):
-                best = self._rank(parameters)
-                with_regression = self._rank_pooled(parameters, part) if part else best
-                pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
-                chosen = with_regression if pooled else best
-                self._coefficients[:] = self._calibrate(chosen)
-                self._measures[:] = self._measure(chosen)
-        self._chosen[:] = pooled and self._regresses, self._judges
+            with hidden_label_weights(parameters, self._problem.features, self._seen_labels):
+                ranked = self._rank(parameters)
+                if without_held_out:
+                    pooled = self._rank_pooled(parameters, without_held_out)
+                    joins = self._ndcg(pooled) >= self._ndcg(ranked) - POOL_TOLERANCE
+                    ranked = pooled if joins else ranked
+                self._coefficients[:] = self._calibrate(ranked)
+                self._measures[:] = self._measure(ranked)
+        self._chosen[:] = joins and self._regresses, self._judges
 
-    def _fit(self, parameters):
+    def _fit(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Return the parameters of the regression, and of one without the held-out points.
 
         Features are scaled by the relevances that the latent functions have learned. If they are too large there is no
         regression ({}), since the model is trained without it.
         """
         problem = self._problem
-        order = np.concatenate(self._parts)
-        features = problem.coordinates.weighted(order)
-        labels = problem.labels[order]
+        features = problem.coordinates.weighted(self._order)
+        labels = problem.labels[self._order]
         scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
         try:
-            fitted = fit_regression(features, labels, scales, len(self._parts[0]), problem.progress)
+            of_all, of_trained = fit_regression(features, labels, scales, self._trained_count, problem.progress)
         except NumericalError:
             return {}, {}
-        return tuple(regression.parameters() for regression in fitted)
+        return of_all.parameters(), of_trained.parameters()
 
-    def _rank_pooled(self, parameters, part):
+    def _rank_pooled(self, parameters: Parameters, regression: Parameters) -> csr_array:
         """Return the ranking with the regression, and choose the weight in the pool where there are dense features."""
-        weights = DENSE_POOL_WEIGHTS if POOL_WEIGHT_NAME in part else [None]
-        choices = [part if weight is None else part | {POOL_WEIGHT_NAME: np.array(weight)} for weight in weights]
-        ranked = [self._rank(parameters | choice) for choice in choices]
-        best = int(np.argmax([self._ndcg(own) for own in ranked]))
-        if weights[best]:
-            self._pool_weight[...] = weights[best]
-        return ranked[best]
+        if POOL_WEIGHT_NAME not in regression:
+            return self._rank(parameters | regression)
+        pooled = parameters | regression
+        rankings = [self._rank(pooled | {POOL_WEIGHT_NAME: np.array(weight)}) for weight in DENSE_POOL_WEIGHTS]
+        best = int(np.argmax([self._ndcg(ranked) for ranked in rankings]))
+        self._pool_weight[...] = DENSE_POOL_WEIGHTS[best]
+        return rankings[best]
 
-    def _rank(self, parameters):
-        return rank(parameters, self._problem.settings, self._problem.preprocessed, self._features)
-
-    def _ndcg(self, ranked):
+    def _ndcg(self, ranked: csr_array) -> float:
         return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
 
-    def _calibrate(self, ranked):
+    def _calibrate(self, ranked: csr_array) -> NDArray[np.float64]:
         """Return the coefficients of the `Calibration` of these probabilities."""
-        for kept, found in zip(self._ranked, by_rank(ranked, self._labels), strict=True):
-            kept[...] = found
+        self._keep(ranked)
         return fit_calibration(*self._ranked).coefficients
 
-    def _measure(self, ranked):
+    def _measure(self, ranked: csr_array) -> tuple[float, ...]:
         """Return the fields of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
-        (p, correct) = self._ranked
-        labels = self._labels
+        p, correct = self._ranked
         calibrated = np.empty_like(p)
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
-        precision = evaluate_ranking(ranked, labels)
-        pairs = (sp.csr_array((q.ravel(), ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
-        errors = (top_calibration_errors(pair, labels, (5,))["ECE@5"] for pair in pairs)
+        precision = evaluate_ranking(ranked, self._labels)
+        shown = (csr_array((q.ravel(), ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
+        errors = (top_calibration_errors(matrix, self._labels, (5,))["ECE@5"] for matrix in shown)
         return len(p), *(precision[f"P@{k}"] for k in (1, 3, 5)), *errors
 
     @property
-    def measured(self):
-        """What was measured (`HeldOut`), or None."""
+    def measured(self) -> HeldOut | None:
+        """What was measured, or None."""
         points, *measures = self._measures.tolist()
         return HeldOut(int(points), *measures) if points else None
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
-        found = {"chosen": self._chosen, "calibration": self._coefficients, "measures": self._measures}
-        found["pool_weight"] = self._pool_weight
-        found |= self._ranked._asdict()
-        return {f"held_out.{name}": array for name, array in found.items()}
+        arrays = {
+            "chosen": self._chosen,
+            "calibration": self._coefficients,
+            "measures": self._measures,
+            "pool_weight": self._pool_weight,
+            **self._ranked._asdict(),
+        }
+        return {f"held_out.{name}": array for name, array in arrays.items()}
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> Parameters:
         """Return the calibration, if there is one, and the regression, if it joins; a resumed run fits it here."""
-        found = {"calibration": self._coefficients} if self._chosen[1] else {}
-        if found and self._problem.settings.replays:
-            found |= self._ranked.parameters()
-        if not self._chosen[0]:
-            return found
+        joins, calibrates = self._chosen
+        parameters: Parameters = {}
+        if calibrates:
+            parameters["calibration"] = self._coefficients
+            if self._problem.settings.replays:
+                parameters |= self._ranked.parameters()
+        if not joins:
+            return parameters
         if self._regression is None:
-            self._regression, _ = self._fit(self._before())
-        weight = {POOL_WEIGHT_NAME: self._pool_weight} if POOL_WEIGHT_NAME in self._regression else {}
-        return found | self._regression | weight
+            self._regression, _ = self._fit(self._current_parameters())
+        parameters |= self._regression
+        if POOL_WEIGHT_NAME in self._regression:
+            parameters[POOL_WEIGHT_NAME] = self._pool_weight
+        return parameters
 
 
-class Recalibration(Inference):
+class Recalibration(HeldOutStage):
     """A stage of one step that goes on with the calibration where a model learns on.
 
-    It is fitted to points of the batch that the stages before left out, `features` as read and `labels`, together with
-    the held-out points that the model keeps for it (`earlier`), of which the batch replaces a `share`. `before` returns
-    a context of the parameters of the model so far, without calibration. As in training, points whose labels are all
-    unknown to the model are left out: `known` says which labels are known, K.
+    It is fitted to points of the batch that the stages before left out, together with the held-out points that the
+    model keeps for it (`earlier`), of which the batch replaces a `share`. `current_parameters` returns a context of the
+    parameters of the model so far, without calibration.
     """
 
-    def __init__(self, problem, known, earlier, share, seed, before):
-        features = problem.features
-        labels = problem.labels
-        kept = (labels @ known.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
-        self._problem = problem
-        self._before = before
-        self._features = features[kept]
-        self._labels = labels[kept]
+    def __init__(
+        self,
+        problem: Problem,
+        held_out: NDArray[np.int64],
+        seen_labels: csr_array,
+        earlier: Ranked,
+        share: float,
+        seed: list[int],
+        current_parameters: Callable[[], AbstractContextManager[Parameters]],
+    ) -> None:
+        super().__init__(problem, held_out, seen_labels)
+        self._current_parameters = current_parameters
         self._earlier = earlier
         self._share = share
         self._seed = seed
-        shape = np.count_nonzero(kept), min(RANKS, labels.shape[1])
-        self._ranked = Ranked(np.zeros(shape, np.float32), np.zeros(shape, np.uint8))
 
-    def place(self, epoch):
-        """Return nothing."""
-        return {}
-
-    def cost(self, epoch, done):
-        """Return nothing: ranking some points takes little time."""
-        return 0
-
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> None:
         """Rank the labels of the points; NumericalError if a probability is not finite."""
-        problem = self._problem
-        if not self._labels.shape[0]:
-            return
-        with self._before() as parameters:
-            ranked = rank(parameters, problem.settings, problem.preprocessed, self._features)
-        for kept, found in zip(self._ranked, by_rank(ranked, self._labels), strict=True):
-            kept[...] = found
+        if self._labels.shape[0]:
+            with self._current_parameters() as parameters:
+                self._keep(self._rank(parameters))
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
         return self._ranked._asdict()
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> Parameters:
         """Return nothing: the calibration is `fitted` once all is learned."""
         return {}
 
-    def fitted(self):
+    def fitted(self) -> Parameters:
         """Return the calibration by parameter name, and the points that it is fitted to."""
         ranked = self._earlier.joined(self._ranked, self._share, CALIBRATION_MOST, np.random.default_rng(self._seed))
         return ranked.parameters() | {"calibration": fit_calibration(*ranked).coefficients}

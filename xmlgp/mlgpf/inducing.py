@@ -1,5 +1,11 @@
 """The method of MLGPF with inducing inputs, in a subspace or free: stochastic steps for all parameters."""
 
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from xmlgp.gp.bound import Bound
@@ -10,9 +16,24 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
-from xmlgp.mlgpf.stochastic import optimiser_of
+from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
+from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
 from xmlgp.model import COUNT_BYTES, MemoryPart
-from xmlgp.training.minibatches import SAMPLERS
+from xmlgp.training.minibatches import SAMPLERS, make_batch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.gp.inducing import InducingPrediction
+    from xmlgp.mlgpf.settings import MLGPFSettings
+    from xmlgp.preprocess.inputs import Inputs, Selected
+    from xmlgp.preprocess.pipeline import Preprocessed
+    from xmlgp.training.trained import Earlier
+    from xmlgp.work import ThisMachine
+    from xmlgp.work.cluster import DaskCluster
 
 __all__ = ["InducingMethod"]
 
@@ -26,100 +47,132 @@ CHUNK = 2048
 LEARNING_STEPS = 60
 
 
-class InducingMethod:
-    """The method of MLGPF with h_p ~ GP(0, k) and inducing inputs ([S] section 3, [L] section 3)."""
+class InducingMethod(MLGPFMethod):
+    """The method of MLGPF with h_p ~ GP(0, k) and inducing inputs ([S] section 3, [L] section 3).
+
+    Steps change the parameters of the model themselves.
+    """
 
     has_label_weights = False
     learning_steps = LEARNING_STEPS
 
-    def __init__(self, settings):
+    def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
-        self.predict = self.latent.predict
 
-    def coordinates(self, features, preprocessed, work):
+    def coordinates(
+        self, features: csr_array | Blocks, preprocessed: Preprocessed, work: ThisMachine | DaskCluster
+    ) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
-    def samplers(self, labels):
-        """Return the options of `make_batch` for points with these labels."""
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
         settings = self.settings
-        return {"negatives": settings.negatives, "sampler": SAMPLERS[settings.sampling](labels)}
+        sampler = SAMPLERS[settings.sampling](labels)
+        return functools.partial(make_batch, coordinates, labels, negatives=settings.negatives, sampler=sampler)
 
-    def start(self, coordinates, labels, inducing, random):
+    def start(
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
+    ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on and the initial A or Z."""
-        return Bound(self.latent, self.expectations), self.initial(coordinates, labels, inducing, random)
+        return self.bound(coordinates), self.initial(coordinates, labels, inducing, random)
 
-    def later_stages(self, problem, steps, trained, held):
+    def later_stages(
+        self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
+    ) -> Sequence[HeldOutChoices]:
         """Return the stages after the stochastic steps: the calibration, if points are held out."""
-        return [HeldOutChoices(problem, trained, held, steps.parameters)] if len(held) else []
+        return [HeldOutChoices(problem, trained, held_out, steps.parameters)] if len(held_out) else []
 
-    def initial(self, coordinates, labels, inducing, random):
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
+        """Return the bound, which is the same for all points."""
+        return Bound(self.latent, self.expectations)
+
+    def initial(
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
+    ) -> Parameters:
         """Return initial parameters by name, given the points to train on and the initial A or Z.
 
         b is at the log odds of each label's frequency, Φ ~ N(0, 1/P) and the means of q(u_p) are small and random. A
         Newton step replaces Φ and the means, if so set.
         """
         settings = self.settings
-        dtype = np.dtype(self.settings.dtype)
+        dtype = np.dtype(settings.dtype)
         kernel = self.latent.kernel
         posterior = self.latent.posterior
-        P = settings.factor_count
         # Fortran order, which the products of `inner_products` are fastest with.
-        parameters = {"inducing": np.array(inducing, dtype, order="F")}
-        parameters |= kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
-        parameters |= posterior.initial(len(inducing), P, settings.diagonal, random, dtype)
+        Z = np.array(inducing, dtype, order="F")
+        size = len(Z), settings.factor_count, settings.diagonal, random, dtype
+        parameters = {"inducing": Z} | kernel.initial(Z.shape[1], settings.lengthscale, dtype)
+        parameters |= posterior.initial(*size)
         if isinstance(posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
-            diagonal = SharedDiagonal().initial(len(inducing), P, settings.diagonal, random, dtype)
+            diagonal = SharedDiagonal().initial(*size)
             parameters |= posterior.parameters_of_diagonal(diagonal, kernel.forward_inducing(parameters)[0])
-        parameters["loadings"] = random_rows(labels.shape[1], P, random, dtype)
+        parameters["loadings"] = random_rows(labels.shape[1], settings.factor_count, random, dtype)
         parameters["bias"] = initial_bias(labels, dtype)
         if settings.start == "newton":
             self._newton_step(parameters, coordinates, labels, random)
         return parameters
 
-    def _newton_step(self, parameters, coordinates, labels, random):
+    def _newton_step(
+        self, parameters: Parameters, coordinates: Inputs | Selected, labels: csr_array, random: np.random.Generator
+    ) -> None:
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
         kernel = self.latent.kernel
         posterior = self.latent.posterior
-        count = labels.shape[0]
-        rows = np.arange(count)
-        if count > NEWTON_POINTS:
-            rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
+        N = labels.shape[0]
+        rows = np.arange(N)
+        if N > NEWTON_POINTS:
+            rows = np.sort(random.choice(N, NEWTON_POINTS, replace=False))
         K_Z, between = kernel.forward_inducing(parameters)
         cross = np.empty((len(rows), len(K_Z)), coordinates.dtype)
         for first in range(0, len(rows), CHUNK):
             chunk = slice(first, first + CHUNK)
             cross[chunk], _, _ = kernel.forward_points(Points(*coordinates.rows(rows[chunk])), between)
         weights, loadings = newton_start(
-            cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, count / len(rows)
+            cross, K_Z, labels[rows], parameters["bias"], self.settings.factor_count, N / len(rows)
         )
-        size = loadings.shape[1]
-        parameters[posterior.parameter_names[0]][:, :size] = posterior.mean_from_alpha(weights, K_Z)
-        parameters["loadings"][:, :size] = loadings
+        rank = loadings.shape[1]
+        parameters[posterior.parameter_names[0]][:, :rank] = posterior.mean_from_alpha(weights, K_Z)
+        parameters["loadings"][:, :rank] = loadings
 
-    def parameter_names(self, parameters):
-        """Return the names of the parameters of the latent functions among those of a model."""
-        return self.latent.parameter_names
-
-    def prior(self, features, coordinates, parameters, N):
-        """Return the rows of what learning on changes, coordinates, the bound, and the parameters it begins with.
-
-        The prior is the posterior of the model. Rows are all of each parameter, which None stands for.
-        """
+    def learning_start(
+        self, features: csr_array | Blocks, coordinates: Inputs | Selected, parameters: Parameters, N: int
+    ) -> LearningStart:
+        """Return where learning on begins: from the posterior of the model, which is the prior as well."""
         latent = {name: parameters[name] for name in self.latent.parameter_names}
         bound = Bound(self.latent.as_prior(latent), self.expectations, {"bias"})
         moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
-        return dict.fromkeys(latent), coordinates, bound, latent | moving
+        return LearningStart(dict.fromkeys(latent), coordinates, bound, latent | moving)
 
-    def trained(self, bound, parameters):
-        """Return the parameters of a trained model, given those that steps change."""
+    def whitened(self, parameters: Parameters) -> Parameters:
+        """Return a copy of the parameters."""
+        return {name: value.copy() for name, value in parameters.items()}
+
+    def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
+        """Return the parameters themselves."""
         return parameters
 
-    def are_valid(self, parameters, D):
+    def predict(self, parameters: Parameters) -> InducingPrediction:
+        """Return the latent functions of a trained model."""
+        return self.latent.predict(parameters)
+
+    def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
+        """Return the names of the parameters of the latent functions, the same for all models."""
+        return self.latent.parameter_names
+
+    def are_valid(self, parameters: Parameters, D: int) -> bool:
         """Return whether the parameters of the latent functions of an untrusted file fit each other."""
         inducing = parameters["inducing"]
         relevances = [value for name, value in parameters.items() if name.endswith(".log_relevance")]
@@ -127,34 +180,34 @@ class InducingMethod:
             inducing.ndim == 2 and inducing.size > 0 and all(value.shape == inducing.shape[1:] for value in relevances)
         )
 
-    def memory(self, dataset):
-        """Return the largest arrays of training (list of `MemoryPart`)."""
+    def memory(self, dataset: Dataset) -> list[MemoryPart]:
+        """Return the largest arrays of training."""
         settings = self.settings
         copies = 1 + len(optimiser_of(settings).statistics)
         itemsize = np.dtype(settings.dtype).itemsize
         N, D, K = dataset.shape
-        latent = copies * itemsize * K * settings.factor_count
+        loadings = copies * itemsize * K * settings.factor_count
         if settings.inducing == "subspace":
             name = "basis_size"
             rows = min(settings.basis_size, N, D)
         else:
             name = "inducing_count"
             rows = min(settings.inducing_count, N)
+        by_feature = max(COUNT_BYTES, itemsize * rows) * D
         return [
-            MemoryPart("the latent functions", latent, "fewer factors lower that"),
-            MemoryPart(
-                "what has values for each feature",
-                max(COUNT_BYTES, itemsize * rows) * D,
-                f"a smaller {name} lowers that",
-            ),
+            MemoryPart("the latent functions", loadings, "fewer factors lower that"),
+            MemoryPart("what has values for each feature", by_feature, f"a smaller {name} lowers that"),
         ]
 
-    def memory_of_learning(self, earlier, dataset, replayed, whole):
-        """Return the largest arrays of learning on (list of `MemoryPart`): what steps move, and Φ with new rows."""
-        old = earlier.parameters
+    def memory_of_learning(
+        self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
+    ) -> list[MemoryPart]:
+        """Return the largest arrays of learning on: what steps move, and Φ with new rows."""
+        parameters = earlier.parameters
         K = dataset.K
         present = np.unique(dataset.labels.indices)
         copies = 1 + len(optimiser_of(self.settings).statistics)
-        row = old["loadings"][:1].nbytes
-        moving = sum(old[name].nbytes for name in self.latent.posterior.parameter_names) + row * len(present)
-        return [MemoryPart("the latent functions", copies * moving + row * K * (K > earlier.K))]
+        row_bytes = parameters["loadings"][:1].nbytes
+        moving = sum(parameters[name].nbytes for name in self.latent.posterior.parameter_names)
+        moving += row_bytes * len(present)
+        return [MemoryPart("the latent functions", copies * moving + row_bytes * K * (K > earlier.K))]

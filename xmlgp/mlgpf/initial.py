@@ -1,10 +1,18 @@
 """Initial loadings, means and biases of MLGPF: random ones, and in closed form."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.linalg
 from scipy.special import expit
 
 from xmlgp.linear_algebra import dense, sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+    from scipy.sparse import csr_array
 
 __all__ = ["DAMPING", "initial_bias", "log_odds", "newton_start", "random_rows"]
 
@@ -26,7 +34,7 @@ NEGLIGIBLE = 1e-6
 LABEL_BLOCK = 8192
 
 
-def random_rows(count, width, random, dtype):
+def random_rows(count: int, width: int, random: np.random.Generator, dtype: DTypeLike) -> NDArray[Any]:
     """Return rows of mean square length one, count×width, ~ N(0, 1/width)."""
     rows = np.empty((count, width), dtype)
     for start in range(0, count, ROW_BLOCK):
@@ -35,18 +43,25 @@ def random_rows(count, width, random, dtype):
     return rows
 
 
-def initial_bias(labels, dtype):
+def initial_bias(labels: csr_array, dtype: DTypeLike) -> NDArray[Any]:
     """Return the log odds of each label's frequency, K, given Y."""
     N, K = labels.shape
     return log_odds(np.bincount(labels.indices, minlength=K), N).astype(dtype)
 
 
-def log_odds(counts, N):
+def log_odds(counts: NDArray[np.integer], N: int) -> NDArray[np.float64]:
     """Return the log odds of frequencies, with half a count on either side, so that 0 and N have finite ones."""
     return np.log((counts + 0.5) / (N + 0.5 - counts))
 
 
-def newton_start(cross, prior, labels, bias, size, scale=1.0):
+def newton_start(
+    cross: NDArray[np.floating],
+    prior: NDArray[np.floating],
+    labels: csr_array,
+    bias: NDArray[np.floating],
+    size: int,
+    scale: float = 1.0,
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return weights, M×S, and loadings Φ, K×S, of f = b + K_XZ weights Φᵀ, given K_XZ, N×M, K_Z and Y, N×K.
 
     From f = b, one step of Newton's method towards the posterior mode of a GP classifier is a ridge regression on the
@@ -60,14 +75,14 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     prior = prior.astype(np.float64)
     prior[np.diag_indices_from(prior)] += JITTER * np.trace(prior) / len(prior)
     information = scale * dense.gram(cross).astype(np.float64)
-    none = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
-    # Inducing inputs without features have no covariance. Training itself reports values that are not finite.
+    no_directions = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
+    # The covariance of inducing inputs without features is zero. Training reports values that are not finite.
     if not (len(bias) and np.trace(prior) > 0 and np.isfinite(information.sum() + prior.sum())):
-        return none
+        return no_directions
     try:
         information, directions = scipy.linalg.eigh(information, prior)
     except np.linalg.LinAlgError:
-        return none
+        return no_directions
     significant = information > NEGLIGIBLE * information[-1]
     information = information[significant]
     directions = directions[:, significant]
@@ -76,7 +91,7 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     by_label = labels.T.tocsr().astype(dtype)
     count = len(bias)
 
-    def steps(start):
+    def steps(start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the steps of a block of labels in the basis of eigenvectors, and their weights √w."""
         probability = expit(bias[start : start + LABEL_BLOCK].astype(np.float64))[:, None]
         weight = probability * (1 - probability)
@@ -86,13 +101,13 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
 
     moment = sum(dense.gram(steps(start)[0]) for start in range(0, count, LABEL_BLOCK))
     squares, vectors = np.linalg.eigh(moment)
-    found = min(size, int(np.count_nonzero(squares > NEGLIGIBLE * squares.max(initial=0))))
-    chosen = np.ascontiguousarray(vectors[:, ::-1][:, :found])
-    loadings = np.empty((count, chosen.shape[1]), dtype)
+    rank = min(size, int(np.count_nonzero(squares > NEGLIGIBLE * squares.max(initial=0))))
+    leading = np.ascontiguousarray(vectors[:, ::-1][:, :rank])
+    loadings = np.empty((count, leading.shape[1]), dtype)
     for start in range(0, count, LABEL_BLOCK):
         step, root = steps(start)
-        loadings[start : start + LABEL_BLOCK] = step @ chosen / root
+        loadings[start : start + LABEL_BLOCK] = step @ leading / root
     length = np.sqrt(np.square(loadings, dtype=np.float64).sum() / max(1, count)) or 1.0
     loadings /= dtype.type(length)
-    weights = DAMPING * length * (directions @ (chosen / np.sqrt(information)[:, None]))
+    weights = DAMPING * length * (directions @ (leading / np.sqrt(information)[:, None]))
     return weights.astype(dtype), loadings

@@ -1,7 +1,10 @@
 """Predictions of MLGPF: moments of the utilities of labels, and probabilities integrated over them."""
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf import replay
-from xmlgp.mlgpf.replay import Replay
+from xmlgp.mlgpf.replay import ReplayBuffer
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Neighbours, Predictor
@@ -26,14 +29,24 @@ from xmlgp.regression.regression import Regression, RegressionPredictions
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training.trained import statistics_are_valid
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from xmlgp.data.blocks import Blocks
+    from xmlgp.mlgpf.method import Parameters
+    from xmlgp.mlgpf.settings import MLGPFSettings
+    from xmlgp.prediction.contributions import Contributions
+    from xmlgp.prediction.scores_file import Scores
+    from xmlgp.preprocess.pipeline import Preprocessed
+
 __all__ = ["MLGPFPredictor"]
 
 #: Parameters of kernels that are scalars. Compiled functions would not compile for arrays.
 KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name in ("log_variance", "log_lengthscale"))
 
-
 #: What the names of parameters begin with that a model may have beside those of its method.
-OTHER_PARTS = ("label_weights.", "regression.", "replay.", "statistics.")
+OPTIONAL_GROUPS = ("label_weights.", "regression.", "replay.", "statistics.")
 
 
 class MLGPFPredictor(Predictor):
@@ -53,7 +66,9 @@ class MLGPFPredictor(Predictor):
 
     approximated = ("probability",)
 
-    def __init__(self, settings, preprocessed, parameters, feature_count):
+    def __init__(
+        self, settings: MLGPFSettings, preprocessed: Preprocessed, parameters: Parameters, feature_count: int
+    ) -> None:
         super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
         self.default_output = settings.ranking
         self._kernel = settings.kernel
@@ -64,21 +79,21 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.load_method().predict(parameters)
-        fitted = Regression.of(parameters, feature_count)
-        self._regression = fitted and RegressionPredictions(fitted)
-        self.pooled = fitted is not None
+        regression = Regression.of(parameters, feature_count)
+        self._regression = regression and RegressionPredictions(regression)
+        self.pooled = regression is not None
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
 
     @functools.cached_property
-    def _utilities(self):
+    def _utilities(self) -> UtilityMoments:
         # Arranging label weights takes time, and learning on needs no predictions.
         parameters = self._parameters
         return UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
 
     @classmethod
-    def parameters_fit(cls, settings, parameters, D, K):
+    def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         return (
             _are_named_by(settings, parameters)
@@ -94,7 +109,7 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
         )
 
-    def prepare(self, features, output, with_std):
+    def prepare(self, features: csr_array | Blocks, output: str, with_std: bool) -> _Prepared:
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         if with_std or output != "utility":
@@ -104,27 +119,27 @@ class MLGPFPredictor(Predictor):
         batch = self._utilities.batch(moments, sparse_of(weighted))
         return _Prepared(batch, self._regression and self._regression.latent(weighted))
 
-    def scores(self, points, labels, output):
+    def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
         return logistic_scores(*self._moments(points, labels, output), output, self._nodes)
 
-    def approximate_scores(self, points, labels, output):
+    def approximate_scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
         return approximate_log_odds(*self._moments(points, labels, output))
 
-    def highest_scores(self, approximate):
+    def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
         return highest_probability(approximate)
 
-    def scores_of(self, points, labels, output):
+    def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_scores(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
 
-    def std(self, points, labels, output):
+    def std(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_std(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
 
-    def check_explainable(self):
+    def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""
         if self._kernel != "linear":
             raise SettingsError(
@@ -132,50 +147,54 @@ class MLGPFPredictor(Predictor):
                 "so that utilities are not sums over features; train with kernel=linear"
             )
 
-    def contributions(self, features, scores, found):
+    def contributions(self, features: csr_array | Blocks, scores: Scores, contributions: Contributions) -> None:
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         indptr = scores.indptr
         labels = scores.labels
-        found.bias[:] = self._parameters["bias"][labels]
-        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, found.values)
-        if found.dense is not None:
+        contributions.bias[:] = self._parameters["bias"][labels]
+        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, contributions.values)
+        if contributions.dense is not None:
             dense = dense_of(weighted)
             weights = self._parameters[names_of(DENSE)[0]]
             values = dense.values(self.dtype)
             for block, (start, stop) in enumerate(dense.bounds()):
                 latent = values[:, start:stop] @ weights[start:stop]
-                found.dense[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
+                contributions.dense[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
         if self._regression:
-            for linear in found.values, found.bias, found.dense:
+            for linear in contributions.values, contributions.bias, contributions.dense:
                 if linear is not None:
                     linear *= self._regression.weight
             # Pooled with zero, this is what the regression adds.
-            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, found.regression)
+            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, contributions.regression)
 
-    def check_neighbours(self):
-        """Raise SettingsError if the model has no memory of points with dense features; see `Predictor`."""
+    def check_neighbours(self) -> None:
+        """Raise SettingsError if the model keeps no points with dense features; see `Predictor`."""
         if "replay.dense" not in self._parameters:
             super().check_neighbours()
 
-    def neighbours(self, features, count):
-        """Return the points in the memory that are nearest to some points; see `Predictor`."""
-        memory = Replay.of(self._parameters, self.feature_count, self.label_count)
-        own, kept = (self._preprocessed.standardised(points.dense) for points in (features, memory.features))
-        own = _unit_rows(own.values())
-        similarity = np.concatenate([_unit_rows(kept[rows].values()) @ own.T for rows in kept.chunks()]).T
+    def neighbours(self, features: Blocks, count: int) -> Neighbours:
+        """Return the points of the replay buffer that are nearest to some points; see `Predictor`."""
+        buffer = ReplayBuffer.of(self._parameters, self.feature_count, self.label_count)
+        kept = self._preprocessed.standardised(buffer.features.dense)
+        rows = _unit_rows(self._preprocessed.standardised(features.dense).values())
+        similarity = np.concatenate([_unit_rows(kept[chunk].values()) @ rows.T for chunk in kept.chunks()]).T
         order = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
         similarity = np.take_along_axis(similarity, order, axis=1)
-        return Neighbours(order, similarity, memory.labels, bool((memory.weights == 1).all()))
+        return Neighbours(order, similarity, buffer.labels, bool((buffer.weights == 1).all()))
 
-    def _moments(self, points, labels, output):
+    def _moments(
+        self, points: _Prepared, labels: slice, output: str
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
         mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
         if self._regression:
             self._regression.pool(points.regressed, labels, mean, variance)
         return mean, variance
 
-    def _pair_moments(self, points, labels):
+    def _pair_moments(
+        self, points: _Prepared, labels: NDArray[np.int32]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return mean and variance of the utilities of some labels of each point, B·k."""
         mean, variance = self._utilities.pair_moments(points.batch, labels)
         if self._regression:
@@ -183,7 +202,7 @@ class MLGPFPredictor(Predictor):
             self._regression.pool_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
         return mean, variance
 
-    def bytes_per_point(self, output, with_std):
+    def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point; see `Predictor`."""
         M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
@@ -198,7 +217,7 @@ class MLGPFPredictor(Predictor):
         return numbers * 8
 
     @functools.cached_property
-    def _map(self):
+    def _map(self) -> NDArray[np.floating] | None:
         """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
         with single_thread(), one_blas_thread():
             mapped = self._latent.weights()
@@ -206,12 +225,12 @@ class MLGPFPredictor(Predictor):
                 return mapped
             return dense.product(self._preprocessed.basis.T, mapped)
 
-    def _points(self, weighted):
+    def _points(self, weighted: csr_array | Blocks) -> Points:
         sparse = self._preprocessed.inducing is None
         coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
         return Points(*coordinates.rows(slice(None)))
 
-    def _latent_mean(self, weighted):
+    def _latent_mean(self, weighted: csr_array | Blocks) -> NDArray[np.floating]:
         if self._map is None or self._preprocessed.dense_center is not None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
@@ -221,23 +240,22 @@ class _Prepared(NamedTuple):
     """The terms of the utilities of B points; `regressed` are the latent functions of the regression, B×S, or None."""
 
     batch: Batch
-    regressed: np.ndarray | None
+    regressed: NDArray[np.floating] | None
 
 
-def _unit_rows(values):
+def _unit_rows(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return rows of length one; those of zeros stay."""
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
 
 
-def _are_named_by(settings, parameters):
+def _are_named_by(settings: MLGPFSettings, parameters: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether parameters have exactly the names that settings imply."""
-    own, regressed = (
-        any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
-    )
-    others = {name for name in parameters if not name.startswith(OTHER_PARTS)}
+    has_weights = any(name.startswith("label_weights.") for name in parameters)
+    has_regression = any(name.startswith("regression.") for name in parameters)
+    names = {name for name in parameters if not name.startswith(OPTIONAL_GROUPS)} - {"calibration"}
     return (
-        others - {"calibration"} == {*settings.load_method().parameter_names(parameters), "loadings", "bias"}
-        and settings.label_weights in (None, own)
-        and (settings.regression_points > 0 or not regressed)
+        names == {*settings.load_method().parameter_names(parameters), "loadings", "bias"}
+        and settings.label_weights in (None, has_weights)
+        and (settings.regression_points > 0 or not has_regression)
     )

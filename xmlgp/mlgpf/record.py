@@ -1,13 +1,18 @@
 """The record of MLGPF."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xmlgp.data.blocks import dense_of, widths_of
-from xmlgp.mlgpf.learning import REPLAYED_LEAST, learn, replays_all
+from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.replay import Replay
+from xmlgp.mlgpf.replay import ReplayBuffer
+from xmlgp.mlgpf.replaying import REPLAYED_LEAST, replays_all
 from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
@@ -17,10 +22,16 @@ from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.regression.fitting import bytes_of_adding
 from xmlgp.runtime.plurals import counted
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.training.trained import Earlier
+
 __all__ = ["MLGPF"]
 
 
-def _unset(settings, N, D, K):
+def _unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
     """Return what training uses where settings are unset."""
     settings = settings.for_shape(N, D, K)
     return {
@@ -34,24 +45,26 @@ def _unset(settings, N, D, K):
     }
 
 
-def _memory_of_learning(earlier, dataset):
-    """Return the largest arrays that are in memory at the end of learning on (list of `MemoryPart`)."""
+def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
+    """Return the largest arrays that are in memory at the end of learning on."""
     settings = earlier.settings
-    (n, D, K) = dataset.shape
+    n, D, K = dataset.shape
     advice = "a smaller batch lowers that"
-    memory = Replay.of(earlier.parameters, D, K)
-    # Beside these, a small batch replays the points that matter to its labels.
-    whole = bool(memory) and replays_all(memory, n)
-    replayed = (memory.size if whole else min(memory.size, REPLAYED_LEAST)) if memory else 0
-    parts = settings.load_method().memory_of_learning(earlier, dataset, replayed, whole) if dataset.labels.nnz else []
+    buffer = ReplayBuffer.of(earlier.parameters, D, K)
+    # Beside the least number, a small batch replays the points that matter to its labels.
+    all_replayed = buffer is not None and replays_all(buffer, n)
+    replayed = min(buffer.size, buffer.size if all_replayed else REPLAYED_LEAST) if buffer else 0
+    parts = []
+    if dataset.labels.nnz:
+        parts += settings.load_method().memory_of_learning(earlier, dataset, replayed, all_replayed)
     itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
     nnz = dataset.features.nnz
     parts.append(MemoryPart("weighted features", itemsize * nnz, advice))
-    if memory and n:
+    if buffer and n:
         # The rows of the result, and where they are replayed, weighted ones: alone, and beside those of the batch.
-        used = replayed / memory.size * memory.features.nnz if dataset.labels.nnz else 0
-        size = 8 * (memory.features.nnz + nnz) + (4 + 2 * itemsize) * used
-        dense = [points.dense for points in (memory.features, dataset.features) if dense_of(points)]
+        used = replayed / buffer.size * buffer.features.nnz if dataset.labels.nnz else 0
+        size = 8 * (buffer.features.nnz + nnz) + (4 + 2 * itemsize) * used
+        dense = [points.dense for points in (buffer.features, dataset.features) if dense_of(points)]
         size += 2 * sum(math.prod(block.shape) * block.dtype.itemsize for block in dense)
         parts.append(MemoryPart("the points that the model keeps", int(size)))
     if n and "regression.weights" in earlier.parameters:
@@ -60,14 +73,14 @@ def _memory_of_learning(earlier, dataset):
     return parts
 
 
-def _faster(settings):
+def _faster(settings: MLGPFSettings) -> str | None:
     """Return what is faster than many latent functions, as docs/performance/index.md has it."""
     if settings.inducing == "features" and settings.factor_count > FACTORS:
         return f"--factors {FACTORS} takes about half the time, and lowers P@1 or P@5 by about half a percentage point"
     return None
 
 
-def _details(description):
+def _details(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what happened in a training, as titles and texts."""
     if "parameters.regression.weights" in description["arrays"]:
         yield "pooled", "with exact GP regression on all points, whose rows it contains"

@@ -1,16 +1,25 @@
-"""The memory of points that a model has learned, a random sample of bounded size, which learning on replays."""
+"""The replay buffer of a model: a random sample, of bounded size, of the points that it has learned."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.sparse import csr_array
 
 from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, stacked, with_sparse
 from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.prediction.calibration import RANKS
 
-__all__ = ["NOT_LISTED", "Ranked", "Replay", "are_valid", "bounded", "scarcity", "systematic_draw"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from xmlgp.mlgpf.method import Parameters
+    from xmlgp.mlgpf.settings import MLGPFSettings
+
+__all__ = ["NOT_LISTED", "Ranked", "ReplayBuffer", "are_valid", "bounded", "scarcity", "systematic_draw"]
 
 #: What the names of the parameters begin with.
 PREFIX = "replay."
@@ -22,43 +31,45 @@ NOT_LISTED = -1
 HALVINGS = 60
 
 
-class Replay(NamedTuple):
+class ReplayBuffer(NamedTuple):
     """M points that stand for all that were learned.
 
-    X, M×D, as read, perhaps with dense features (`Blocks`), and Y, M×K; how many points each stands for, M, 1 if all
-    are kept; their shortlists, M×S, from the last sweep over all labels (`xmlgp.mlgpf.sweep`), or None without label
-    weights.
+    X, M×D, is as read, perhaps with dense features (`Blocks`), and Y is M×K; `weights` are the numbers of points that
+    each stands for, M, 1 if all are kept; `shortlist` has their shortlists, M×S, from the last sweep over all labels
+    (`xmlgp.mlgpf.sweep`), or is None without label weights.
     """
 
-    features: sp.csr_array
-    labels: sp.csr_array
-    weights: np.ndarray
-    shortlist: np.ndarray | None
+    features: csr_array | Blocks
+    labels: csr_array
+    weights: NDArray[np.float32]
+    shortlist: NDArray[np.int32] | None
 
     @classmethod
-    def of(cls, parameters, D, K):
-        """Return the memory of a model, given its parameters by name; None if it has none."""
+    def of(cls, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> ReplayBuffer | None:
+        """Return the replay buffer of a model, given its parameters by name; None if it has none."""
         arrays = _arrays_of(parameters)
         if not arrays:
             return None
         M = len(arrays["weights"])
-        features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
+        features = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
         if "dense" in arrays:
             features = Blocks(features, Dense((arrays["dense"],)))
         stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
-        return cls(features, sp.csr_array(stored, shape=(M, K)), arrays["weights"], arrays.get("shortlist"))
+        return cls(features, csr_array(stored, shape=(M, K)), arrays["weights"], arrays.get("shortlist"))
 
     @classmethod
-    def of_points(cls, features, labels, shortlist=None):
-        """Return a memory of all of some points, given X as read and Y."""
+    def of_points(
+        cls, features: csr_array | Blocks, labels: csr_array, shortlist: NDArray[np.int32] | None = None
+    ) -> ReplayBuffer:
+        """Return a buffer of all of some points, given X as read and Y."""
         return cls(features, labels, np.ones(labels.shape[0], np.float32), shortlist)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """M."""
         return len(self.weights)
 
-    def parameters(self):
+    def parameters(self) -> Parameters:
         """Return the arrays by parameter name."""
         arrays = {} if self.shortlist is None else {"shortlist": self.shortlist}
         arrays |= {
@@ -73,27 +84,28 @@ class Replay(NamedTuple):
             arrays["dense"] = self.features.dense.joined().arrays[0]
         return {PREFIX + name: value for name, value in arrays.items()}
 
-    def rows(self, rows):
-        """Return the memory of some of the points."""
+    def rows(self, rows: NDArray[np.int64]) -> ReplayBuffer:
+        """Return the buffer of some of the points."""
         shortlist = None if self.shortlist is None else self.shortlist[rows]
-        return Replay(self.features[rows], self.labels[rows], self.weights[rows], shortlist)
+        return ReplayBuffer(self.features[rows], self.labels[rows], self.weights[rows], shortlist)
 
-    def followed_by(self, features, labels, shortlist=None):
-        """Return the memory with all of some new points, which may have more features and labels.
+    def extended(
+        self, features: csr_array | Blocks, labels: csr_array, shortlist: NDArray[np.int32] | None = None
+    ) -> ReplayBuffer:
+        """Return the buffer with all of some new points, which may have more features and labels.
 
         The `shortlist` is that of all points, in this order; by default new points have none.
         """
-        n = labels.shape[0]
-        (M, D, K) = (self.size, features.shape[1], labels.shape[1])
-        old = with_sparse(self.features, _resized(sparse_of(self.features), (M, D)))
-        X = stacked([old, features])
-        Y = stacked([_resized(self.labels, (M, K)), labels])
+        n, K = labels.shape
+        resized = _resized(sparse_of(self.features), features.shape[1])
+        X = stacked([with_sparse(self.features, resized), features])
+        Y = stacked([_resized(self.labels, K), labels])
         if shortlist is None and self.shortlist is not None:
             new = np.full((n, self.shortlist.shape[1]), NOT_LISTED, np.int32)
             shortlist = np.concatenate([self.shortlist, new])
-        return Replay(X, Y, np.concatenate([self.weights, np.ones(n, np.float32)]), shortlist)
+        return ReplayBuffer(X, Y, np.concatenate([self.weights, np.ones(n, np.float32)]), shortlist)
 
-    def thinned(self, scarce, size, random):
+    def thinned(self, scarce: NDArray[np.float64], size: int, random: np.random.Generator) -> ReplayBuffer:
         """Return about `size` of the points, drawn so that those with scarce labels stay, in their order.
 
         A point that stands for w points stays with the probability min(1, w p), where p = min(1, c s) is that of each
@@ -111,90 +123,88 @@ class Replay(NamedTuple):
                 high = middle
             else:
                 low = middle
-        return self._drawn(self._probabilities(low * scarce), random)
+        probabilities = self._probabilities(low * scarce)
+        rows = systematic_draw(probabilities, random)
+        weights = self.weights[rows] / probabilities[rows]
+        return self.rows(rows)._replace(weights=weights.astype(np.float32))
 
-    def _probabilities(self, each):
+    def _probabilities(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities that points stay, M, given those of each point that they stand for."""
         return np.minimum(1, self.weights * np.minimum(1, each))
-
-    def _drawn(self, probabilities, random):
-        kept = systematic_draw(probabilities, random)
-        found = self.rows(kept)
-        return found._replace(weights=(found.weights / probabilities[kept]).astype(np.float32))
 
 
 class Ranked(NamedTuple):
     """The R highest probabilities of held-out points, before calibration, n×R, and 1 where the points have the labels.
 
-    A model with a memory keeps them, so that the calibration goes on as it learns on.
+    A model with a replay buffer keeps them, so that the calibration goes on as it learns on.
     """
 
-    probabilities: np.ndarray
-    correct: np.ndarray
+    probabilities: NDArray[np.float32]
+    correct: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, parameters):
+    def of(cls, parameters: Mapping[str, NDArray[Any]]) -> Ranked | None:
         """Return what a model keeps, given its parameters by name; None if it keeps nothing."""
         arrays = [parameters.get(PREFIX + name) for name in cls._fields]
         return None if arrays[0] is None else cls(*arrays)
 
-    def parameters(self):
+    def parameters(self) -> Parameters:
         """Return the arrays by parameter name."""
         return {PREFIX + name: array for name, array in self._asdict().items()}
 
-    def joined(self, other, share, most, random):
+    def joined(self, other: Ranked, share: float, most: int, random: np.random.Generator) -> Ranked:
         """Return points of both, at most `most`, of which a share is of the `other` ones."""
         counts = len(self.correct), len(other.correct)
         share = share if counts[1] else 0.0
         size = min(sum(counts), most)
-        wanted = [part * size / max(1, count) for part, count in zip((1 - share, share), counts, strict=True)]
+        probabilities = [rest * size / max(1, count) for rest, count in zip((1 - share, share), counts, strict=True)]
         # Rounding does not lose a point that is certain.
-        kept = systematic_draw(np.minimum(1, np.repeat(wanted, counts) * (1 + 1e-9)), random)
+        kept = systematic_draw(np.minimum(1, np.repeat(probabilities, counts) * (1 + 1e-9)), random)
         width = min(self.correct.shape[1], other.correct.shape[1])
         return Ranked(*(np.concatenate([a[:, :width], b[:, :width]])[kept] for a, b in zip(self, other, strict=True)))
 
 
-def systematic_draw(probabilities, random):
+def systematic_draw(probabilities: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
     """Return numbers in ascending order, each drawn with its probability; their count is expected but for rounding."""
     steps = np.floor(np.cumsum(probabilities, dtype=np.float64) + random.random())
     return np.flatnonzero(np.diff(steps, prepend=0) > 0)
 
 
-def bounded(memory, counts, N, settings):
-    """Return a memory of all of N points, or that before with more points, thinned to the size that settings want.
+def bounded(buffer: ReplayBuffer, counts: NDArray[np.int64], N: int, settings: MLGPFSettings) -> ReplayBuffer:
+    """Return a buffer that stands for N points, thinned to the largest size that the settings allow.
 
     `counts`, K, are how many of the N points have each label.
     """
-    if memory.size <= settings.replay:
-        return memory
-    scarce = scarcity(memory.labels, np.append(counts, N))
-    return memory.thinned(scarce, settings.replay, np.random.default_rng([settings.seed, 9, N]))
+    if buffer.size <= settings.replay:
+        return buffer
+    scarce = scarcity(buffer.labels, np.append(counts, N))
+    return buffer.thinned(scarce, settings.replay, np.random.default_rng([settings.seed, 9, N]))
 
 
-def scarcity(labels, counts):
+def scarcity(labels: csr_array, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how scarce the labels of points are, n: the largest 1/n_k of their labels, and 1/N without labels.
 
-    Y is n×K; `counts` has for each label, K, how many of the N points have it, and N in its last place, K+1.
+    Y is n×K; `counts`, K+1, has how many of the N points have each label, and N as its last element.
     """
     inverse = 1 / np.maximum(counts, 1)
-    found = np.full(labels.shape[0], inverse[-1])
+    scarce = np.full(labels.shape[0], inverse[-1])
     lengths = np.diff(labels.indptr)
     if labels.nnz:
-        found[lengths > 0] = np.maximum.reduceat(inverse[labels.indices], labels.indptr[:-1][lengths > 0])
-    return found
+        scarce[lengths > 0] = np.maximum.reduceat(inverse[labels.indices], labels.indptr[:-1][lengths > 0])
+    return scarce
 
 
-def _resized(matrix, shape):
-    """Return a csr_array with more columns, without copying its elements."""
-    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=shape)
+def _resized(matrix: csr_array, columns: int) -> csr_array:
+    """Return a matrix with more columns, without copying its elements."""
+    return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns))
 
 
-def _arrays_of(parameters):
+def _arrays_of(parameters: Mapping[str, NDArray[Any]]) -> Parameters:
     return {name.removeprefix(PREFIX): value for name, value in parameters.items() if name.startswith(PREFIX)}
 
 
-def are_valid(parameters, D, K):
-    """Return whether the memory among the parameters of an untrusted file fits itself and the model, if it has one.
+def are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
+    """Return whether the replay buffer of an untrusted file, if there is one, fits itself and the model.
 
     Compiled loops do not check indices.
     """
@@ -226,8 +236,8 @@ def are_valid(parameters, D, K):
     )
 
 
-def _are_shortlists(shortlist, M, K):
-    return (
+def _are_shortlists(shortlist: NDArray[Any], M: int, K: int) -> bool:
+    return bool(
         shortlist.dtype == np.int32
         and shortlist.ndim == 2
         and len(shortlist) == M
@@ -236,8 +246,8 @@ def _are_shortlists(shortlist, M, K):
     )
 
 
-def _are_ranked(probabilities, correct):
-    return (
+def _are_ranked(probabilities: NDArray[Any] | None, correct: NDArray[Any] | None) -> bool:
+    return bool(
         probabilities is not None
         and correct is not None
         and probabilities.dtype == np.float32

@@ -1,30 +1,35 @@
 """Settings of MLGPF, the Gaussian-process factor model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 from xmlgp.settings.inference import Method
 
+if TYPE_CHECKING:
+    from xmlgp.mlgpf.method import MLGPFMethod
+
 __all__ = ["MLGPFSettings"]
 
-#: The default number of latent functions: a twentieth of the labels, between these. With 100 instead of 200, held-out
-#: points lose 0.5 of P@1 with 28,000 labels and 0.4 of P@5 with 20,000, but 0.2 to 0.3 with up to 1,000, in half the
-#: time.
+#: The least default number of latent functions. With 100 instead of 200, held-out points lose 0.5 of P@1 with 28,000
+#: labels and 0.4 of P@5 with 20,000, but 0.2 to 0.3 with up to 1,000, in half the time.
 FACTORS = 100
+
+#: The largest default number of latent functions.
 MOST_FACTORS = 200
+
+#: The labels for each latent function by default, between these numbers.
 LABELS_PER_FACTOR = 20
 
 
 @dataclass(frozen=True)
 class TrainingMethod(Method):
-    """One way to train MLGPF.
+    """One way to train MLGPF, whose class is an `MLGPFMethod`.
 
-    Objects of its class have `coordinates`, `samplers`, `start`, `later_stages`, `prior`, `trained`, `predict`,
-    `are_valid`, `memory`, `memory_of_learning`, `parameter_names`, `has_label_weights` and `learning_steps`. The
-    default number of epochs makes so many stochastic steps, but at least so many epochs.
+    The default number of epochs makes so many stochastic `steps`, but is at least `least_epochs`.
     """
 
     optimiser: str
@@ -181,7 +186,7 @@ class MLGPFSettings(Settings):
     dtype: str = shared.dtype()
     seed: int = shared.seed()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.inducing == "features" and self.kernel != "linear":
             raise SettingsError("inducing=features needs kernel=linear")
@@ -189,56 +194,57 @@ class MLGPFSettings(Settings):
             raise SettingsError("label_weights=true needs inducing=features and kernel=linear")
 
     @classmethod
-    def stored(cls, mapping):
+    def stored(cls, mapping: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings in a model folder as this version has them; see `Settings.stored`.
 
         Models of earlier versions may have settings that are gone, and label weights beside other inducing inputs,
         which their parameters tell.
         """
-        mapping = {name: value for name, value in mapping.items() if name not in FORMER}
-        if mapping.get("inducing") != "features" and mapping.get("label_weights") is True:
-            mapping["label_weights"] = None
-        return mapping
+        settings = {name: value for name, value in mapping.items() if name not in FORMER}
+        if settings.get("inducing") != "features" and settings.get("label_weights") is True:
+            settings["label_weights"] = None
+        return settings
 
     @property
-    def method(self):
+    def method(self) -> TrainingMethod:
         """The `TrainingMethod` of the inducing inputs; those of settings without a data set are free by default."""
         return METHODS[self.inducing or "free"]
 
     @property
-    def replays(self):
+    def replays(self) -> bool:
         """Whether the model keeps points."""
         return self.replay > 0 and self.method is WEIGHT_SPACE
 
     @property
-    def factor_count(self):
+    def factor_count(self) -> int:
         """The number of latent functions, P."""
         return self.factors or FACTORS
 
-    def load_method(self):
-        """Return an object of the class that implements the method."""
-        return self.method.load()(self)
+    def load_method(self) -> "MLGPFMethod":
+        """Return the method, which implements training."""
+        method: MLGPFMethod = self.method.load()(self)
+        return method
 
-    def points_in_batch(self, N):
+    def points_in_batch(self, N: int) -> int:
         """Return the largest number of points in a minibatch of N points: in weight space at most a tenth of them."""
         most = max(1, N // LEAST_BATCHES) if self.method is WEIGHT_SPACE else self.batch_size
         return min(self.batch_size, most)
 
-    def epoch_count(self, N):
+    def epoch_count(self, N: int) -> int:
         """Return the number of epochs for N points: by default enough for the steps of the method, within limits."""
         enough = round(self.method.steps * self.points_in_batch(N) / max(1, N))
         return self.epochs or min(max(self.method.least_epochs, enough), MOST_EPOCHS)
 
-    def for_shape(self, N, D, K):
+    def for_shape(self, N: int, D: int, K: int) -> "MLGPFSettings":
         """Return the settings with the inducing inputs and the number of latent functions for data of this shape."""
         factors = self.factors or min(max(FACTORS, K // LABELS_PER_FACTOR), MOST_FACTORS)
         inducing = self.inducing or ("features" if self.kernel == "linear" else "free")
         return replace(self, inducing=inducing, factors=factors)
 
-    def unused(self):
+    def unused(self) -> dict[str, str]:
         """Return the settings that have no effect with the inducing inputs; see `Settings.unused`."""
         return dict.fromkeys(self.method.unused(METHODS), f"inducing={self.inducing or 'free'}")
 
-    def preprocess_part(self):
+    def preprocess_part(self) -> dict[str, Any]:
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""
         return super().preprocess_part() | {"kernel": "se" if "se" in self.kernel else "linear"}

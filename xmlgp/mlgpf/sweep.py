@@ -1,13 +1,18 @@
 """A sweep over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.sparse import csr_array
 
 from xmlgp.data.blocks import sparse_of
 from xmlgp.data.dataset import consecutive_rows
+from xmlgp.gp.weight_space import LatentMap
 from xmlgp.label_weights.pairs import (
     MeanPoint,
     PairWeights,
@@ -25,14 +30,24 @@ from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.mlgpf.held_out import without_labels_of
 from xmlgp.training.inference import Inference
 
-__all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepData"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from xmlgp.data.blocks import Blocks
+    from xmlgp.mlgpf.method import Parameters
+    from xmlgp.work import ThisMachine
+    from xmlgp.work.cluster import DaskCluster
+
+__all__ = ["OFFSET_SHARE", "PAIR_COST", "Factors", "Sweep", "SweepCost", "SweepData", "SweepPlan", "SweepPrior"]
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
-#: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
+#: Points whose shortlists are a block of work.
 POINT_BLOCK = 1 << 12
+
+#: Labels whose updates are a block of work.
 LABEL_BLOCK = 1 << 9
 
 #: Points whose latent functions are a block of work.
@@ -41,144 +56,188 @@ LATENT_BLOCK = 1 << 15
 #: Conjugate gradient steps after each update of ξ. More of them do not change precision.
 CG_STEPS = 3
 
-#: How long operations take relative to a multiplication of a stochastic step, measured with 4,000 to 60,000 labels: a
-#: multiplication for the shortlists of the first and of later sweeps; a point and a label, beside multiplications; a
-#: pair and a byte of its features, for an update of ξ.
+#: Time of a multiplication for the shortlists of the first and of later sweeps, relative to one of a stochastic step.
+#: These three constants were measured with 4,000 to 60,000 labels.
 LIST_COSTS = (0.5, 0.85)
+
+#: Time of a point and a label, in multiplications of a stochastic step, beside the multiplications for them.
 PAIR_COST = 100
+
+#: Time of a pair and a byte of its features in an update of ξ, in multiplications of a stochastic step.
 UPDATE_COST = 45
 
 
-class _Factors(NamedTuple):
+class Factors(NamedTuple):
+    """The map to means of the latent functions, Φ and b."""
+
+    latent_map: LatentMap
+    loadings: NDArray[np.floating]
+    bias: NDArray[np.floating]
+
+    @classmethod
+    def of(cls, parameters: Parameters, labels: NDArray[np.int64] | slice = slice(None)) -> Factors:
+        """Return those of a trained model, for some of its labels."""
+        return cls(LatentMap.of(parameters), parameters["loadings"][labels], parameters["bias"][labels])
+
+
+class _PointFactors(NamedTuple):
     """X, sparse, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
 
-    features: sp.csr_array
-    latent: np.ndarray
-    loadings: np.ndarray
-    bias: np.ndarray
+    features: csr_array
+    latent: NDArray[np.floating]
+    loadings: NDArray[np.floating]
+    bias: NDArray[np.floating]
 
 
-class _Points(NamedTuple):
-    """What shortlists are found with: Y, W or None, and the length of a shortlist."""
+class _ShortlistTask(NamedTuple):
+    """What shortlists follow from: Y, W or None, and the length of a shortlist."""
 
-    factors: _Factors
-    labels: sp.csr_array
+    factors: _PointFactors
+    labels: csr_array
     weights: LabelWeights | None
     length: int
 
-    def opened(self):
+    def opened(self) -> tuple[_ShortlistTask, UtilityMoments]:
         return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
 
 
-def _negatives(shared, rows):
-    """Return the shortlists of some points, B×S, a slice or an ndarray of their numbers."""
+def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the shortlists of some points, B×S."""
     (factors, labels, _, length), utilities = shared
     return shortlist_negatives(utilities, factors.latent[rows], factors.features[rows], labels[rows], length)
 
 
-class _Labels(NamedTuple):
-    """What label weights are updated with: W, and ρ of its prior in training or another prior.
+class _UpdateTask(NamedTuple):
+    """What label weights are updated with: W, ρ of its prior in training, and `SweepPrior`.
 
     Pairs are made of the positives and the shortlisted negatives by label, the seed, the points to draw from and how
-    many are drawn, the `MeanPoint` or None, and the `PairWeights` or None.
+    many are drawn, and the `MeanPoint` or None.
     """
 
-    factors: _Factors
+    factors: _PointFactors
     weights: LabelWeights
-    scales: np.ndarray
-    prior: WeightsPrior | None
-    positives: tuple
-    shortlisted: tuple
-    seed: list
-    drawn_from: np.ndarray
+    scales: NDArray[np.floating]
+    positives: tuple[NDArray[np.int64], NDArray[np.int32]]
+    shortlisted: tuple[NDArray[np.int64], NDArray[np.int32]]
+    seed: list[int]
+    drawn_from: NDArray[np.int32]
     sample_size: int
-    population: int | None
+    prior: SweepPrior
     mean_point: MeanPoint | None
-    replayed: PairWeights | None
 
 
-def _updated_weights(given, first, last, rounds):
+def _updated_weights(
+    task: _UpdateTask, first: int, last: int, rounds: int
+) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
     """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
-    features, latent, loadings, bias = given.factors
-    drawn = given.seed, given.drawn_from, given.sample_size, given.population
-    pairs = stratified_pairs(given.positives, given.shortlisted, first, last, *drawn)
-    if given.replayed is not None:
-        pairs = given.replayed.weigh(pairs, first)
-    if given.mean_point is not None:
-        pairs = given.mean_point.add_to(pairs, first, len(latent) - 1)
+    features, latent, loadings, bias = task.factors
+    earlier = task.prior
+    drawn = task.seed, task.drawn_from, task.sample_size, earlier.population
+    pairs = stratified_pairs(task.positives, task.shortlisted, first, last, *drawn)
+    if earlier.replayed is not None:
+        pairs = earlier.replayed.weigh(pairs, first)
+    if task.mean_point is not None:
+        pairs = task.mean_point.add_to(pairs, first, len(latent) - 1)
     offset = latent_offsets(pairs, latent, loadings[first:last], bias[first:last], OFFSET_SHARE)
-    block = given.weights.block(first, last)
-    if given.prior is None:
-        prior = block.prior_of_training(given.scales[first:last])
+    block = task.weights.block(first, last)
+    if earlier.weights is None:
+        prior = block.prior_of_training(task.scales[first:last])
     else:
-        own = slice(*given.weights.indptr[[first, last]])
-        prior = WeightsPrior(*(array[own] for array in given.prior))
+        weights = slice(*task.weights.indptr[[first, last]])
+        prior = WeightsPrior(*(array[weights] for array in earlier.weights))
     bounds = update_label_weights(pairs, offset, features, block, prior, rounds, CG_STEPS)
     return bounds, block.mean, block.log_variance
 
 
-class SweepData:
-    """What the sweeps of a run share.
+def _latent_means(shared: tuple[csr_array | Blocks, LatentMap], rows: slice) -> NDArray[np.floating]:
+    features, latent_map = shared
+    return latent_map.means(consecutive_rows(features, rows))
 
-    The features, N×D, are weighted; the row of a `MeanPoint` may follow. `factors` returns the `LatentMap`, Φ and b; it
-    is called for the first step, when they have their final values. Sweeps change the `LabelWeights` in place. The
-    prior is an earlier posterior of W, or by default N(0, ρ_k τ_d) with τ that sweeps update. `mean_point` returns the
-    `MeanPoint`, given this object. The first points may be replayed, with `PairWeights`. Pairs beside positives and
-    shortlists are with points drawn from all, or from the rows `drawn_from`, which are a sample of a `population`.
+
+class SweepPrior(NamedTuple):
+    """What stands for earlier points in the sweeps, where a model learns on; nothing in training.
+
+    Parameters
+    ----------
+    weights : WeightsPrior, optional
+        The prior of W. Default: N(0, ρ_k τ_d), with τ that sweeps update.
+    replayed : PairWeights, optional
+        The weights of the first points, which are replayed.
+    drawn_from : ndarray, optional
+        Rows of points for pairs beside positives and shortlists. Default: all points.
+    population : int, optional
+        Number of points that those rows are a sample of.
     """
 
-    def __init__(
-        self,
-        work,
-        seed,
-        features,
-        labels,
-        factors,
-        weights,
-        prior=None,
-        mean_point=None,
-        replayed=None,
-        drawn_from=None,
-        population=None,
-    ):
-        self.work = work
-        self.seed = seed
-        self.features = features
-        self.weights = weights
-        self.prior = prior
-        self.replayed = replayed
-        self.drawn_from = drawn_from
-        self.population = population
-        self._make_factors = factors
-        self._mean_point = mean_point
-        N, K = labels.shape
-        #: Negatives of each point; −1 after the last of a point that has fewer.
-        self.shortlist = np.full((N, shortlist_length(N, K)), -1, np.int32)
+    weights: WeightsPrior | None = None
+    replayed: PairWeights | None = None
+    drawn_from: NDArray[np.int64] | None = None
+    population: int | None = None
+
+
+@dataclass(eq=False)
+class SweepData:
+    """What the sweeps of a run share; `shape` is N and K.
+
+    The features are weighted. `make_factors` returns the `Factors`; it is called for the first step, when they have
+    their final values. `make_mean_point` returns the `MeanPoint`, whose row is the last one of the features, given this
+    object. Sweeps change the label weights in place.
+    """
+
+    work: ThisMachine | DaskCluster
+    seed: int
+    features: csr_array | Blocks
+    shape: tuple[int, int]
+    make_factors: Callable[[], Factors]
+    weights: LabelWeights
+    prior: SweepPrior = SweepPrior()
+    make_mean_point: Callable[[SweepData], MeanPoint] | None = None
 
     @functools.cached_property
-    def factors(self):
-        """The `_Factors`, once the stages before have ended."""
-        latent_map, loadings, bias = self._make_factors()
-        return _Factors(sparse_of(self.features), self._latent_means(latent_map), loadings, bias)
+    def shortlist(self) -> NDArray[np.int32]:
+        """Negatives of each point, N×S; −1 after the last of a point that has fewer."""
+        return np.full((self.shape[0], shortlist_length(*self.shape)), -1, np.int32)
 
     @functools.cached_property
-    def mean_point(self):
-        """The `MeanPoint`, or None."""
-        return self._mean_point and self._mean_point(self)
-
-    def _latent_means(self, latent_map):
+    def factors(self) -> _PointFactors:
+        """The latent functions at the points, Φ and b, once the stages before have ended."""
+        latent_map, loadings, bias = self.make_factors()
         N = self.features.shape[0]
         latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
-        parts = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
-        for rows, part in zip(blocks, parts, strict=True):
-            latent[rows] = part
-        return latent
+        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
+        for rows, block_means in zip(blocks, means, strict=True):
+            latent[rows] = block_means
+        return _PointFactors(sparse_of(self.features), latent, loadings, bias)
+
+    @functools.cached_property
+    def mean_point(self) -> MeanPoint | None:
+        """The `MeanPoint`, or None."""
+        return self.make_mean_point and self.make_mean_point(self)
 
 
-def _latent_means(shared, rows):
-    features, latent_map = shared
-    return latent_map.means(consecutive_rows(features, rows))
+class SweepPlan(NamedTuple):
+    """What a sweep does: it is the `number`th of `total`, counted from 0, and makes `rounds` updates of ξ.
+
+    Shortlists are by utilities with W x if `with_weights`; τ is updated at the end if `updates_prior`.
+    """
+
+    rounds: int
+    number: int = 0
+    total: int = 1
+    with_weights: bool = True
+    updates_prior: bool = False
+
+
+class SweepCost(NamedTuple):
+    """What the time of a step depends on: P, and the mean memory of the features of a point."""
+
+    factor_count: int = 1
+    row_bytes: int = 1
+
+
+#: Costs that do not depend on P and on the features.
+PER_PAIR = SweepCost()
 
 
 class Sweep(Inference):
@@ -192,146 +251,141 @@ class Sweep(Inference):
     Blocks of points and of labels are blocks of work, which may be ahead of the steps: a step takes the result of its
     block.
 
-    `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. `number` and `count`
-    are those of this sweep, from 0, and of all; `rounds` are updates of ξ. Points that are `left_out` are held out.
-    Those that are `listed` get shortlists, all by default; the others keep those of the sweep before. Shortlists are by
-    utilities with W x if `with_weights`; τ is updated at the end if `updates_prior`. The time of steps depends on P and
-    on the mean memory of the features of a point.
+    `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
+    that are `left_out` are not used. The points `shortlisted` get shortlists, all by default; the others keep those of
+    the sweep before.
     """
 
     equal_steps = False
 
     def __init__(
         self,
-        make_data,
-        labels,
-        number=0,
-        count=1,
+        make_data: Callable[[], SweepData],
+        labels: csr_array,
+        plan: SweepPlan,
         *,
-        rounds,
-        left_out=None,
-        listed=None,
-        with_weights=True,
-        updates_prior=False,
-        factor_count=1,
-        row_bytes=1,
-    ):
-        self._factor_count = factor_count
-        self._row_bytes = row_bytes
+        left_out: NDArray[np.int64] | None = None,
+        shortlisted: NDArray[np.int64] | None = None,
+        cost: SweepCost = PER_PAIR,
+    ) -> None:
         self._make_data = make_data
         self._labels = labels
-        self._number = number
-        self._count = count
-        self._rounds = rounds
-        self._with_weights = with_weights
-        self._updates_prior = updates_prior
+        self._plan = plan
+        self._cost = cost
         self._left_out = np.zeros(0, np.int64) if left_out is None else left_out
         N, K = labels.shape
-        points = np.arange(N) if listed is None else listed
+        points = np.arange(N) if shortlisted is None else shortlisted
         self._point_blocks = np.split(points, range(POINT_BLOCK, len(points), POINT_BLOCK))
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self.steps_per_epoch = len(self._point_blocks) + len(self._label_blocks)
-        self._data = self._seen = None
+        self._data: SweepData
         #: The results of blocks of points, and of labels.
-        self._listed = self._updated = None
+        self._shortlists: Generator[Any, None, None] | None = None
+        self._updates: Generator[Any, None, None] | None = None
 
-    def place(self, epoch):
+    def place(self, epoch: int) -> dict[str, str]:
         """Return the number of the sweep."""
-        return {"sweep": f"{self._number + 1}/{self._count}"}
+        return {"sweep": f"{self._plan.number + 1}/{self._plan.total}"}
 
-    def notes(self):
+    def notes(self) -> dict[str, int]:
         """Return the number of the sweep, counted from 1."""
-        return {"sweep": self._number + 1}
+        return {"sweep": self._plan.number + 1}
 
-    def begin(self, epoch):
+    def begin(self, epoch: int) -> None:
         """Make or take the data."""
         self._data = self._make_data()
 
-    def end(self):
+    def end(self) -> None:
         """Give up blocks whose results are not needed."""
-        for results in self._listed, self._updated:
+        for results in self._shortlists, self._updates:
             if results is not None:
                 results.close()
 
-    def cost(self, epoch, done):
+    def cost(self, epoch: int, done: int) -> float:
         """Return the time of a step in multiplications of a stochastic step."""
         N, K = self._labels.shape
         if done < len(self._point_blocks):
-            per_pair = LIST_COSTS[min(self._number, 1)] * (self._factor_count + PAIR_COST)
+            per_pair = LIST_COSTS[min(self._plan.number, 1)] * (self._cost.factor_count + PAIR_COST)
             return per_pair * len(self._point_blocks[done]) * K
         first, last = self._label_blocks[done - len(self._point_blocks)]
         pairs = (last - first) * (sample_size(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
-        return self._rounds * UPDATE_COST * pairs * self._row_bytes
+        return self._plan.rounds * UPDATE_COST * pairs * self._cost.row_bytes
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float | None:
         """Find the shortlists of a block of points, or update a block of labels and return the estimated bound."""
         if done < len(self._point_blocks):
             self._list_negatives(done)
             return None
         bounds = self._update_weights(done - len(self._point_blocks))
-        if done == self.steps_per_epoch - 1 and self._updates_prior:
+        if done == self.steps_per_epoch - 1 and self._plan.updates_prior:
             self._data.weights.update_prior_variances(self._scales())
         return float(bounds.sum()) * len(self._label_blocks)
 
-    def _list_negatives(self, number):
+    def _list_negatives(self, number: int) -> None:
         data = self._data
-        if self._listed is None:
-            weights = data.weights if self._with_weights else None
-            shared = _Points(data.factors, self._seen_labels(), weights, data.shortlist.shape[1])
-            self._listed = data.work.map(_negatives, ((block,) for block in self._point_blocks[number:]), shared)
-        data.shortlist[self._point_blocks[number]] = next(self._listed)
+        if self._shortlists is None:
+            weights = data.weights if self._plan.with_weights else None
+            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1])
+            self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
+        data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
 
-    def _update_weights(self, number):
+    def _update_weights(self, number: int) -> NDArray[np.floating]:
         """Update the weights of a block of labels; return their bounds."""
-        data = self._data
-        if self._updated is None:
-            # All shortlists are known.
+        weights = self._data.weights
+        if self._updates is None:
+            # The shortlists are complete.
             self.end()
-            blocks = ((*block, self._rounds) for block in self._label_blocks[number:])
-            self._updated = data.work.map(_updated_weights, blocks, self._shared_by_labels())
-        bounds, *changed = next(self._updated)
-        block = slice(*data.weights.indptr[list(self._label_blocks[number])])
-        data.weights.mean[block], data.weights.log_variance[block] = changed
+            blocks = ((*block, self._plan.rounds) for block in self._label_blocks[number:])
+            self._updates = self._data.work.map(_updated_weights, blocks, self._update_task())
+        block = slice(*weights.indptr[list(self._label_blocks[number])])
+        bounds, weights.mean[block], weights.log_variance[block] = next(self._updates)
         return bounds
 
-    def _shared_by_labels(self):
+    def _update_task(self) -> _UpdateTask:
         data = self._data
-        (N, K) = self._labels.shape
-        by_label = positives_by_label(self._seen_labels()), shortlisted_by_label(data.shortlist, K)
-        points = data.drawn_from
+        N, K = self._labels.shape
+        points = data.prior.drawn_from
         size = sample_size(K)
         if points is None:
-            points = np.setdiff1d(np.arange(N, dtype=np.int32), self._left_out)
+            points = np.setdiff1d(np.arange(N), self._left_out)
         else:
             # Each of these few is drawn nearly always.
             size = min(size, 4 * len(points))
-        draws = [data.seed, 3, self._number], points.astype(np.int32), size, data.population
-        others = data.mean_point, data.replayed
-        return _Labels(data.factors, data.weights, self._scales(), data.prior, *by_label, *draws, *others)
+        return _UpdateTask(
+            data.factors,
+            data.weights,
+            self._scales(),
+            positives_by_label(self._seen_labels),
+            shortlisted_by_label(data.shortlist, K),
+            [data.seed, 3, self._plan.number],
+            points.astype(np.int32),
+            size,
+            data.prior,
+            data.mean_point,
+        )
 
-    def _seen_labels(self):
-        """Return Y without the labels of points that are left out."""
-        if self._seen is None:
-            self._seen = without_labels_of(self._labels, self._left_out) if len(self._left_out) else self._labels
-        return self._seen
+    @functools.cached_property
+    def _seen_labels(self) -> csr_array:
+        """Y without the labels of points that are left out."""
+        return without_labels_of(self._labels, self._left_out) if len(self._left_out) else self._labels
 
-    def _scales(self):
+    def _scales(self) -> NDArray[np.floating]:
         """Return ρ, K."""
-        counts = np.bincount(self._seen_labels().indices, minlength=self._labels.shape[1])
+        counts = np.bincount(self._seen_labels.indices, minlength=self._labels.shape[1])
         return prior_scales(counts, self._data.factors.loadings.dtype)
 
     @property
-    def shortlist(self):
+    def shortlist(self) -> NDArray[np.int32]:
         """The shortlists, once the sweep has ended."""
         return self._data.shortlist
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         weights = self._data.weights.parameters()
-        kept = ("label_weights.mean", "label_weights.log_variance", "label_weights.log_prior")
-        return {f"parameters.{name}": weights[name] for name in kept} | {"shortlist": self._data.shortlist}
+        changed = ("label_weights.mean", "label_weights.log_variance", "label_weights.log_prior")
+        return {f"parameters.{name}": weights[name] for name in changed} | {"shortlist": self._data.shortlist}
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int = 0) -> Parameters:
         """Return the label weights by name; steps may change these arrays."""
         return self._data.weights.parameters()

@@ -1,0 +1,122 @@
+"""The sweep where a model learns on: what stands for the earlier points that are not replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from xmlgp.data.blocks import Blocks, dense_of, sparse_of, stacked
+from xmlgp.label_weights.pairs import MeanPoint, PairWeights
+from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, Factors, SweepData, SweepPrior
+from xmlgp.work import THIS_MACHINE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from xmlgp.mlgpf.incremental import LearningProblem
+    from xmlgp.mlgpf.method import Parameters
+    from xmlgp.mlgpf.replaying import Replayed
+
+__all__ = ["learned_sweep_data"]
+
+
+def learned_sweep_data(
+    problem: LearningProblem, shape: tuple[int, int], stepped: Callable[[], Parameters]
+) -> SweepData:
+    """Return the `SweepData` of so many points and labels; `stepped` returns the parameters after stochastic steps.
+
+    Of the earlier points with a label, a share f is replayed. The prior of the label has the posterior of the model for
+    the other points (`_prior_without`), and their mean stands for these (`MeanPoint`).
+    """
+    parameters = problem.parameters
+    settings = problem.batch.settings
+    replayed = problem.replayed
+    swept = problem.swept
+    scales = prior_scales(parameters["statistics.labels"][swept], settings.dtype)
+    old = LabelWeights.of(parameters)
+    most = max(len(swept), WEIGHTS_LIMIT - len(old.mean))
+    pattern = label_features(problem.features, csr_array(problem.batch.labels[:, swept]), most)
+    weights, posterior = old.take(swept, pattern, scales)
+    before = problem.counts_before[swept]
+    features = problem.all_features
+    shares = np.zeros(len(swept))
+    earlier = SweepPrior()
+    if replayed:
+        counts = np.bincount(replayed.points.labels.indices, minlength=len(parameters["bias"]))[swept]
+        shares = np.where(before > 0, counts / np.maximum(before, 1), 1).astype(np.float32)
+        weights_of_replayed = PairWeights(replayed.points.weights, shares)
+        earlier = SweepPrior(None, weights_of_replayed, replayed.drawn, replayed.population)
+    prior = _prior_without(posterior, weights.prior_of_training(scales), weights.indptr, shares)
+    make_mean_point = None
+    if (shares < 1).any():
+        mean = _mean_of_earlier(problem)
+        features = stacked([features, mean])
+
+        def make_mean_point(data: SweepData) -> MeanPoint:
+            _, latent, loadings, bias = data.factors
+            means = csr_array((posterior.mean, weights.features, weights.indptr), shape=(len(swept), features.shape[1]))
+            by_weights = (means @ sparse_of(mean).T).toarray().ravel()
+            utility = bias + OFFSET_SHARE * (loadings @ latent[-1]) + by_weights
+            return MeanPoint.of(utility, problem.N * (1 - shares), before > 0)
+
+    data = SweepData(
+        THIS_MACHINE,
+        settings.seed + problem.N,
+        features,
+        shape,
+        lambda: Factors.of(stepped(), swept),
+        weights,
+        earlier._replace(weights=prior),
+        make_mean_point,
+    )
+    if replayed:
+        _take_shortlists(data.shortlist, replayed, len(parameters["bias"]))
+    return data
+
+
+def _take_shortlists(shortlist: NDArray[np.int32], replayed: Replayed, K: int) -> None:
+    """Write the shortlists of the replayed points, of the labels that are swept alone, by their positions in these."""
+    positions = np.full(K + 1, -1, np.int32)  # the last one is for −1
+    positions[replayed.swept] = np.arange(len(replayed.swept), dtype=np.int32)
+    known = positions[replayed.points.shortlist]
+    if len(replayed.swept) < K:
+        # Those that remain come first.
+        known = -np.sort(-known, axis=1)
+    width = min(known.shape[1], shortlist.shape[1])
+    shortlist[: len(known), :width] = known[:, :width]
+
+
+def _mean_of_earlier(problem: LearningProblem) -> csr_array | Blocks:
+    """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch.
+
+    That of dense features is their centre.
+    """
+    X = sparse_of(problem.features)
+    dense = dense_of(problem.features)
+    counts = np.bincount(X.indices, minlength=X.shape[1])
+    sums = np.bincount(X.indices, X.data, X.shape[1])
+    earlier = problem.parameters["statistics.features"] - counts
+    mean = sums * earlier / (np.maximum(counts, 1) * max(1, problem.N))
+    mean = csr_array(mean[None].astype(X.dtype))
+    if dense is None:
+        return mean
+    centers = tuple(dense.center[None, slice(*bounds)] for bounds in dense.bounds())
+    return Blocks(mean, replace(dense, arrays=centers))
+
+
+def _prior_without(
+    posterior: WeightsPrior, prior: WeightsPrior, indptr: NDArray[np.int64], shares: NDArray[np.floating]
+) -> WeightsPrior:
+    """Return the `WeightsPrior` of labels of which a share f of the earlier points, L, is replayed.
+
+    It has the natural parameters of the prior of training, and 1 − f of what the earlier points added to these.
+    """
+    rest = np.repeat(1 - shares, np.diff(indptr)).astype(prior.precision.dtype)
+    precision = prior.precision + rest * np.maximum(posterior.precision - prior.precision, 0)
+    return WeightsPrior(rest * posterior.precision * posterior.mean / precision, precision)

@@ -1,0 +1,139 @@
+"""What a training method of MLGPF has to provide, and what its stages train on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.work import THIS_MACHINE, ThisMachine
+
+if TYPE_CHECKING:
+    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.gp.bound import Batch, Bound
+    from xmlgp.gp.inducing import InducingPrediction
+    from xmlgp.gp.weight_space import WeightSpacePrediction
+    from xmlgp.mlgpf.settings import MLGPFSettings
+    from xmlgp.mlgpf.stochastic import Stochastic
+    from xmlgp.model import MemoryPart
+    from xmlgp.preprocess.inputs import Inputs, Selected
+    from xmlgp.preprocess.pipeline import Preprocessed
+    from xmlgp.training.inference import Inference
+    from xmlgp.training.trained import Earlier
+    from xmlgp.work.cluster import DaskCluster
+
+__all__ = ["LearningStart", "MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
+
+#: The parameters of a model by name.
+Parameters: TypeAlias = dict[str, NDArray[Any]]
+
+#: A function that returns the minibatch of some rows, given a random generator for its negatives.
+MakeBatch: TypeAlias = "Callable[[NDArray[np.int64], np.random.Generator], Batch]"
+
+
+class Problem(NamedTuple):
+    """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them."""
+
+    settings: MLGPFSettings
+    features: csr_array | Blocks
+    labels: csr_array
+    preprocessed: Preprocessed
+    coordinates: Inputs | Selected
+    work: ThisMachine | DaskCluster = THIS_MACHINE
+    progress: Progress = silent
+
+
+class LearningStart(NamedTuple):
+    """Where the stochastic steps over a batch begin: coordinates of its points, the bound, and latent functions.
+
+    `rows` has for each parameter of the model that steps change the rows that they change, or None for all.
+    """
+
+    rows: dict[str, NDArray[np.int64] | None]
+    coordinates: Inputs | Selected
+    bound: Bound
+    parameters: Parameters
+
+
+class MLGPFMethod(Protocol):
+    """One way to train the latent functions of MLGPF, made from its settings; an entry of `METHODS` names it.
+
+    The stochastic steps change parameters of their own, such as whitened ones; `whitened` and `trained` convert from
+    and to those of a model.
+    """
+
+    settings: MLGPFSettings
+    #: Whether the model may have label weights.
+    has_label_weights: ClassVar[bool]
+    #: Stochastic steps over a batch, where a model learns on.
+    learning_steps: ClassVar[int]
+
+    def coordinates(
+        self, features: csr_array | Blocks, preprocessed: Preprocessed, work: ThisMachine | DaskCluster
+    ) -> Inputs:
+        """Return the `Inputs` of training points, given X as read."""
+
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels."""
+
+    def start(
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        inducing: NDArray[np.floating] | None,
+        random: np.random.Generator,
+    ) -> tuple[Bound, Parameters]:
+        """Return the bound and its initial parameters, given the points to train on and the initial A or Z."""
+
+    def later_stages(
+        self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
+    ) -> Sequence[Inference]:
+        """Return the stages after the stochastic steps, which train on the points `trained`."""
+
+    def bound(self, coordinates: Inputs | Selected) -> Bound:
+        """Return the bound for minibatches of some points."""
+
+    def learning_start(
+        self, features: csr_array | Blocks, coordinates: Inputs | Selected, parameters: Parameters, N: int
+    ) -> LearningStart:
+        """Return where learning on begins, whose prior is the posterior of a trained model.
+
+        Parameters
+        ----------
+        features : csr_array or Blocks, n×D
+            Weighted features of the batch.
+        coordinates : Inputs
+            Those of the batch.
+        parameters : dict
+            Those of the model, with rows for the features of the batch and with the statistics of all points.
+        N : int
+            Number of points before the batch.
+        """
+
+    def whitened(self, parameters: Parameters) -> Parameters:
+        """Return new parameters that steps change, given those of a trained model."""
+
+    def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
+        """Return the parameters of a trained model, given those that steps change."""
+
+    def predict(self, parameters: Parameters) -> InducingPrediction | WeightSpacePrediction:
+        """Return the latent functions of a trained model."""
+
+    def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
+        """Return the names of the parameters of the latent functions among those of a model."""
+
+    def are_valid(self, parameters: Parameters, D: int) -> bool:
+        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
+
+    def memory(self, dataset: Dataset) -> list[MemoryPart]:
+        """Return the largest arrays of training."""
+
+    def memory_of_learning(
+        self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
+    ) -> list[MemoryPart]:
+        """Return the largest arrays of learning on with so many `replayed` points."""
