@@ -19,8 +19,8 @@ from xmlgp.runtime.progress import between_bars, end_bars, silent, tell_if_slow,
 class EveryUpdate(module._Bar):
     """A bar that is drawn at every update, not ten times a second."""
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self.mininterval = 0
 
 

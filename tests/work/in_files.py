@@ -4,7 +4,7 @@ import pickle
 
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.work import opened
-from xmlgp.work.files import array_in_file, pack, unpack
+from xmlgp.work.files import StoredMatrices, array_in_file, pack, unpack
 
 __all__ = ["InFiles"]
 
@@ -16,10 +16,10 @@ class InFiles:
 
     def __init__(self, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.blocks, self._kept = folder, 0, ({}, folder)
+        self.folder, self.blocks, self._matrices = folder, 0, StoredMatrices(folder)
 
     def map(self, function, blocks, shared=None):
-        shared = opened(self._sent(shared, self._kept))
+        shared = opened(self._sent(shared, self._matrices))
         for block in blocks:
             self.blocks += 1
             with single_thread(), one_blas_thread():
@@ -29,5 +29,5 @@ class InFiles:
     def empty(self, shape, dtype):
         return array_in_file(self.folder, shape, dtype)
 
-    def _sent(self, value, kept=None, passing=False):
-        return unpack(pickle.loads(pickle.dumps(pack(value, self.folder, kept, passing))))
+    def _sent(self, value, matrices=None, passing=False):
+        return unpack(pickle.loads(pickle.dumps(pack(value, self.folder, matrices, passing))))

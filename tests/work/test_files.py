@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from xmlgp.work.files import array_in_file, pack, unpack
+from xmlgp.work.files import StoredMatrices, array_in_file, pack, unpack
 
 
 class Two(NamedTuple):
@@ -46,20 +46,19 @@ def test_values_come_back_as_they_were(folder):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, bool])
-def test_sparse_matrices_come_back_and_those_that_are_kept_are_written_once(folder, dtype):
-    matrix, kept = csr_array(random_array((300, 400), density=0.2, rng=0).astype(dtype)), ({}, folder)
-    packed = pack((matrix, 1), folder, kept)
+def test_sparse_matrices_come_back_and_those_that_are_shared_are_written_once(folder, dtype):
+    matrix, matrices = csr_array(random_array((300, 400), density=0.2, rng=0).astype(dtype)), StoredMatrices(folder)
+    packed = pack((matrix, 1), folder, matrices)
     found = unpack(packed)[0]
     assert (found.shape, found.dtype) == (matrix.shape, matrix.dtype)
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
     before = files(folder)
     assert len(before) == (1 if dtype is bool else 2)  # indptr is small
-    assert pack((matrix, 2), folder, kept)[0] == packed[0]
+    assert pack((matrix, 2), folder, matrices)[0] == packed[0]
     assert files(folder) == before
-    other = matrix.copy()
     other = matrix * 2
-    assert (unpack(pack(other, folder, kept)) != other).nnz == 0
+    assert (unpack(pack(other, folder, matrices)) != other).nnz == 0
 
 
 def test_results_are_read_once_and_their_files_removed(folder):

@@ -1,7 +1,7 @@
 """Write files atomically: after a crash a file is complete or not there at all.
 
 A file is locked (flock) while it is written. The operating system releases the lock of a killed process, so the next
-one that writes to the same folder can tell what is left from what is being written, and removes it.
+one that writes to the same folder recognises abandoned files, and removes them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # a module or None
 
 __all__ = [
     "FOLDER_LOCK",
@@ -38,13 +38,16 @@ __all__ = [
     "temporary_name",
 ]
 
+#: A file or folder by its name.
+PathLike: TypeAlias = str | os.PathLike[str]
+
 #: Matches the names of incomplete files and of temporary folders: eight digits of the machine, sixteen of chance.
 TEMPORARY_NAME = re.compile(r"\.xmlgp-([0-9a-f]{8})[0-9a-f]{16}\.tmp")
 
 #: The file of a temporary folder that is locked: network file systems cannot lock the folder.
 FOLDER_LOCK = ".lock"
 
-#: Age of what another machine left, or this one before it was started again, until it is removed: on some network file
+#: Age at which files of another machine are removed, or of this one before it was started again: on some network file
 #: systems, a machine sees its own locks only.
 ELSEWHERE_SECONDS = 7 * 24 * 60 * 60
 
@@ -53,7 +56,7 @@ NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 @contextlib.contextmanager
-def report_errors_as(path, *files):
+def report_errors_as(path: PathLike, *files: PathLike) -> Iterator[None]:
     """Make errors about `files`, such as temporary ones, name `path`, which the user knows.
 
     Errors without a file name get that name too; errors about other files are unchanged.
@@ -61,13 +64,13 @@ def report_errors_as(path, *files):
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename not in (None, *files, *map(os.fspath, files)):
+        if error.errno is None or error.filename not in (None, *files, *[os.fspath(file) for file in files]):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 @contextlib.contextmanager
-def create_file(file, shown_as=None):
+def create_file(file: Path, shown_as: PathLike | None = None) -> Iterator[BinaryIO]:
     """Open a new binary file for writing, which must not exist; it is flushed to disk when the block ends.
 
     `shown_as` is the name in errors, by default that of the file.
@@ -86,7 +89,7 @@ def sync_file(descriptor: int) -> None:
 
 
 @contextlib.contextmanager
-def atomic_write(path, shown_as=None):
+def atomic_write(path: PathLike, shown_as: PathLike | None = None) -> Iterator[BinaryIO]:
     """Yield a temporary binary file beside `path` and rename it: a reader sees the old content or the new.
 
     A symbolic link is replaced, not followed. If the file cannot be written, OSError is raised, with the name
@@ -117,13 +120,12 @@ def remove_abandoned(folder: Path) -> None:
         return
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            found = TEMPORARY_NAME.fullmatch(name)
-            if found:
+            if match := TEMPORARY_NAME.fullmatch(name):
                 with contextlib.suppress(OSError):
-                    _remove_if_abandoned(folder / name, found[1])
+                    _remove_if_abandoned(folder / name, match[1])
 
 
-def check_writable(folder, shown_as=None):
+def check_writable(folder: Path, shown_as: PathLike | None = None) -> None:
     """Raise OSError if no file can be created in a folder, so that long work fails before it starts.
 
     `shown_as` is the name in errors, by default that of the folder.
@@ -166,7 +168,7 @@ def _synced(descriptor: int) -> Iterator[BinaryIO]:
         sync_file(stream.fileno())
 
 
-def _create_temporary(folder: Path, shown_as: str | os.PathLike) -> tuple[Path, int]:
+def _create_temporary(folder: Path, shown_as: PathLike) -> tuple[Path, int]:
     """Create a temporary file; return it and its descriptor, which is locked where the file system has locks."""
     while True:
         file = temporary_name(folder)
@@ -182,7 +184,7 @@ def _create_temporary(folder: Path, shown_as: str | os.PathLike) -> tuple[Path, 
             pass
         except OSError:
             return file, descriptor
-        # Before it was locked, another process took it for one that is left, and removes it by its name.
+        # Before it was locked, another process took it for an abandoned file, and removes it by its name.
         os.close(descriptor)
 
 
@@ -195,11 +197,11 @@ def _remove_if_abandoned(path: Path, machine: str) -> None:
     if machine != _machine() and time.time() - status.st_mtime < ELSEWHERE_SECONDS:
         return
     file = path / FOLDER_LOCK if folder else path
-    # Where a folder has no lock, its process is about to take it, or was killed before that or while it removed it.
+    # The process of a folder without a lock is about to take one, or was killed before that or while it removed it.
     descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if folder else 0))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Another process may have removed it meanwhile, and a third one may have given its name to what it is writing.
+        # Another process may have removed the file meanwhile, and a third one may write a new file of that name.
         if not os.fstat(descriptor).st_nlink:
             return
         if folder:
@@ -210,13 +212,13 @@ def _remove_if_abandoned(path: Path, machine: str) -> None:
         os.close(descriptor)
 
 
-def _remove(file):
+def _remove(file: Path) -> None:
     # An error here would hide the one that led here.
     with contextlib.suppress(OSError):
         file.unlink(missing_ok=True)
 
 
-def _sync_folder(folder):
+def _sync_folder(folder: Path) -> None:
     """Flush the entries of a folder to disk, where the file system supports that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

@@ -6,7 +6,9 @@ Signals belong to the process and Python delivers them to its main thread, so th
 import contextlib
 import signal
 import threading
+from collections.abc import Iterable, Iterator
 from multiprocessing import resource_tracker
+from types import FrameType
 
 __all__ = [
     "Interrupted",
@@ -29,31 +31,33 @@ class Interrupted(BaseException):
     A caller may set `advice`, a clause for the user, and that there is a run to resume.
     """
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
-        self.advice = None
+        self.advice: str | None = None
         self.resumable = False
 
     @property
-    def status(self):
+    def status(self) -> int:
         """The exit status that a shell expects: 128 plus the signal's number."""
         return 128 + self.number
 
 
 class _state:
-    #: The signal that was received but not raised yet, and whether a second one followed it.
-    pending = None
+    #: The signal that was received but not raised yet.
+    pending: int | None = None
+    #: Whether a second signal followed it.
     second = False
-    #: Whether the first signal is deferred, and the depth of `uninterruptible` blocks.
+    #: Whether the first signal is deferred.
     deferred = False
+    #: The depth of `uninterruptible` blocks.
     depth = 0
     #: Whether further signals are ignored.
     ignored = False
 
 
 @contextlib.contextmanager
-def handle_signals():
+def handle_signals() -> Iterator[None]:
     """Raise `Interrupted` in the block when a signal asks the process to end; restore the handlers afterwards.
 
     It is raised at once, or as soon as `defer_signals` and `uninterruptible` blocks allow it. A signal that the
@@ -81,13 +85,13 @@ def handle_signals():
         _state.second = False
 
 
-def ignore_signals():
+def ignore_signals() -> None:
     """Ignore further signals until the end of the `handle_signals` block, because the process is ending already."""
     _state.ignored = True
 
 
 @contextlib.contextmanager
-def defer_signals():
+def defer_signals() -> Iterator[None]:
     """Defer the first signal until `raise_pending_signal` or the end of the block; raise a second one at once."""
     _state.deferred = True
     try:
@@ -97,12 +101,12 @@ def defer_signals():
     raise_pending_signal()
 
 
-def signal_pending():
+def signal_pending() -> bool:
     """Return whether a deferred signal waits to be raised."""
     return _state.pending is not None
 
 
-def raise_pending_signal():
+def raise_pending_signal() -> None:
     """Raise `Interrupted` if a deferred signal waits to be raised."""
     if _state.pending is not None:
         number = _state.pending
@@ -112,18 +116,18 @@ def raise_pending_signal():
 
 
 @contextlib.contextmanager
-def interrupts_kept_from_processes(numbers=(signal.SIGINT,)):
+def interrupts_kept_from_processes(numbers: Iterable[int] = (signal.SIGINT,)) -> Iterator[None]:
     """Keep Ctrl-C, or these signals, from processes that are started in the block.
 
-    A terminal sends Ctrl-C to them as well. Those that are starting would print tracebacks; this process ends them all.
-    Here it takes effect at the end of the block.
+    A terminal sends Ctrl-C to all processes. Those that are starting would print tracebacks; this process ends them.
+    In this process they take effect at the end of the block.
     """
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
-    # Its start would unblock the signal again.
+    # The start of the resource tracker would unblock the signal again.
     resource_tracker.ensure_running()
-    # Threads and processes inherit the mask: also threads that later start processes in the place of lost ones.
+    # Threads and processes inherit the mask: also threads that later replace lost processes.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
@@ -138,11 +142,11 @@ class _Uninterruptible:
     short and may be nested. Outside the main thread they do nothing.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             _state.depth += 1
 
-    def __exit__(self, failure, *details):
+    def __exit__(self, failure: type[BaseException] | None, *details: object) -> None:
         if threading.current_thread() is threading.main_thread():
             _state.depth -= 1
             if failure is None and not _state.depth and (not _state.deferred or _state.second):
@@ -152,7 +156,7 @@ class _Uninterruptible:
 uninterruptible = _Uninterruptible()
 
 
-def _receive(number, frame):
+def _receive(number: int, frame: FrameType | None) -> None:
     if _state.ignored:
         return
     if _state.depth or (_state.deferred and _state.pending is None):

@@ -7,9 +7,10 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["available_memory", "check_address_space"]
 
-#: What NumPy, SciPy and numba take of the address space, where they leave 0.2 GB for training; and the buffers and
-#: stacks of the two copies of OpenBLAS for each core.
+#: What NumPy, SciPy and numba take of the address space, with 0.2 GB for training.
 LEAST_ADDRESS_SPACE = 1 << 30
+
+#: The buffers and stacks of the two copies of OpenBLAS for each core.
 ADDRESS_SPACE_PER_CORE = 80 << 20
 
 #: For each version of control groups: the folder below /sys/fs/cgroup, the files of the limit and of what is used, and
@@ -20,7 +21,7 @@ VERSIONS = {
 }
 
 
-def available_memory(root="/"):
+def available_memory(root: str | Path = "/") -> int | None:
     """Return how many bytes this process can still allocate, swap space included; None if that is unknown.
 
     `root` is the folder that has `proc` and `sys`.
@@ -59,7 +60,7 @@ def _address_space(root: Path) -> Iterator[int]:
         yield max(0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
 
 
-def _control_groups(root):
+def _control_groups(root: Path) -> Iterator[int]:
     """Yield what the limits of each control group of this process leave."""
     try:
         # Names of groups are bytes.
@@ -80,7 +81,7 @@ def _control_groups(root):
                 yield left + sum(statistics.get(name, 0) for name in files)
 
 
-def _numbers(path):
+def _numbers(path: Path) -> dict[str, int]:
     """Return the numbers in a file by the names before them."""
     lines = (line.split() for line in path.read_text().splitlines())
     return {line[0]: int(line[1]) for line in lines if len(line) > 1}

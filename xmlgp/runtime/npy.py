@@ -1,9 +1,12 @@
 """NumPy's `.npy` files, format version 1.0, without pickles."""
 
+import io
 import warnings
-from typing import BinaryIO
+from os import PathLike
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["map_array", "read_array", "write_array"]
 
@@ -11,7 +14,7 @@ __all__ = ["map_array", "read_array", "write_array"]
 CHUNK = 1 << 18
 
 
-def write_array(stream, array):
+def write_array(stream: BinaryIO, array: NDArray[Any]) -> None:
     """Write an array to a binary stream in its own order, C's or Fortran's."""
     array = np.asarray(array, order="A")
     # Copied only if it has neither order: a basis in Fortran's order can fill a tenth of the memory.
@@ -19,10 +22,10 @@ def write_array(stream, array):
         array = np.ascontiguousarray(array)
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     # ndarray.tofile would not report why it failed.
-    stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
+    stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8).data)
 
 
-def read_array(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def read_array(stream: io.BufferedIOBase, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an array from an untrusted stream; raise ValueError if it has another shape or dtype.
 
     Nothing is allocated before the header says what is expected.
@@ -30,11 +33,11 @@ def read_array(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> np.
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
         raise ValueError("the array is in another version of the format")
-    found, is_fortran, found_dtype = np.lib.format.read_array_header_1_0(stream)
-    if found != shape or found_dtype != dtype:
+    stored_shape, is_fortran, stored_dtype = np.lib.format.read_array_header_1_0(stream)
+    if stored_shape != shape or stored_dtype != dtype:
         raise ValueError("the array has another shape or type")
     array = np.empty(shape, dtype, order="F" if is_fortran else "C")
-    content = memoryview(array.reshape(-1, order="A").view(np.uint8))
+    content = array.reshape(-1, order="A").view(np.uint8).data
     read = 0
     while read < len(content):
         count = stream.readinto(content[read : read + CHUNK])
@@ -47,7 +50,7 @@ def read_array(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> np.
     return array
 
 
-def map_array(file):
+def map_array(file: str | PathLike[str]) -> NDArray[Any]:
     """Return the array in an untrusted file, memory-mapped and read-only; raise ValueError if it does not hold one.
 
     Nothing that the header claims is allocated, and the mapping cannot go beyond the end of the file.

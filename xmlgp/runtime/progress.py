@@ -9,10 +9,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from types import SimpleNamespace
-from typing import Any, Protocol, TextIO
+from typing import ClassVar, Protocol, TextIO
+from weakref import WeakSet
 
 from tqdm import tqdm
 from tqdm.utils import disp_len
@@ -60,15 +60,17 @@ ECHOED = 2
 #: Erases the terminal from the cursor to the end: also the rest of a bar that was wrapped when the window got narrower.
 ERASE = "" if os.name == "nt" else "\x1b[J"
 
-#: Seconds that the rest of a slow training takes at least, and seconds in which its speed is measured.
+#: Seconds that the rest of a slow training takes at least.
 SLOW = 180
+
+#: Seconds in which the speed of a training is measured.
 MEASURED = 5
 
 
 class Bar(Protocol):
     """The progress of one piece of work."""
 
-    def update(self, count: float = 1, **facts: object) -> object:
+    def update(self, n: float = 1, **facts: object) -> object:
         """Advance the bar by some units, and show facts at its end."""
 
 
@@ -80,7 +82,7 @@ class Progress(Protocol):
 
 
 class _NoBar:
-    def update(self, count: float = 1, **facts: object) -> None:
+    def update(self, n: float = 1, **facts: object) -> None:
         pass
 
 
@@ -94,22 +96,25 @@ def ignore(text: str) -> None:
     """Take no notice of a message; the default `note` of every library function."""
 
 
-class _Bar(tqdm):
+class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run time
     """A bar that fits its terminal, also when the window changes, and of which nothing stays at the end."""
 
     #: tqdm would start a thread that draws bars anew, and wait for it at exit. With one check of the clock for each
     #: update it is not needed.
     monitor_interval = 0
 
+    _instances: ClassVar[WeakSet[object]]
+
     #: Only threads of this process draw; a lock of tqdm's own would also hold other processes up.
     _lock = threading.RLock()
 
-    def __init__(self, label: str, total: float | None, layouts: tuple[str, ...], unit: str) -> None:
-        self._layouts = layouts
+    def __init__(self, label: str, total: float | None = None, unit: str | None = "it") -> None:
+        total = _python_number(total or 0) or None
+        self._layouts = (LAYOUTS if unit else TIMES)[total is not None]
         super().__init__(
             desc=escape(label),
             total=total,
-            unit=unit,
+            unit=unit or "it",
             unit_scale=unit == "B",
             file=sys.stderr,
             leave=False,
@@ -120,8 +125,16 @@ class _Bar(tqdm):
         self._time = time.monotonic
         self.last_print_t = self.start_t = self._time()
 
+    def update(self, n: float | None = 1, **facts: object) -> bool | None:
+        """Advance the bar by some units, and show facts at its end."""
+        if facts:
+            self.set_postfix(facts, refresh=False)
+        count = _python_number(n or 0)
+        # Sums of shares may exceed 1 by a rounding error, of which tqdm would warn.
+        return super().update(count if self.total is None else min(count, self.total - self.n))
+
     @staticmethod
-    def status_printer(file):
+    def status_printer(file: TextIO) -> Callable[[str], None]:  # type: ignore[override]  # always standard error
         """Return the function that draws; it leaves the cursor where the next text overwrites the bar.
 
         What a terminal echoes, such as ^C, is overwritten too.
@@ -136,44 +149,25 @@ class _Bar(tqdm):
         return draw
 
     def __str__(self) -> str:
-        facts = self.format_dict
-        # tqdm takes one off. Some pseudo-terminals have 0 columns.
+        facts = dict(self.format_dict)
+        # tqdm takes one column off. Some pseudo-terminals have 0 columns.
         columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"] - ECHOED, 1)
-        fitting = (
-            layout
-            for layout in self._layouts
-            if disp_len(self.format_meter(**facts | {"bar_format": layout, "ncols": None})) <= columns
-        )
-        layout = next(fitting, self._layouts[-1])
-        return self.format_meter(**facts | {"bar_format": layout, "ncols": columns})
+        for layout in self._layouts:
+            facts |= {"bar_format": layout, "ncols": None}
+            if disp_len(self.format_meter(**facts)) <= columns:
+                break
+        return self.format_meter(**facts | {"ncols": columns})
 
 
-def terminal_progress(quiet=False):
+def terminal_progress(quiet: bool = False) -> Progress:
     """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
 
-    `progress(label, total=None, unit="it")` is a context manager whose value has `update(count=1, **facts)`, which
-    advances the bar and shows facts, such as the bound, at its end. With the unit None, counts stand for time and are
-    not shown themselves. Counts may be numbers of NumPy; those that are not finite count as 0.
+    With the unit None, counts stand for time and are not shown themselves. Counts may be numbers of NumPy; those that
+    are not finite count as 0.
     """
     if quiet or not _draws(sys.stderr):
         return silent
-
-    @contextlib.contextmanager
-    def show(label, total=None, unit="it"):
-        total = _python_number(total) or None
-        layouts = LAYOUTS if unit else TIMES
-        with _Bar(label, total, layouts[total is not None], unit or "it") as bar:
-
-            def update(count=1, **facts):
-                if facts:
-                    bar.set_postfix(facts, refresh=False)
-                count = _python_number(count)
-                # Sums of shares may exceed 1 by a rounding error, of which tqdm would warn.
-                bar.update(count if total is None else min(count, total - bar.n))
-
-            yield SimpleNamespace(update=update)
-
-    return show
+    return _Bar
 
 
 @contextlib.contextmanager
@@ -203,7 +197,7 @@ def end_bars(echoed: bool = False) -> None:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return bool(stream) and not stream.closed and stream.isatty()
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def _draws(stream: TextIO | None) -> bool:
@@ -211,42 +205,47 @@ def _draws(stream: TextIO | None) -> bool:
     return _is_terminal(stream) and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")
 
 
-def _python_number(number: Any) -> float | None:
-    """Return a finite number as a number of Python, 0 for another one, and None for None.
+def _python_number(number: float) -> float:
+    """Return a finite number as a number of Python, and 0 for another one.
 
     tqdm computes dates and repetitions with it, and fails for those of NumPy, for infinity and for NaN.
     """
-    if number is None:
-        return None
-    number = number.item() if hasattr(number, "item") else number
+    number = getattr(number, "item", lambda: number)()
     return number if math.isfinite(number) else 0
 
 
-def tell_if_slow(progress, label, tell):
-    """Return a `progress` that also calls `tell(seconds)`, once, if the rest of the work with a label is slow.
+class _SlowWatch:
+    """A bar that also calls `tell(seconds)`, once, if the rest of the work is slow."""
 
-    The first update, which may stand for steps of an earlier run or for compiling, is not measured.
-    """
+    def __init__(self, bar: Bar, total: float, tell: Callable[[float], None]) -> None:
+        self._bar = bar
+        self._total = total
+        self._tell = tell
+        self._done = 0.0
+        self._first: tuple[float, float] | None = None
+        self._measured = False
+
+    def update(self, n: float = 1, **facts: object) -> None:
+        self._bar.update(n, **facts)
+        self._done += n
+        now = time.monotonic()
+        # The first update may stand for steps of an earlier run, or for compiling.
+        self._first = self._first or (self._done, now)
+        first_done, began = self._first
+        if self._measured or now - began < MEASURED or self._done == first_done:
+            return
+        self._measured = True
+        seconds = (self._total - self._done) * (now - began) / (self._done - first_done)
+        if seconds >= SLOW:
+            self._tell(seconds)
+
+
+def tell_if_slow(progress: Progress, watched: str, tell: Callable[[float], None]) -> Progress:
+    """Return a `progress` that also calls `tell(seconds)`, once, if the rest of the work labelled `watched` is slow."""
 
     @contextlib.contextmanager
-    def show(name, total=None, unit="it"):
-        with progress(name, total=total, unit=unit) as bar:
-            first = None
-            done = 0
-            measured = name != label
-
-            def update(count=1, **facts):
-                nonlocal first, done, measured
-                bar.update(count, **facts)
-                done = done + count
-                now = time.monotonic()
-                first = first or (done, now)
-                if not measured and now - first[1] >= MEASURED and done > first[0]:
-                    measured = True
-                    left = (total - done) * (now - first[1]) / (done - first[0])
-                    if left >= SLOW:
-                        tell(left)
-
-            yield SimpleNamespace(update=update)
+    def show(label: str, total: float | None = None, unit: str | None = "it") -> Iterator[Bar]:
+        with progress(label, total, unit) as bar:
+            yield _SlowWatch(bar, total, tell) if total and label == watched else bar
 
     return show

@@ -8,12 +8,14 @@ product takes several times as long. The threads of this pool sleep while they w
 import contextlib
 import contextvars
 import functools
+import itertools
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from xmlgp.runtime.interrupts import uninterruptible
 
@@ -29,8 +31,10 @@ __all__ = [
     "single_thread",
 ]
 
+T = TypeVar("T")
 
-def run_parallel(tasks):
+
+def run_parallel(tasks: Iterable[Callable[[], T]]) -> list[T]:
     """Call every task, on all cores at once, and return their results, in the order of the tasks.
 
     The cores take the tasks in order, each taking the next one when it is free; none may rely on another being done. A
@@ -38,35 +42,32 @@ def run_parallel(tasks):
     """
     with uninterruptible:
         tasks = list(tasks)
-        results = [None] * len(tasks)
+        results: dict[int, T] = {}
         # Taking the next element of a list iterator is atomic.
         remaining = iter(list(enumerate(tasks)))
-        others = [_submit(_work, remaining, results) for _ in range(min(core_count(), len(tasks)) - 1)]
+        submitted = [_submit(_work, remaining, results) for _ in range(min(core_count(), len(tasks)) - 1)]
         try:
             _work(remaining, results)
         finally:
             # Do not wait for a thread that is still busy with an earlier task.
-            others = [other for other in others if other is not None and not other.cancel()]
+            futures = [future for future in submitted if future is not None and not future.cancel()]
             try:
-                wait(others)
+                wait(futures)
             except BaseException:
                 # Interrupted: running tasks still write into the caller's arrays.
-                wait(others)
+                wait(futures)
                 raise
-            failures = [other.exception() for other in others]
-        for failure in failures:
-            if failure is not None:
-                raise failure
-    return results
+        for future in futures:
+            future.result()
+    return [results[position] for position in range(len(tasks))]
 
 
-def start_task(task):
+def start_task(task: Callable[[], T]) -> Callable[[], T]:
     """Run a task in the background; return a function that waits for it and returns its result."""
 
-    def work():
-        result = [None]
-        _work(iter([(0, task)]), result)
-        return result[0]
+    def work() -> T:
+        with single_thread():
+            return task()
 
     with uninterruptible:
         future = None if core_count() == 1 else _submit(work)
@@ -76,7 +77,7 @@ def start_task(task):
     return lambda: value
 
 
-def split_range(function, total, grain, rounds=1):
+def split_range(function: Callable[[int, int], T], total: int, grain: int, rounds: int = 1) -> list[Callable[[], T]]:
     """Return tasks for `run_parallel` that call `function(start, stop)` for parts which together make up range(total).
 
     The parts depend only on the arguments and the number of cores, so results do not depend on which thread is faster.
@@ -85,10 +86,10 @@ def split_range(function, total, grain, rounds=1):
     """
     count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
-    return [functools.partial(function, *part) for part in zip(bounds, bounds[1:], strict=False)]
+    return [functools.partial(function, *part) for part in itertools.pairwise(bounds)]
 
 
-def parallel_for(function, total, grain):
+def parallel_for(function: Callable[[int, int], T], total: int, grain: int) -> list[T]:
     """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`.
 
     Return the results in the order of the parts.
@@ -99,12 +100,12 @@ def parallel_for(function, total, grain):
 _inside = threading.local()
 
 
-def _work(tasks, results):
-    """Call the tasks of an iterator of (place of the result, task)."""
+def _work(tasks: Iterator[tuple[int, Callable[[], T]]], results: dict[int, T]) -> None:
+    """Call the tasks of an iterator of positions and tasks, and store their results by position."""
     try:
         with single_thread():
-            for place, task in tasks:
-                results[place] = task()
+            for position, task in tasks:
+                results[position] = task()
     except BaseException:
         # Drop the remaining tasks; the caller waits for those that are running.
         for _ in tasks:
@@ -113,7 +114,7 @@ def _work(tasks, results):
 
 
 @contextlib.contextmanager
-def single_thread():
+def single_thread() -> Iterator[None]:
     """Run what `run_parallel` and `parallel_for` would divide on the calling thread alone, within the block."""
     outer = getattr(_inside, "task", False)
     _inside.task = True
@@ -123,7 +124,7 @@ def single_thread():
         _inside.task = outer
 
 
-def _submit(function, *args):
+def _submit(function: Callable[..., T], *args: object) -> Future[T] | None:
     """Submit work to the pool; return its future, or None if the interpreter is shutting down."""
     # The context carries the caller's warning filters and NumPy error state.
     try:
@@ -132,7 +133,7 @@ def _submit(function, *args):
         return None
 
 
-def core_count():
+def core_count() -> int:
     """Return the number of cores that the caller may use: one inside a task or `single_thread`."""
     return 1 if getattr(_inside, "task", False) else _limit_of_threads.get() or _all_cores()
 
@@ -163,16 +164,16 @@ def limit_threads(count: int | None) -> Iterator[None]:
 
 
 #: What `limit_threads` set in this thread, or None.
-_limit_of_threads = contextvars.ContextVar("limit_of_threads", default=None)
+_limit_of_threads = contextvars.ContextVar[int | None]("limit_of_threads", default=None)
 
 
 @functools.cache
-def _all_cores():
+def _all_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
-def _pool(cores):
+def _pool(cores: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, cores - 1), thread_name_prefix="xmlgp")
 
 
@@ -182,7 +183,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def one_blas_thread():
+def one_blas_thread() -> Iterator[None]:
     """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require.
 
     The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
@@ -204,7 +205,7 @@ def one_blas_thread():
 
 
 @functools.cache
-def _blas_libraries():
+def _blas_libraries() -> list[LibController]:
     """Return the BLAS libraries of this process; to find them takes some milliseconds."""
     import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that threadpoolctl finds it
 
@@ -213,16 +214,18 @@ def _blas_libraries():
 
 class _limit:
     lock = threading.Lock()
+    #: Blocks that are in `one_blas_thread` now.
     users = 0
-    lifted = []
+    #: Each library with its number of threads outside these blocks.
+    lifted: list[tuple[LibController, int]] = []
 
 
-def _set_threads(library, count):
+def _set_threads(library: LibController, count: int) -> None:
     # Some versions of threadpoolctl ignore all threads but the first that set a limit.
     getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
-def prefer_avx512():
+def prefer_avx512() -> None:
     """Make OpenBLAS use its AVX-512 kernels on processors newer than it knows.
 
     OpenBLAS selects kernels by processor family and falls back to 256-bit ones for an unknown family, which halves the

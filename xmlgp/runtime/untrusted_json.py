@@ -1,8 +1,8 @@
-"""Read JSON of a stranger: what it takes is bounded by what an honest writer needs."""
+"""Read untrusted JSON within the time and memory that an honest file needs."""
 
 import json
 import sys
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 __all__ = ["LARGEST", "MOST_VALUES", "count_values", "is_plain", "read_json"]
 
@@ -19,7 +19,7 @@ PIECE = 1 << 18
 LEVELS = 10
 
 
-def read_json(stream: BinaryIO) -> Any:
+def read_json(stream: BinaryIO) -> object:
     """Return the value of JSON in UTF-8; ValueError if it is malformed, or larger than what is ever written."""
     content = bytearray()
     while piece := stream.read(PIECE):
@@ -40,7 +40,7 @@ def count_values(content: bytes | bytearray) -> int:
     return 1 + sum(map(content.count, (b",", b"[", b"{")))
 
 
-def is_plain(value: Any, levels: int = LEVELS) -> bool:
+def is_plain(value: object, levels: int = LEVELS) -> bool:
     """Return whether numbers are finite, strings printable, and lists and mappings not nested too deeply.
 
     A string that is not printable could send commands to a terminal, or imitate a line of output.
@@ -51,4 +51,4 @@ def is_plain(value: Any, levels: int = LEVELS) -> bool:
         children = [*value, *value.values()] if isinstance(value, dict) else value
         return levels > 0 and all(is_plain(child, levels - 1) for child in children)
     # JSON integers can be larger than any float.
-    return value is None or abs(value) <= sys.float_info.max
+    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)

@@ -1,9 +1,14 @@
 """Show untrusted text and values in messages: one short printable line, however large or nested the original."""
 
+from __future__ import annotations
+
 import io
 import re
 import reprlib
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["ForTerminal", "escape", "escape_undecodable", "excerpt", "quote", "show_name", "visible"]
 
@@ -34,23 +39,23 @@ NAME = re.compile(rf"[A-Za-z0-9_.+-]{{1,{MAX_EXCERPT}}}")
 class _Shortened(reprlib.Repr):
     """Visits a few elements of a few levels only: YAML aliases can stand for more than fits into memory."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.maxstring = self.maxother = MAX_EXCERPT
 
-    def repr_int(self, value, level):
+    def repr_int(self, value: int, level: int) -> str:
         try:
             return super().repr_int(value, level)
         except ValueError:  # Python refuses to print thousands of digits
             return f"a number of {value.bit_length()} bits"
 
 
-def excerpt(value):
+def excerpt(value: object) -> str:
     """Return the start of the `repr` of a value of types that JSON and YAML have."""
     return _Shortened().repr(value)[:MAX_EXCERPT]
 
 
-def show_name(name):
+def show_name(name: object) -> str:
     """Return a name as it is if it consists of a few letters, digits and `_.+-`, else its `excerpt`.
 
     YAML keys can be of many types.
@@ -58,7 +63,7 @@ def show_name(name):
     return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)
 
 
-def escape(text, longest=MAX_TEXT):
+def escape(text: str, longest: int | None = MAX_TEXT) -> str:
     """Return text with escape sequences for characters that are not printable, at most `longest` characters or all."""
     start = text if longest is None else text[: longest + 1]
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in start)
@@ -70,14 +75,14 @@ def escape_undecodable(text: str) -> str:
     return UNDECODABLE.sub(_escape_undecodable, text)
 
 
-def _escape_undecodable(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _escape_undecodable(match: re.Match[str]) -> str:
+    number = ord(match[0])
     return f"\\x{number - OF_BYTES:02x}" if OF_BYTES + 0x80 <= number <= OF_BYTES + 0xFF else f"\\u{number:04x}"
 
 
 def visible(text: str, kept: str = "") -> str:
     """Return text with escape sequences, as JSON has them, for characters that act on the text around, if not kept."""
-    return HIDDEN.sub(lambda found: found[0] if found[0] in kept else _escape_sequence(found[0]), text)
+    return HIDDEN.sub(lambda match: match[0] if match[0] in kept else _escape_sequence(match[0]), text)
 
 
 def _escape_sequence(character: str) -> str:
@@ -98,7 +103,7 @@ class ForTerminal(io.BufferedIOBase):
         """Return True."""
         return True
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Buffer) -> int:
         """Write bytes, or what has them, and return how many they are."""
         content = bytes(data)
         text = content.decode(errors="surrogateescape")
@@ -118,7 +123,7 @@ class ForTerminal(io.BufferedIOBase):
         return self._stream.fileno()
 
 
-def quote(token):
+def quote(token: bytes) -> str:
     """Return bytes in quotes, shortened if there are too many."""
     text = token[:MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
     return repr(text + "..." if len(token) > MAX_QUOTED_BYTES else text)

@@ -8,26 +8,27 @@ from os import PathLike
 
 __all__ = ["open_archive"]
 
-#: Most bytes that are read at once. zipfile reads the list of members so, into ten times as much memory; those of data
-#: sets and checkpoints have some hundred bytes.
+#: Most bytes that are read at once. zipfile reads the whole list of members, into ten times as much memory; those of
+#: data sets and checkpoints have some hundred bytes.
 MOST_AT_ONCE = 1 << 20
 
 
 class _Pieces(io.FileIO):
     """A file that is read in pieces: a list of members that claims to be long is refused before it is read."""
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; BadZipFile if these are too many."""
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes; BadZipFile if there are too many."""
+        size = -1 if size is None else size
         if size > MOST_AT_ONCE:
             raise zipfile.BadZipFile(f"the list of its members is larger than {MOST_AT_ONCE} bytes")
         return super().read(MOST_AT_ONCE if size < 0 else size)
 
 
 @contextlib.contextmanager
-def open_archive(path: str | PathLike | int) -> Iterator[zipfile.ZipFile]:
+def open_archive(path: str | PathLike[str] | int) -> Iterator[zipfile.ZipFile]:
     """Open an archive to read members in pieces of at most `MOST_AT_ONCE` bytes; BadZipFile if it is none.
 
-    It may be given by a descriptor, which is closed at the end.
+    A descriptor in place of a path is closed at the end.
     """
     with _Pieces(path) as stream, zipfile.ZipFile(stream) as archive:
         yield archive

@@ -3,34 +3,61 @@
 Only this room knows Dask. It has no formulas, and no schedule of its own: Dask chooses workers and replaces lost ones.
 """
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.runtime.threads import core_count
 
-__all__ = ["THIS_MACHINE", "ThisMachine", "opened"]
+__all__ = ["THIS_MACHINE", "ThisMachine", "Work", "opened"]
+
+T = TypeVar("T")
 
 
-class ThisMachine:
-    """Computes one block after another, each with all threads of this machine (`xmlgp.runtime.threads`).
+class Work(Protocol):
+    """Where blocks of work are computed: on this machine or on a cluster."""
 
-    `xmlgp.work.cluster.DaskCluster` has the same attributes and methods. `cores` is the number of threads with which a
-    block is computed.
-    """
+    #: Whether other machines compute.
+    is_cluster: bool
 
-    is_cluster = False
-    cores = property(lambda self: core_count())
+    @property
+    def cores(self) -> int:
+        """The number of threads with which a block is computed."""
 
-    def map(self, function, blocks, shared=None):
+    def map(
+        self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
+    ) -> Iterator[T]:
         """Yield `function(shared, *block)` for every block, a tuple, in order; blocks are taken as there is room.
 
         The function is one of a module of xmlgp; it depends on its arguments alone, and changes none of them. `shared`
-        is what all blocks need; one with a method `opened` is replaced by the result, once on each machine.
+        is what all blocks need; an object with a method `opened` is replaced by the result, once on each machine.
         """
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return a new array, to be filled with results."""
+
+
+class ThisMachine:
+    """Computes one block after another, each with all threads of this machine (`xmlgp.runtime.threads`)."""
+
+    is_cluster = False
+
+    @property
+    def cores(self) -> int:
+        """The number of threads with which a block is computed."""
+        return core_count()
+
+    def map(
+        self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
+    ) -> Iterator[T]:
+        """Yield `function(shared, *block)` for every block; see `Work.map`."""
         shared = opened(shared)
         for block in blocks:
             yield function(shared, *block)
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array, to be filled with results."""
         return np.empty(shape, dtype)
 
@@ -38,6 +65,6 @@ class ThisMachine:
 THIS_MACHINE = ThisMachine()
 
 
-def opened(shared):
-    """Return what functions get for what blocks share; see `ThisMachine.map`."""
+def opened(shared: object) -> object:
+    """Return what functions get for what blocks share; see `Work.map`."""
     return shared.opened() if hasattr(shared, "opened") else shared

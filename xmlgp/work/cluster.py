@@ -7,18 +7,26 @@ import secrets
 import shutil
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import distributed
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.version import __version__
 from xmlgp.work import opened
-from xmlgp.work.files import array_in_file, pack, unpack
+from xmlgp.work.files import StoredMatrices, array_in_file, pack, unpack
 
 __all__ = ["DaskCluster"]
+
+T = TypeVar("T")
+
+#: The packed result of a block and None, or None and the error of its function.
+Packed: TypeAlias = tuple[object, Exception | None]
 
 #: Blocks for each thread of the cluster that are with Dask, or finished and not yet taken: memory stays bounded.
 AHEAD = 4
@@ -26,17 +34,21 @@ AHEAD = 4
 #: Times that Dask runs a block again whose files could not be read or written.
 RETRIES = 2
 
-#: Seconds from one look at the cluster to the next; until it must answer a question; and that it may be without its
-#: scheduler, without workers, or with a worker that says nothing while no block is finished.
+#: Seconds from one look at the cluster to the next.
 LOOK_SECONDS = 3.0
+
+#: Seconds until the cluster must answer a question.
 ANSWER_SECONDS = 15.0
+
+#: Seconds that the cluster may be without its scheduler, without workers, or with a worker that says nothing while no
+#: block is finished.
 PATIENCE_SECONDS = 30.0
 
 
 class DaskCluster:
     """The workers of a Dask cluster, each of which computes as many blocks at a time as it has threads.
 
-    It has the attributes and methods of `ThisMachine`. Dask chooses the worker of a block, and runs it again elsewhere
+    Dask chooses the worker of a block, and runs it again elsewhere
     if the worker is lost before the result is here. `folder` (Path) is on storage that all workers see; `workers` is
     the largest number of them that has been seen. ClusterError is raised if there is none, or one that cannot be used.
     """
@@ -44,75 +56,88 @@ class DaskCluster:
     is_cluster = True
     cores = 1
 
-    def __init__(self, client, folder):
+    def __init__(self, client: distributed.Client, folder: Path) -> None:
+        if client.scheduler is None:
+            raise ClusterError("the client of the Dask cluster is closed")
         self._client = client
+        self._scheduler = client.scheduler
         self._folder = folder
-        self._address = client.scheduler.address
         self.workers = 0
         self._threads = 0
-        self._heard = {}
-        self._kept = ({}, folder)
-        self._answered = self._staffed = self._looked = began = time.monotonic()
+        #: Of each worker, the time when it was last seen by the scheduler, and when this was noticed here.
+        self._heard: dict[str, tuple[float, float]] = {}
+        #: The matrices that all calls share, in files until the end of the run.
+        self._matrices = StoredMatrices(folder)
+        began = time.monotonic()
+        #: When the cluster was looked at, when it answered, and when it had workers, for the last time.
+        self._looked = began
+        self._answered = began
+        self._staffed = began
         while not self._threads:
             self._look(began)
             time.sleep(0.1)
         self._check_workers()
 
     @property
-    def dashboard(self):
+    def dashboard(self) -> str:
         """The address of the dashboard; empty if there is none."""
         with contextlib.suppress(Exception):
-            return self._client.dashboard_link
+            return str(self._client.dashboard_link)
         return ""
 
-    def new_folder(self):
+    def new_folder(self) -> Path:
         """Return a new folder on the shared storage, removed at the end of the run."""
         folder = self._folder / secrets.token_hex(8)
         folder.mkdir()
         return folder
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array in a file on the shared storage, to be filled with results."""
         return array_in_file(self._folder, shape, dtype)
 
-    def map(self, function, blocks, shared=None):
-        """Yield `function(shared, *block)` for every block, in order; see `ThisMachine.map`.
+    def map(
+        self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
+    ) -> Iterator[T]:
+        """Yield `function(shared, *block)` for every block, in order; see `Work.map`.
 
         ClusterError is raised if the scheduler or all workers are lost, or a worker does not answer or cannot use the
         files; an error of the function is raised as it is.
         """
         blocks = iter(blocks)
-        window = collections.deque()
+        futures: collections.deque[distributed.Future[Packed]] = collections.deque()
         folder = self.new_folder()
         try:
-            # Its matrices are kept until the end of the run, since many calls share them.
-            common = __version__, folder.name, pack(shared, folder, self._kept), function
+            packed = pack(shared, folder, self._matrices)
             while True:
-                room = AHEAD * max(1, self._threads) - len(window)
-                for block in itertools.islice(blocks, max(0, room)):
-                    window.append(self._submit(function, *common, pack(block, folder), str(folder)))
-                if not window:
+                count = AHEAD * max(1, self._threads) - len(futures)
+                for block in itertools.islice(blocks, max(0, count)):
+                    futures.append(self._submit(function, folder, packed, pack(block, folder)))
+                if not futures:
                     return
-                result = self._result(window[0])
-                window.popleft()
-                yield result
+                result = self._result(futures[0])
+                futures.popleft()
+                yield unpack(result)
         finally:
             with contextlib.suppress(Exception), uninterruptible:
-                self._ask(self._client.cancel, list(window), force=True)
+                self._ask(self._client.cancel, list(futures), force=True)
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _submit(self, function, *arguments):
+    def _submit(
+        self, function: Callable[..., object], folder: Path, shared: object, block: object
+    ) -> distributed.Future[Packed]:
         key = f"{function.__name__.strip('_')}-{secrets.token_hex(8)}"
         try:
             with uninterruptible:
-                return self._client.submit(_run, *arguments, key=key, pure=False, retries=RETRIES)
+                return self._client.submit(
+                    _run, __version__, function, folder, shared, block, key=key, pure=False, retries=RETRIES
+                )
         except Exception as error:
             if self._client.status == "running":
                 raise
             raise self._scheduler_lost() from error
 
-    def _result(self, future):
-        """Return the result of a block, or raise its error."""
+    def _result(self, future: distributed.Future[Packed]) -> object:
+        """Return the packed result of a block, or raise its error."""
         since = time.monotonic()
         if since - self._looked > ANSWER_SECONDS:
             self._look(since)
@@ -141,19 +166,20 @@ class DaskCluster:
                 raise ClusterError(f"a worker of the Dask cluster lacks xmlgp {__version__}: {missing}") from missing
         if error is not None:
             raise error
-        return unpack(result)
+        return result
 
-    def _ask(self, method, *arguments, **options):
+    def _ask(self, method: Callable[..., object], *arguments: object, **options: object) -> dict[str, Any]:
         """Return the answer of a method of the client; raise an error if it is late."""
-        return self._client.sync(method, *arguments, callback_timeout=ANSWER_SECONDS, **options)
+        answer: dict[str, Any] = self._client.sync(method, *arguments, callback_timeout=ANSWER_SECONDS, **options)
+        return answer
 
-    def _look(self, since):
+    def _look(self, since: float) -> None:
         """See which workers there are; raise ClusterError if what was waited for since then will not come."""
         workers = None
         closed = self._client.status in ("closed", "closing")
         if not closed:
             with contextlib.suppress(OSError, RuntimeError, ValueError, distributed.TimeoutError):
-                workers = self._ask(self._client.scheduler.identity)["workers"]
+                workers = self._ask(self._scheduler.identity)["workers"]
         now = self._looked = time.monotonic()
         if workers is None:
             if closed or now - max(since, self._answered) > PATIENCE_SECONDS:
@@ -168,27 +194,27 @@ class DaskCluster:
             lost = "all workers of the Dask cluster are lost"
             raise ClusterError(lost if self.workers else "the Dask cluster has no worker")
         for address, worker in workers.items():
-            # Clocks of machines differ, so the time is when it was found here that the worker had said more.
-            last, when = self._heard.get(address, (None, now))
-            self._heard[address] = worker["last_seen"], when if last == worker["last_seen"] else now
+            # Clocks of machines differ, so the time of this machine counts.
+            last_seen, noticed = self._heard.get(address, (None, now))
+            self._heard[address] = worker["last_seen"], noticed if last_seen == worker["last_seen"] else now
             if now - max(since, self._heard[address][1]) > PATIENCE_SECONDS:
                 raise ClusterError(f"worker {address} of the Dask cluster does not answer; end it and start it again")
 
-    def _check_workers(self):
+    def _check_workers(self) -> None:
         """Raise ClusterError if a worker lacks this version of xmlgp."""
         try:
-            # Not with a function of xmlgp, which a worker without it could not run.
+            # A worker without xmlgp could not run one of its functions.
             code = "__import__('xmlgp').__version__"
-            found = self._ask(self._client.run, eval, code, on_error="return", nanny=False)
+            answers = self._ask(self._client.run, eval, code, on_error="return", nanny=False)
         except (OSError, ValueError, distributed.TimeoutError):
             return  # a worker is lost or does not answer, as the first block will show
-        for address, answer in found.items():
+        for address, answer in answers.items():
             if answer != __version__ and not isinstance(answer, OSError | None):
                 has = f"xmlgp {answer}" if isinstance(answer, str) else f"no xmlgp ({answer})"
                 raise ClusterError(f"worker {address} of the Dask cluster has {has}, but this is xmlgp {__version__}")
 
-    def _scheduler_lost(self):
-        return ClusterError(f"the Dask scheduler at {self._address} is lost")
+    def _scheduler_lost(self) -> ClusterError:
+        return ClusterError(f"the Dask scheduler at {self._scheduler.address} is lost")
 
 
 # ---- On the workers
@@ -199,12 +225,12 @@ class _StorageError(Exception):
 
 
 class _shared:
-    #: What the blocks of one `map` share, by the token of that.
     lock = threading.Lock()
-    values = {}
+    #: What the blocks of one `map` share, by its folder: of the latest one only.
+    values: dict[Path, object] = {}
 
 
-def _run(version, token, shared, function, block, folder):
+def _run(version: str, function: Callable[..., object], folder: Path, shared: object, block: object) -> Packed:
     """Return the packed result of `function(shared, *block)` and None, or None and its error.
 
     Other errors are returned because Dask would log those of a user with their tracebacks.
@@ -215,11 +241,11 @@ def _run(version, token, shared, function, block, folder):
     try:
         with single_thread(), one_blas_thread():
             with _shared.lock:
-                if token not in _shared.values:
+                if folder not in _shared.values:
                     _shared.values.clear()
-                    _shared.values[token] = opened(unpack(shared))
-                value = _shared.values[token]
-            return pack(function(value, *unpack(block)), Path(folder), passing=True), None
+                    _shared.values[folder] = opened(unpack(shared))
+                value = _shared.values[folder]
+            return pack(function(value, *unpack(block)), folder, passing=True), None
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise _StorageError(f"{worker} cannot use the shared storage: {reason}") from None

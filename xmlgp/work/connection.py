@@ -1,14 +1,21 @@
 """Connect to a Dask cluster, or start one of local processes."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from xmlgp.data.cache import folder_for_run
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.runtime.threads import core_count
-from xmlgp.work import THIS_MACHINE
+from xmlgp.work import THIS_MACHINE, Work
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
 
 __all__ = ["open_work"]
 
@@ -18,18 +25,20 @@ CONNECT_SECONDS = 10
 #: Times that local processes are started if one of them is lost meanwhile.
 STARTS = 3
 
-#: Settings of Dask for local processes. One that says nothing for so long is replaced. Memory that they have freed they
-#: keep up to so many bytes: Dask tells them to return it at once, which took 1.7 times the processor time.
+#: Settings of Dask for local processes: a process that says nothing for so long is replaced.
 LOCAL = {"distributed.scheduler.worker-ttl": "10s", "distributed.worker.profile.enabled": False}
+
+#: Bytes of freed memory that a local process keeps. Dask tells it to return them at once, which took 1.7 times the
+#: processor time.
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": 1 << 27, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 
 
 @contextlib.contextmanager
-def open_work(scheduler=None, workers=None, client=None):
+def open_work(scheduler: str | None = None, workers: int | None = None, client: Client | None = None) -> Iterator[Work]:
     """Yield a `DaskCluster`, or `THIS_MACHINE` if no argument asks for one. Only then is Dask imported.
 
-    A cluster is one whose scheduler has an address such as `tcp://HOST:8786`, a number of worker processes on this
-    machine, which share its cores, or that of a `distributed.Client`, which stays open. ClusterError is raised if Dask
+    The arguments are the address of a scheduler, such as `tcp://HOST:8786`; a number of worker processes to start on
+    this machine, which share its cores; and a `distributed.Client`, which stays open. ClusterError is raised if Dask
     is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
     """
     if scheduler is None and workers is None and client is None:
@@ -46,7 +55,7 @@ def open_work(scheduler=None, workers=None, client=None):
     if client is not None and client.status != "running":
         raise ClusterError("the client of the Dask cluster is closed")
     with contextlib.ExitStack() as stack:
-        # First, so that it is removed after the processes that write to it have ended.
+        # The folder is opened first, so that it is removed after the processes that write to it have ended.
         folder = stack.enter_context(folder_for_run("cluster"))
         if workers is not None:
             scheduler = stack.enter_context(_local_cluster(workers)).scheduler_address
@@ -56,7 +65,7 @@ def open_work(scheduler=None, workers=None, client=None):
         yield DaskCluster(client, folder)
 
 
-def _local_cluster(workers):
+def _local_cluster(workers: int) -> LocalCluster:
     import dask
     from distributed import LocalCluster
 
@@ -75,19 +84,19 @@ def _local_cluster(workers):
     raise ClusterError(f"the {workers} processes of the Dask cluster do not start")
 
 
-def _connect(address):
+def _connect(address: str | None) -> Client:
     from distributed import Client, rpc
 
-    async def ask():
+    async def ask() -> None:
         async with rpc(address) as scheduler:
             await scheduler.identity()
 
-    async def ask_in_time():
+    async def ask_in_time() -> None:
         await asyncio.wait_for(ask(), CONNECT_SECONDS)
 
     # A client would wait without end where another server answers, and when it is deleted before it has connected.
     try:
-        # In a thread, for in a notebook this one has a loop already.
+        # The thread of a notebook has a loop already.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(asyncio.run, ask_in_time()).result()
         return Client(address, set_as_default=False, timeout=CONNECT_SECONDS)
@@ -97,6 +106,6 @@ def _connect(address):
         raise ClusterError(f"no Dask scheduler answers at {address}") from error
 
 
-def _close(client):
-    with contextlib.suppress(Exception):  # what is lost cannot be told
+def _close(client: Client) -> None:
+    with contextlib.suppress(Exception):  # a lost cluster
         client.close(timeout=2)
