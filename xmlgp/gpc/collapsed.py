@@ -164,7 +164,7 @@ class BlockCovariances:
 
         run_parallel(partial(run_core, core) for core in range(cores))
 
-    def unwhiten(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    def unwhiten(self, matrix: NDArray[np.float64]) -> NDArray[np.floating]:
         """Return L⁻ᵀ C L⁻¹ for a matrix C, M×M."""
         return product(product(self.inverse_lower.T, matrix), self.inverse_lower)
 

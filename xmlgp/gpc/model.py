@@ -31,7 +31,7 @@ POSTERIOR = FullPosterior()
 PARAMETER_NAMES = ["inducing", *KERNEL.parameter_names(), *POSTERIOR.parameter_names]
 
 
-def initial_parameters(inducing: ArrayLike) -> dict[str, NDArray[np.float64]]:
+def initial_parameters(inducing: ArrayLike) -> dict[str, NDArray[np.floating]]:
     """Return the inducing inputs Z, M×D, and initial hyperparameters by name, in double precision.
 
     σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither constant
@@ -43,12 +43,12 @@ def initial_parameters(inducing: ArrayLike) -> dict[str, NDArray[np.float64]]:
     return {"inducing": Z} | KERNEL.initial(Z.shape[1], scale or 1.0, np.float64)
 
 
-def prior_variance(parameters: Mapping[str, NDArray[np.float64]]) -> np.float64:
+def prior_variance(parameters: Mapping[str, NDArray[np.floating]]) -> np.float64:
     """Return the prior variance of f at any point, σ² + ν²."""
     return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
 
-def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str, NDArray[np.float64]]]:
+def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str, NDArray[np.floating]]]:
     """Return the bound [I] (11), a function of q(u) as well (`Bound`), and initial values of its parameters.
 
     Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
@@ -64,11 +64,11 @@ def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str,
 class Predictive:
     """The predictive distribution q(f*) of trained parameters; what does not depend on the points is computed once."""
 
-    def __init__(self, parameters: Mapping[str, NDArray[np.float64]]) -> None:
+    def __init__(self, parameters: Mapping[str, NDArray[np.floating]]) -> None:
         prior, self._inducing_tape = KERNEL.forward_inducing(parameters)
         self._prepared = POSTERIOR.prepare(parameters, prior)
 
-    def __call__(self, points: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def __call__(self, points: Points) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return mean and variance of f with noise at points, both B ([I] (10))."""
         K_BZ, K_diag, _ = KERNEL.forward_points(points, self._inducing_tape)
         moments, _ = POSTERIOR.moments(self._prepared, K_BZ, K_diag)

@@ -18,16 +18,16 @@ __all__ = ["FullPosterior"]
 class Prepared(NamedTuple):
     """What the moments at any points need: m, M×1, L, M×M, and the factorised K_Z."""
 
-    mean: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    mean: NDArray[np.floating]
+    factor: NDArray[np.floating]
     prior: Factorised
 
 
 class Projections(NamedTuple):
     """Q = K_BZ K_Z⁻¹ and Q L, both B×M."""
 
-    points: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    points: NDArray[np.floating]
+    factor: NDArray[np.floating]
 
 
 class Tape(NamedTuple):
@@ -35,9 +35,9 @@ class Tape(NamedTuple):
 
     prepared: Prepared
     projections: Projections
-    K_BZ: NDArray[np.float64]
-    solved_mean: NDArray[np.float64]
-    solved_factor: NDArray[np.float64]
+    K_BZ: NDArray[np.floating]
+    solved_mean: NDArray[np.floating]
+    solved_factor: NDArray[np.floating]
 
 
 class FullPosterior:
@@ -57,20 +57,20 @@ class FullPosterior:
     parameter_names = ("posterior.mean", "posterior.factor")
     prepare_is_parallel = False
 
-    def parameters_of_prior(self, K_Z: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def parameters_of_prior(self, K_Z: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:
         """Return the parameters for which q(u) is the prior, by name."""
         factor = factorise(add_jitter(K_Z), "K_Z").factor
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
         return {"posterior.mean": np.zeros((len(K_Z), 1), K_Z.dtype), "posterior.factor": factor[None]}
 
-    def prepare(self, parameters: Mapping[str, NDArray[np.float64]], K_Z: NDArray[np.float64]) -> Prepared:
+    def prepare(self, parameters: Mapping[str, NDArray[np.floating]], K_Z: NDArray[np.floating]) -> Prepared:
         """Return m, L and the factorised K_Z."""
         factor = np.tril(parameters["posterior.factor"][0])
         np.fill_diagonal(factor, bounded_exp(np.diagonal(factor)))
         return Prepared(parameters["posterior.mean"], factor, factorise(add_jitter(K_Z), "K_Z"))
 
     def moments(
-        self, prepared: Prepared, K_BZ: NDArray[np.float64], K_diag: NDArray[np.float64]
+        self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
     ) -> tuple[Moments, Projections]:
         """Return the moments at points, and their projections."""
         mean, factor, prior = prepared
@@ -92,7 +92,7 @@ class FullPosterior:
         kl = gauss_kl(mahalanobis, trace, prior.log_determinant - logdet_S, len(mean))
         return moments, kl, Tape(prepared, projections, covariances.K_BZ, solved_mean, solved_factor)
 
-    def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.float64]]]:
+    def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by covariances and parameters."""
         mean, factor, prior = tape.prepared
         projected, projected_factor = tape.projections

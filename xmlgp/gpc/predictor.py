@@ -58,11 +58,11 @@ class GPCPredictor(Predictor):
         mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
         return Moments(mean[:, None], variance[:, None])
 
-    def scores(self, points: Moments, labels: slice, output: str) -> NDArray[np.float64]:
+    def scores(self, points: Moments, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
         return logistic_scores(*points, output, self._nodes)[:, labels]
 
-    def std(self, points: Moments, labels: NDArray[np.int32], output: str) -> NDArray[np.float64]:
+    def std(self, points: Moments, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return np.take_along_axis(logistic_std(*points, output, self._nodes), labels, axis=1)
 
