@@ -125,7 +125,7 @@ def test_second_signal_interrupts_between_topics(monkeypatch):
             cholesky_solve(problem.system, twice_kappa(problem), problem.weights)
 
     monkeypatch.setattr(module, "factorise_lower", factorise)
-    monkeypatch.setattr(module, "BATCH_ELEMENTS", 1)
+    monkeypatch.setattr(module, "ELEMENTS_AT_ONCE", 1)
     with pytest.raises(Interrupted):
         work()
     assert len(factorised) <= 2 * threads.core_count()

@@ -129,8 +129,8 @@ def test_shares_weight_labels_and_not_counts():
 def test_listed_labels_agree_with_a_full_sort(top):
     V = np.random.default_rng(0).choice([0, 0.1, 0.2], size=(12, 3)).astype(np.float32)
     topics = list_topics({"topics": V, "shares": np.array([0.2, 0.6, 0.2])}, top)
-    assert [topic.index for topic in topics] == [1, 0, 2]
+    assert [topic.number for topic in topics] == [1, 0, 2]
     for topic in topics:
-        column = V[:, topic.index]
+        column = V[:, topic.number]
         np.testing.assert_array_equal(topic.labels, np.lexsort((np.arange(12), -column))[:top])
         np.testing.assert_array_equal(topic.weights, column[topic.labels])

@@ -29,7 +29,7 @@ def printed(*arguments):
 def test_each_topic_is_a_block_of_labels_and_weights():
     expected = []
     for topic in open_topics(ModelFolder("model"), top=3):
-        expected.append(f"topic {topic.index} ({100 * topic.share:.2f} %)")
+        expected.append(f"topic {topic.number} ({100 * topic.share:.2f} %)")
         expected += [f"  {weight:.4f}  {label}" for label, weight in zip(topic.labels, topic.weights, strict=True)]
     assert printed("--top", "3").splitlines() == expected
     for options, count in ([], 5), (["--top", "99"], 7):

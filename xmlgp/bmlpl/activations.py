@@ -7,32 +7,43 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from xmlgp.bmlpl.blocks import ROWS, map_blocks
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_9, exponential, logarithm, polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_means", "softplus_sums"]
 
-#: Points in a partial sum, fixed so that results do not depend on the number of cores; fewest elements for a thread.
-ROWS = 128
+#: Least number of elements per thread.
 GRAIN = 1 << 15
 
-#: Below this |ψ|, tanh(ψ/2)/ψ is computed from its series; the coefficients of the series in ψ², the highest first.
+#: Below this |ψ|, tanh(ψ/2)/ψ is computed from its series.
 SERIES_LIMIT = 0.5
+
+#: The coefficients of the series in ψ², the highest first.
 TANH_SERIES = (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
 
 #: Exponents are clipped to ± this, so that squares are finite in single precision.
 LARGEST_EXPONENT = 40
 
 
-def prior_mean(log_odds, shapes):
+def prior_mean(log_odds: NDArray[np.floating], shapes: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the prior means E u_nt = r_t e^ψ_nt of activations, N×T."""
-    return shapes * np.exp(np.clip(log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    means: NDArray[np.floating] = np.exp(np.clip(log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    means *= shapes
+    return means
 
 
-def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
+def polya_gamma_means(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    omega: NDArray[np.floating],
+    residuals: NDArray[np.floating],
+) -> None:
     """Write the Pólya–Gamma means ω and the residuals κ − ω ψ to the last two arguments, N×T, given m, ψ, N×T, and r.
 
     ω_nt = (m_nt + r_t)/(2ψ_nt) tanh(ψ_nt/2) is the mean of PG(m_nt + r_t, ψ_nt), and κ = (m − r)/2 ([B] (16), (17)).
@@ -43,7 +54,15 @@ def polya_gamma_means(counts, log_odds, shapes, omega, residuals):
 
 
 @compiled
-def _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, stop):
+def _fill_polya_gamma_means(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    omega: NDArray[np.floating],
+    residuals: NDArray[np.floating],
+    start: int,
+    stop: int,
+) -> None:
     real = counts.dtype.type
     for n in range(start, stop):
         count_row = counts[n]
@@ -68,34 +87,45 @@ def _fill_polya_gamma_means(counts, log_odds, shapes, omega, residuals, start, s
 class ActivationSums(NamedTuple):
     """Σ_n log(1 + e^ψ_nt), T; Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)], T; and Σ_nt log p(log u_nt | r_t, ψ_nt)."""
 
-    softplus: np.ndarray
-    digamma: np.ndarray
+    softplus: NDArray[np.float64]
+    digamma: NDArray[np.float64]
     log_prior: float
 
 
-def expected_activations(counts, log_odds, shapes, activations):
+def expected_activations(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    activations: NDArray[np.floating],
+) -> ActivationSums:
     """Write the activations u_nt = (r_t + m_nt) σ(ψ_nt) to `activations`, N×T, and return the `ActivationSums`.
 
     The activations are the means of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)), and the modes of the density of log u.
     """
     N, T = counts.shape
-    starts = range(0, N, ROWS)
-    sums = np.zeros((3, len(starts), T))
 
-    def fill(first, last):
-        for i in range(first, last):
-            rows = slice(starts[i], starts[i] + ROWS)
-            _fill_activations(counts[rows], log_odds[rows], shapes, activations[rows], *sums[:, i])
+    def fill(rows: slice) -> NDArray[np.float64]:
+        sums = np.zeros((3, T))
+        _fill_activations(counts[rows], log_odds[rows], shapes, activations[rows], *sums)
+        return sums
 
-    parallel_for(fill, len(starts), -(-GRAIN // max(1, ROWS * T)))
-    softplus_sum, digamma_sum, prior_sum = sums.sum(axis=1)
+    sums = map_blocks(fill, N, GRAIN // max(1, T))
+    softplus_sum, digamma_sum, prior_sum = np.stack(sums, axis=1).sum(axis=1)
     # Σ r (log u − ψ) − u e^(−ψ) − log Γ(r), where log u − ψ = log(r + m) − log(1 + e^ψ).
     total = prior_sum.sum() - shapes.astype(np.float64) @ softplus_sum - N * gammaln(shapes.astype(np.float64)).sum()
     return ActivationSums(softplus_sum, digamma_sum, float(total))
 
 
 @compiled
-def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digamma_sum, prior_sum):
+def _fill_activations(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    activations: NDArray[np.floating],
+    softplus_sum: NDArray[np.float64],
+    digamma_sum: NDArray[np.float64],
+    prior_sum: NDArray[np.float64],
+) -> None:
     """Write the activations; add log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) to the sums."""
     real = counts.dtype.type
     tiny = real(1e-37)
@@ -141,7 +171,7 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
             digamma_sum[t] += difference
 
 
-def softplus_sums(log_odds):
+def softplus_sums(log_odds: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return Σ_n log(1 + e^ψ_nt), T."""
     total = np.zeros(log_odds.shape[1])
     for start in range(0, len(log_odds), ROWS):
@@ -149,7 +179,7 @@ def softplus_sums(log_odds):
     return total
 
 
-def log_prior(activations, log_odds, shapes):
+def log_prior(activations: NDArray[np.floating], log_odds: NDArray[np.floating], shapes: NDArray[np.floating]) -> float:
     """Return the log density Σ_nt log p(log u_nt | r_t, ψ_nt) = Σ_nt r (log u − ψ) − u e^(−ψ) − log Γ(r)."""
     tiny = np.finfo(activations.dtype).tiny
     shapes = shapes.astype(np.float64)

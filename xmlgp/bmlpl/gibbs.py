@@ -1,24 +1,34 @@
 """Gibbs sampling for BMLPL: samples from the conditional posteriors, and sweeps of them ([B] section 3.1)."""
 
+import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
-from xmlgp.bmlpl.counts import LEAST_RATE, expected_counts
+from xmlgp.bmlpl.counts import LEAST_RATE, Positives, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Gibbs", "sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
 
 #: Above this rate an ordinary Poisson variable replaces the zero-truncated one; it is zero once in 10¹³ cases.
 LARGE_RATE = 30
+
+#: Least number of positive labels, or of latent counts, per thread.
+GRAIN = 1 << 10
 
 #: Most latent counts per positive label on average. Counts are sampled one by one; more mean that sampling diverged.
 MOST_COUNTS = 1000
@@ -47,24 +57,26 @@ class Gibbs(BMLPLInference):
     Learned precisions maximise the marginal likelihood given the sampled weights (type-II maximum likelihood).
     """
 
-    def __init__(self, coordinates, labels, settings, random):
+    def __init__(
+        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    ) -> None:
         _load_polyagamma()
         self.topics = self._start(coordinates, labels, settings, random)
         T = len(self.shapes)
         self.shares = np.full(T, 1 / T, self.weights.dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
 
-    def _sample(self):
+    def _sample(self) -> dict[str, NDArray[np.floating]]:
         """Return the parameters as last sampled, by name."""
         return {name: getattr(self, name) for name in ("topics", "weights", "shapes", "precisions", "shares")}
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": array for name, array in self._sample().items()}
         arrays["activations"] = self.activations
         return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Make one sweep; return the log posterior after it."""
         settings = self._settings
         random = self.random
@@ -99,7 +111,7 @@ class Gibbs(BMLPLInference):
             log_prior_of_topics(self.topics, settings.concentration),
         )
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name: the means of the kept samples, or the last one before any."""
         count = sum(is_kept(self._settings, sweep) for sweep in range(epochs))
         means = {name: (array / max(1, count)).astype(self.weights.dtype) for name, array in self._sums.items()}
@@ -110,49 +122,62 @@ class Gibbs(BMLPLInference):
         return means | {"weights": weights[:-1], "intercepts": weights[-1]}
 
 
-def is_kept(settings, sweep):
+def is_kept(settings: BMLPLSettings, sweep: int) -> bool:
     """Return whether the sample of a sweep, counted from 0, is kept."""
     since = sweep - settings.burned
     return since >= 0 and since % settings.thinning == 0
 
 
-def sample_counts(positives, topics, activations, random):
+def sample_counts(
+    positives: Positives, topics: NDArray[np.floating], activations: NDArray[np.floating], random: np.random.Generator
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
     v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
     """
+    points = np.repeat(np.arange(len(activations)), np.diff(positives.indptr))
+    labels = positives.indices
     rates = np.empty(len(positives))
-    pattern = positives.indptr, positives.indices
-    parallel_for(partial(_fill_rates, *pattern, topics, activations, rates), len(activations), 256)
+    parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
     if not rates.sum() <= MOST_COUNTS * len(rates):
         raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
     totals = _truncated_poisson(rates, random.random(len(rates)))
     large = rates > LARGE_RATE
     totals[large] = np.maximum(random.poisson(rates[large]), 1)
-    ends = np.concatenate([[0], np.cumsum(totals)])
-    uniform = random.random(ends[-1])
-    chosen = np.empty(ends[-1], np.int32)
-    by_point = np.zeros_like(activations)
-    arrays = *pattern, topics, activations, rates, ends, uniform, chosen, by_point
-    parallel_for(partial(_choose_topics, *arrays), len(activations), 256)
-    places = np.repeat(positives.indices.astype(np.int64) * topics.shape[1], totals) + chosen
-    by_label = np.bincount(places, minlength=topics.size).reshape(topics.shape)
-    return by_point, by_label.astype(topics.dtype)
+    # One element for each latent count.
+    points = np.repeat(points, totals)
+    labels = np.repeat(labels, totals).astype(np.int64)
+    thresholds = random.random(len(points)) * np.repeat(rates, totals)
+    chosen = np.empty(len(points), np.int64)
+    parallel_for(partial(_choose_topics, points, labels, topics, activations, thresholds, chosen), len(points), GRAIN)
+
+    def counts(rows: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.floating]:
+        numbers = np.bincount(rows * topics.shape[1] + chosen, minlength=math.prod(shape))
+        return numbers.reshape(shape).astype(topics.dtype)
+
+    return counts(points, activations.shape), counts(labels, topics.shape)
 
 
-def sample_topics(counts, concentration, random):
+def sample_topics(
+    counts: NDArray[np.floating], concentration: float, random: np.random.Generator
+) -> NDArray[np.floating]:
     """Return a sample of V, K×T: column t from Dirichlet(η + m_kt) ([B] (12))."""
     # A gamma variable underflows for small η, so logarithms are used: Gamma(a) is distributed as Gamma(a + 1) U^(1/a).
     shape = counts + concentration
     logarithms = np.log(random.standard_gamma(shape + 1)) + np.log1p(-random.random(shape.shape)) / shape
     logarithms -= logarithms.max(axis=0)
-    topics = np.exp(logarithms, out=logarithms)
+    topics: NDArray[np.floating] = np.exp(logarithms)
     topics /= topics.sum(axis=0)
     return topics.astype(counts.dtype, copy=False)
 
 
-def sample_omega(counts, log_odds, shapes, random):
+def sample_omega(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
     """Return samples of the Pólya–Gamma variables ω_nt ~ PG(m_nt + r_t, ψ_nt), N×T ([B] section 3.1).
 
     With h = m + r: for large |ψ|, cosh(ψ/2) ≈ e^(|ψ|/2)/2, and the Laplace transform is that of an inverse Gaussian
@@ -161,7 +186,8 @@ def sample_omega(counts, log_odds, shapes, random):
     """
     random_polyagamma = _load_polyagamma()
     # It requires double precision.
-    h, z = (np.asarray(array, np.float64) for array in (counts + shapes, np.abs(log_odds)))
+    h = np.asarray(counts + shapes, np.float64)
+    z = np.abs(log_odds, dtype=np.float64)
     large = z > LARGE_LOG_ODDS
     small = ~large & (h < LEAST_TOTAL)
     sample = random_polyagamma(np.maximum(h, LEAST_TOTAL), np.where(large, 0, z), random_state=random)
@@ -170,23 +196,34 @@ def sample_omega(counts, log_odds, shapes, random):
     return sample.astype(counts.dtype, copy=False)
 
 
-def _load_polyagamma():
+def _load_polyagamma() -> Callable[..., NDArray[np.float64]]:
     """Return the function that samples Pólya–Gamma variables; SettingsError if its package is not installed."""
     try:
         from polyagamma import random_polyagamma
     except ImportError:
         raise SettingsError("inference gibbs needs polyagamma: pip install 'xmlgp[gibbs]'") from None
-    return random_polyagamma
+    sampler: Callable[..., NDArray[np.float64]] = random_polyagamma
+    return sampler
 
 
-def sample_activations(counts, log_odds, shapes, random):
+def sample_activations(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
     """Return a sample of the activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13))."""
     sample = random.standard_gamma(counts + shapes).astype(counts.dtype, copy=False)
     sample /= 1 + np.exp(np.clip(-log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
     return np.maximum(sample, LEAST_ACTIVATION, out=sample)
 
 
-def sample_shapes(counts, log_odds, shapes, random):
+def sample_shapes(
+    counts: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    random: np.random.Generator,
+) -> NDArray[np.floating]:
     """Return a sample of r_t ~ Gamma(1 + Σ_n l_nt, rate 1 + Σ_n log(1 + e^ψ_nt)), T, with l_nt ~ CRT(m_nt, r_t).
 
     The activations are integrated out, so they must be sampled again afterwards. Source: see `update_shapes`.
@@ -204,19 +241,26 @@ def sample_shapes(counts, log_odds, shapes, random):
 
 
 @compiled
-def _fill_rates(indptr, indices, topics, activations, rates, start, stop):
-    for n in range(start, stop):
-        activation = activations[n]
-        for e in range(indptr[n], indptr[n + 1]):
-            topic = topics[indices[e]]
-            rate = 0.0
-            for t in range(len(activation)):
-                rate += float(topic[t]) * activation[t]
-            rates[e] = max(rate, LEAST_RATE)
+def _fill_rates(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+    rates: NDArray[np.float64],
+    start: int,
+    stop: int,
+) -> None:
+    for e in range(start, stop):
+        activation = activations[points[e]]
+        topic = topics[labels[e]]
+        rate = 0.0
+        for t in range(len(activation)):
+            rate += float(topic[t]) * activation[t]
+        rates[e] = max(rate, LEAST_RATE)
 
 
 @compiled
-def _truncated_poisson(rates, uniform):
+def _truncated_poisson(rates: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return a sample of each zero-truncated Poisson distribution, by inversion."""
     sample = np.ones(len(rates), np.int64)
     for e in range(len(rates)):
@@ -236,18 +280,25 @@ def _truncated_poisson(rates, uniform):
 
 
 @compiled
-def _choose_topics(indptr, indices, topics, activations, rates, ends, uniform, chosen, by_point, start, stop):
-    for n in range(start, stop):
-        activation = activations[n]
-        for e in range(indptr[n], indptr[n + 1]):
-            topic = topics[indices[e]]
-            for i in range(ends[e], ends[e + 1]):
-                left = uniform[i] * rates[e]
-                t = 0
-                while t + 1 < len(activation):
-                    left -= float(topic[t]) * activation[t]
-                    if left < 0:
-                        break
-                    t += 1
-                chosen[i] = t
-                by_point[n, t] += 1
+def _choose_topics(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+    thresholds: NDArray[np.float64],
+    chosen: NDArray[np.integer],
+    start: int,
+    stop: int,
+) -> None:
+    """Write the topic t of each latent count, the first with Σ_{s≤t} v_ks u_ns above the threshold."""
+    for i in range(start, stop):
+        activation = activations[points[i]]
+        topic = topics[labels[i]]
+        left = thresholds[i]
+        t = 0
+        while t + 1 < len(activation):
+            left -= float(topic[t]) * activation[t]
+            if left < 0:
+                break
+            t += 1
+        chosen[i] = t

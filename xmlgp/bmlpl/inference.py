@@ -3,12 +3,18 @@
 M-steps of the weights are exact, or make some conjugate gradient steps.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares, parameters
 from xmlgp.bmlpl.activations import expected_activations, prior_mean
 from xmlgp.bmlpl.counts import Positives, expected_counts
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
+from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.inference import Inference
 
 __all__ = ["EM", "BMLPLInference", "ExactEM"]
@@ -19,8 +25,10 @@ WARM_UP = 2
 #: Largest number of features for exact M-steps: a matrix of 2 GB for each core, and half a minute for each topic.
 MOST_FEATURES = 16_000
 
-#: Iterations between updates of the precisions, and conjugate gradient steps in each; an update costs a few M-steps.
+#: Iterations between updates of the precisions; an update costs a few M-steps.
 PRECISIONS_EVERY = 10
+
+#: Conjugate gradient steps in an update of the precisions.
 PRECISIONS_STEPS = 20
 
 
@@ -31,10 +39,17 @@ class BMLPLInference(Inference):
     with that of the intercepts last, D+1.
     """
 
+    weights: NDArray[np.floating]
+    shapes: NDArray[np.floating]
+    precisions: NDArray[np.floating]
+    random: np.random.Generator
+
     objective = "log_posterior"
     advice = "try another weighting or precision"
 
-    def _start(self, coordinates, labels, settings, random):
+    def _start(
+        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    ) -> NDArray[np.floating]:
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
         self._settings = settings
         self.random = random
@@ -50,7 +65,9 @@ class BMLPLInference(Inference):
         self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
         return topics
 
-    def _log_posterior(self, log_likelihood, log_prior_of_activations, log_prior_of_topics):
+    def _log_posterior(
+        self, log_likelihood: float, log_prior_of_activations: float, log_prior_of_topics: float
+    ) -> float:
         """Return the log posterior up to a constant, given the terms that the methods compute differently."""
         return (
             log_likelihood
@@ -60,13 +77,19 @@ class BMLPLInference(Inference):
             + self._log_prior_of_shapes()
         )
 
-    def _log_prior_of_weights(self):
+    def _log_prior_of_weights(self) -> float:
         return least_squares.log_prior(self.weights, self.precisions)
 
-    def _log_prior_of_shapes(self):
+    def _log_prior_of_shapes(self) -> float:
         return -parameters.SHAPE_RATE * float(self.shapes.sum())
 
-    def _model(self, weights, precisions, label_counts, frequencies):
+    def _model(
+        self,
+        weights: NDArray[np.floating],
+        precisions: NDArray[np.floating],
+        label_counts: NDArray[np.floating],
+        frequencies: NDArray[np.integer],
+    ) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name, given W, τ, m_kt, K×T, and the points of each label, K."""
         return {
             "topics": parameters.update_topics(label_counts.copy(), self._settings.concentration),
@@ -90,15 +113,17 @@ class EM(BMLPLInference):
 
     _warm_up = WARM_UP
     #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
-    _tables = 0
-    _rates = parameters.SHAPE_RATE
+    _tables: NDArray[np.floating] | float = 0.0
+    _rates: NDArray[np.floating] | float = parameters.SHAPE_RATE
 
-    def __init__(self, coordinates, labels, settings, random):
+    def __init__(
+        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    ) -> None:
         topics = self._start(coordinates, labels, settings, random)
         self._cg_steps = settings.cg_steps
         self._counts, self._label_counts, _ = expected_counts(self._positives, topics, self.activations)
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         return {
             "parameters.weights": self.weights,
@@ -108,7 +133,7 @@ class EM(BMLPLInference):
             "counts.labels": self._label_counts,
         }
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the log posterior, given the shapes and precisions before it."""
         self._set_tangent(epoch)
         self._update_weights()
@@ -124,7 +149,7 @@ class EM(BMLPLInference):
             self.shapes[:] = parameters.update_shapes(self.shapes, activated, self._tables, self._rates)
         return value
 
-    def _set_tangent(self, epoch):
+    def _set_tangent(self, epoch: int) -> None:
         """Set the lower bound on the likelihood of W that is tight at the weights; at times, learn τ."""
         system = self._system
         since = epoch - self._warm_up
@@ -135,18 +160,18 @@ class EM(BMLPLInference):
             self.precisions[:-1] = parameters.update_precisions(moments[:-1], self.precisions.dtype)
             system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
 
-    def _update_weights(self):
+    def _update_weights(self) -> None:
         """Make the M-step of the weights, and set the log odds of the system."""
         least_squares.cg_solve(self._system, self.weights, self._cg_steps)
 
-    def _topics(self):
+    def _topics(self) -> NDArray[np.floating]:
         """Return V, which overwrites the counts of labels."""
         return parameters.update_topics(self._label_counts, self._settings.concentration)
 
-    def _log_prior_of_topics(self, topics):
+    def _log_prior_of_topics(self, topics: NDArray[np.floating]) -> float:
         return parameters.log_prior_of_topics(topics, self._settings.concentration)
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         return self._model(self.weights, self.precisions, self._label_counts, self._positives.frequencies())
 
@@ -154,7 +179,9 @@ class EM(BMLPLInference):
 class ExactEM(EM):
     """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic."""
 
-    def __init__(self, coordinates, labels, settings, random):
+    def __init__(
+        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    ) -> None:
         if coordinates.feature_count > MOST_FEATURES:
             raise SettingsError(
                 f"inference em factorises a matrix of {coordinates.feature_count + 1} rows for each topic and supports "
@@ -162,6 +189,6 @@ class ExactEM(EM):
             )
         super().__init__(coordinates, labels, settings, random)
 
-    def _update_weights(self):
+    def _update_weights(self) -> None:
         least_squares.cholesky_solve(self._system, self._counts - self.shapes, self.weights)
         self._system.set_log_odds(self.weights)

@@ -1,6 +1,9 @@
 """Learning on with a trained BMLPL: EM of further points, with a prior that stands for the earlier ones."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.bmlpl import least_squares
@@ -8,18 +11,25 @@ from xmlgp.bmlpl.activations import expected_activations, prior_mean
 from xmlgp.bmlpl.counts import Positives, expected_counts, reveal_labels
 from xmlgp.bmlpl.inference import EM
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.model import MemoryPart
-from xmlgp.runtime.progress import silent
+from xmlgp.preprocess.inputs import Inputs, Selected
+from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
-from xmlgp.training.trained import Trained
+from xmlgp.training.trained import Earlier, Trained
 
 __all__ = ["Learning", "learn", "memory_of_learning"]
 
-#: Iterations for each part of the points, and conjugate gradient steps in each. Twice as many change little.
+#: Iterations for each part of the points. Twice as many change little.
 ITERATIONS = 10
+
+#: Conjugate gradient steps in each iteration. Twice as many change little.
 CG_STEPS = 3
 
 #: Alternations between counts and activations of a part before its first iteration.
@@ -29,7 +39,14 @@ ROUNDS = 5
 PART_ELEMENTS = 1 << 24
 
 
-def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
+def learn(
+    earlier: Earlier,
+    features: csr_array,
+    labels: csr_array,
+    preprocessed: Preprocessed,
+    progress: Progress = silent,
+    checkpoints: CheckpointWriter | None = None,
+) -> Trained:
     """Learn on; see `Model.learn`. The number of topics stays. SettingsError if Gibbs sampling trained the model."""
     settings = earlier.settings
     if settings.inference == "gibbs":
@@ -40,12 +57,13 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Other random numbers than those of the earlier points.
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1, earlier.N]))
-    return Trained(*Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints))
+    parameters, history = Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints)
+    return Trained(parameters, history)
 
 
-def memory_of_learning(earlier, dataset):
-    """Return the largest arrays of a step (list of `MemoryPart`): what is T wide by feature, by label and by point."""
-    (N, D, K) = dataset.shape
+def memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
+    """Return the largest arrays of a step: what is T wide by feature, by label and by point."""
+    N, D, K = dataset.shape
     T = len(earlier.parameters["shapes"])
     points = min(N, _part_size(earlier.settings, T))
     used = len(np.unique(dataset.features.indices)) * points // max(1, N)
@@ -58,7 +76,7 @@ def memory_of_learning(earlier, dataset):
     ]
 
 
-def _part_size(settings, T):
+def _part_size(settings: BMLPLSettings, T: int) -> int:
     """Return the most points of a part, given the number of topics."""
     return max(settings.batch_size, PART_ELEMENTS // T)
 
@@ -82,7 +100,7 @@ class Learning(EM):
     _warm_up = 0
     _cg_steps = CG_STEPS
 
-    def __init__(self, earlier, coordinates, labels):
+    def __init__(self, earlier: Earlier, coordinates: Inputs | Selected, labels: csr_array) -> None:
         settings = earlier.settings
         model = earlier.parameters
         self._settings = settings
@@ -109,38 +127,38 @@ class Learning(EM):
         self._frequencies = Positives(labels).frequencies()
         self._frequencies[: earlier.K] += frequencies
         #: n_d, the number of earlier points with each feature, and N last.
-        self._points = np.zeros(D + 1, np.int64)
-        self._points[: earlier.D] = model["statistics.features"]
-        self._points[-1] = earlier.N
+        self._point_counts = np.zeros(D + 1, np.int64)
+        self._point_counts[: earlier.D] = model["statistics.features"]
+        self._point_counts[-1] = earlier.N
         self._parts = SeededMinibatches(labels.shape[0], _part_size(settings, T), settings.seed)
         self.epochs = ITERATIONS * len(self._parts)
-        self._part = None
+        #: The number of the part that is being learned.
+        self._part: int | None = None
 
-    def begin(self, epoch):
+    def begin(self, epoch: int) -> None:
         """Prepare for a part before its first iteration: its points, their prior, and their first counts."""
         part = epoch // ITERATIONS
         if part == self._part or part >= len(self._parts):
             return
-        known = self._points.copy()
-        for before in range(part):
-            features = self._coordinates.weighted(self._parts.rows(0, before))
-            known[:-1] += np.bincount(features.indices, minlength=len(known) - 1)
-            known[-1] += features.shape[0]
-        self._part, rows = part, self._parts.rows(0, part)
+        self._part = part
+        rows = self._parts.rows(0, part)
         present, features = sparse.present_columns(self._coordinates.weighted(rows))
         #: The features of the part, with the intercept, and its labels; both are renumbered.
         self._present = np.append(present, len(self._all_weights) - 1)
         self._present_labels, labels = sparse.present_columns(self._labels[rows])
         self._positives = Positives(labels)
-        known = known[self._present]
-        (B, T) = (features.shape[0], len(self.shapes))
+        point_counts = self._points_before(part)[self._present]
+        B = features.shape[0]
+        T = len(self.shapes)
         weights = self._all_weights[self._present]
         precisions = self._all_precisions[self._present]
-        self._label_counts = self._prior_counts = self._all_counts[self._present_labels]
+        self._prior_counts = self._all_counts[self._present_labels]
+        self._label_counts = self._prior_counts
         self._prior_totals = self._all_counts.sum(axis=0, dtype=np.float64)
 
-        design = least_squares.Design(with_mean_point(features, known))
-        self._system = system = least_squares.LeastSquares(design, T, weights.dtype)
+        design = least_squares.Design(with_mean_point(features, point_counts))
+        system = least_squares.LeastSquares(design, T, weights.dtype)
+        self._system = system
         system.set_log_odds(weights)
         #: With a last row of zeros for the mean point.
         self._counts = np.zeros((B + 1, T), weights.dtype)
@@ -152,14 +170,23 @@ class Learning(EM):
             expected_counts(self._positives, topics, self.activations, m)
             activated = expected_activations(m, log_odds, self.shapes, self.activations)
         system.set_tangent(weights, self._counts, self.shapes, precisions)
-        self.precisions, self._strength = weight_prior(design, system.omega, known, precisions)
+        self.precisions, self._strength = weight_prior(design, system.omega, point_counts, precisions)
         #: ψ of the mean point at the prior mean of W.
         self._prior_log_odds = system.log_odds[-1].copy()
         system.center = weights
-        self._rates = SHAPE_RATE + activated.softplus * (known[-1] / B)
+        self._rates = SHAPE_RATE + activated.softplus * (point_counts[-1] / B)
         self._tables = self.shapes * self._rates
 
-    def arrays(self):
+    def _points_before(self, part: int) -> NDArray[np.int64]:
+        """Return how many points before a part have each feature, and the number of these points last."""
+        counts = self._point_counts.copy()
+        for number in range(part):
+            features = self._coordinates.weighted(self._parts.rows(0, number))
+            counts[:-1] += np.bincount(features.indices, minlength=len(counts) - 1)
+            counts[-1] += features.shape[0]
+        return counts
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         arrays = {
             "parameters.weights": self._all_weights,
@@ -180,7 +207,7 @@ class Learning(EM):
             "prior.rates": self._rates,
         }
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Make one iteration for a part; return its log posterior, given the shapes before it."""
         self.weights = self._all_weights[self._present]
         self._label_counts = self._all_counts[self._present_labels]
@@ -189,14 +216,14 @@ class Learning(EM):
         self._all_counts[self._present_labels] = self._prior_counts + self._label_counts
         return value
 
-    def _set_tangent(self, epoch):
+    def _set_tangent(self, epoch: int) -> None:
         """Set the bound on the likelihood; the row of the mean point stands for −½ s (ψ − ψ₀)², and has no counts."""
         system = self._system
         system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
         system.omega[-1] = self._strength
         system.residuals[-1] = self._strength * (self._prior_log_odds - system.log_odds[-1])
 
-    def _topics(self):
+    def _topics(self) -> NDArray[np.floating]:
         """Return the rows of V of the part's labels, given their counts, and set Σ_k (η + m_kt) over all labels, T."""
         eta = self._settings.concentration
         added = (self._label_counts - self._prior_counts).sum(axis=0, dtype=np.float64)
@@ -205,7 +232,7 @@ class Learning(EM):
         topics /= self._totals
         return topics
 
-    def _log_prior_of_topics(self, topics):
+    def _log_prior_of_topics(self, topics: NDArray[np.floating]) -> float:
         """Return Σ_kt (η + m_kt) log v_kt with the earlier counts m, up to a constant.
 
         v_kt of labels that the part does not have is a constant divided by the total of the topic.
@@ -216,22 +243,24 @@ class Learning(EM):
         absent = self._prior_totals + len(self._all_counts) * eta - earlier.sum(axis=0, dtype=np.float64)
         return float((earlier * logarithms).sum(dtype=np.float64) - absent @ np.log(self._totals))
 
-    def _log_prior_of_weights(self):
+    def _log_prior_of_weights(self) -> float:
         """Return −½ Σ_dt P_dt δ_dt² − ½ Σ_t s_t (x̄ᵀδ_t)² for the change δ of the weights."""
         change = self.weights - self._system.center
         distance = self._system.log_odds[-1] - self._prior_log_odds
         total = np.einsum("dt,dt,dt->t", self.precisions, change, change).sum(dtype=np.float64)
         return float(-0.5 * (total + (self._strength * np.square(distance)).sum(dtype=np.float64)))
 
-    def _log_prior_of_shapes(self):
+    def _log_prior_of_shapes(self) -> float:
         return float(self._tables @ np.log(self.shapes) - self._rates @ self.shapes)
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         return self._model(self._all_weights, self._all_precisions, self._all_counts, self._frequencies)
 
 
-def recover_counts(topics, shares, positives, concentration):
+def recover_counts(
+    topics: NDArray[np.floating], shares: NDArray[np.floating], positives: float, concentration: float
+) -> NDArray[np.floating]:
     """Return the latent counts m_kt of the earlier points, K×T, from V, shares of topics and the number of positives.
 
     Topics are v_kt = (η + m_kt) / Σ_k (η + m_kt), so m_kt = v_kt (M_t + K η) − η with the sum M_t of the counts of a
@@ -247,10 +276,11 @@ def recover_counts(topics, shares, positives, concentration):
     counts = topics * normalisers.astype(dtype)
     counts -= dtype.type(concentration)
     # Rounding can make the count of a label that a topic does not have negative.
-    return np.maximum(counts, 0, out=counts)
+    np.maximum(counts, 0, out=counts)
+    return counts
 
 
-def with_mean_point(features, point_counts):
+def with_mean_point(features: csr_array, point_counts: NDArray[np.int64]) -> csr_array:
     """Return features of new points, B×d, with the mean x̄ of the earlier points, as in the new ones, as the last row.
 
     x̄_d = n_d/N times the mean of x_d over the new points that have feature d, of which there is at least one. The
@@ -263,7 +293,12 @@ def with_mean_point(features, point_counts):
     return csr_array(vstack([features, csr_array(mean[None])], format="csr", dtype=features.dtype))
 
 
-def weight_prior(design, omega, point_counts, precisions):
+def weight_prior(
+    design: least_squares.Design,
+    omega: NDArray[np.floating],
+    point_counts: NDArray[np.int64],
+    precisions: NDArray[np.floating],
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return P, d×T, and s, T: the curvature of the log posterior of the earlier points in W, which includes τ.
 
     It is −½ Σ_d P_dt δ_dt² − ½ s_t (x̄ᵀδ_t)² for a change δ of the weights. Only the numbers of earlier points with

@@ -3,9 +3,12 @@
 For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹).
 """
 
+from collections.abc import Iterator
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.activations import polya_gamma_means
@@ -29,22 +32,27 @@ __all__ = [
 #: τ of the intercepts: a weak prior with a standard deviation of 30.
 INTERCEPT_PRECISION = 1e-3
 
-#: Least number of elements per thread; rows per partial sum, which are added in double precision.
+#: Least number of elements per thread.
 GRAIN = 1 << 16
+
+#: Rows per partial sum; the partial sums are added in double precision.
 BLOCK = 256
 
 #: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
 #: for all topics, up to an hour.
-BATCH_ELEMENTS = 1 << 22
+ELEMENTS_AT_ONCE = 1 << 22
 
 #: Relative residual at which a sample is accurate enough.
 TOLERANCE = 1e-4
 
+#: `indptr`, `indices` and `data` of a csr_array, for compiled functions.
+CSR: TypeAlias = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]]
+
 
 class Design:
-    """Features with a last column of ones, `rows`, N×(D+1), `columns`, the transpose, and `squares`, its squares."""
+    """Features with a last column of ones: `rows`, N×(D+1), `columns`, their transpose, and `squares` of `columns`."""
 
-    def __init__(self, features):
+    def __init__(self, features: csr_array) -> None:
         self.rows = with_intercept(features)
         self.rows.sort_indices()
         self.columns = self.rows.T.tocsr()
@@ -52,9 +60,9 @@ class Design:
         self.squares = csr_array((squared, self.columns.indices, self.columns.indptr), shape=self.columns.shape)
 
 
-def with_intercept(features):
+def with_intercept(features: csr_array) -> csr_array:
     """Return features with a last column of ones, N×(D+1)."""
-    (N, D) = features.shape
+    N, D = features.shape
     ends = features.indptr[1:]
     # Faster than `hstack`. With the column of ones the number of elements may exceed 32 bits.
     wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
@@ -69,39 +77,48 @@ class LeastSquares:
 
     At the current weights it has `log_odds` ψ = X W, `omega` ω and `residuals` κ − ω ψ, the gradient by ψ, all N×T.
     They are allocated once, because allocating them in every step takes longer than filling them. `precisions` are τ,
-    the intercept's last, D+1, or those of each topic, (D+1)×T. With `center`, the prior mean of W, w − center replaces
-    w in the last sum.
+    the intercept's last, D+1, or those of each topic, (D+1)×T. With a prior mean of W, `center`, w − center
+    replaces w in the last sum.
     """
 
-    def __init__(self, design, topic_count, dtype):
-        self.design = design
-        self.precisions = None
-        self.center = None
+    def __init__(self, design: Design, topic_count: int, dtype: np.dtype[np.floating]) -> None:
         shape = design.rows.shape[0], topic_count
-        self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
+        self.design = design
+        self.log_odds = np.empty(shape, dtype)
+        self.omega = np.empty(shape, dtype)
+        self.residuals = np.empty(shape, dtype)
+        self.precisions = np.empty(design.rows.shape[1], dtype)
+        self.center: NDArray[np.floating] | float = 0.0
+        self._image = np.empty(shape, dtype)
 
-    def set_tangent(self, weights, counts, shapes, precisions):
+    def set_tangent(
+        self,
+        weights: NDArray[np.floating],
+        counts: NDArray[np.floating],
+        shapes: NDArray[np.floating],
+        precisions: NDArray[np.floating],
+    ) -> None:
         """Set τ, and ψ, ω and residuals of the lower bound on the likelihood that is tight at the weights, (D+1)×T."""
         self.precisions = precisions
         self.set_log_odds(weights)
         polya_gamma_means(counts, self.log_odds, shapes, self.omega, self.residuals)
 
     @property
-    def precision_matrix(self):
+    def precision_matrix(self) -> NDArray[np.floating]:
         """The precisions, (D+1)×1 or (D+1)×T."""
         return self.precisions.reshape(len(self.precisions), -1)
 
-    def set_log_odds(self, weights):
+    def set_log_odds(self, weights: NDArray[np.floating]) -> None:
         """Set the log odds to those at the weights, (D+1)×T."""
         sparse.product(self.design.rows, weights, self.log_odds)
 
-    def multiply(self, direction):
+    def multiply(self, direction: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T; they overwrite earlier ones, and residuals."""
         sparse.product(self.design.rows, direction, self._image)
         return self._image, np.multiply(self.omega, self._image, out=self.residuals)
 
 
-def cg_solve(system, weights, steps):
+def cg_solve(system: LeastSquares, weights: NDArray[np.floating], steps: int) -> None:
     """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
 
     With a prior mean c_t, Γ⁻¹ c_t is added to the right side. The diagonals of S_t are the preconditioner. No step
@@ -109,13 +126,15 @@ def cg_solve(system, weights, steps):
     columns. The residuals are overwritten. Source: [B] (18).
     """
     gradient = sparse.product(system.design.columns, system.residuals)
-    gradient -= system.precision_matrix * (weights if system.center is None else weights - system.center)
+    gradient -= system.precision_matrix * (weights - system.center)
     for direction, image, lengths in _conjugate_directions(system, gradient, steps):
         _add_multiples(weights, direction, lengths)
         _add_multiples(system.log_odds, image, lengths)
 
 
-def cg_sample(system, random, steps, right=0):
+def cg_sample(
+    system: LeastSquares, random: np.random.Generator, steps: int, right: NDArray[np.floating] | float = 0
+) -> NDArray[np.floating]:
     """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T, where b is `right`.
 
     It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ for standard normal ε, ε′ by conjugate gradients; the covariance of
@@ -127,15 +146,17 @@ def cg_sample(system, random, steps, right=0):
     shape = (len(system.precisions), system.omega.shape[1])
     noise = random.standard_normal(system.omega.shape, dtype)
     noise *= np.sqrt(system.omega)
-    right = sparse.product(system.design.columns, noise) + right
-    right += np.sqrt(system.precision_matrix) * random.standard_normal(shape, dtype)
+    total = sparse.product(system.design.columns, noise) + right
+    total += np.sqrt(system.precision_matrix) * random.standard_normal(shape, dtype)
     sample = np.zeros(shape, dtype)
-    for direction, _, lengths in _conjugate_directions(system, right, steps, TOLERANCE):
+    for direction, _, lengths in _conjugate_directions(system, total, steps, TOLERANCE):
         _add_multiples(sample, direction, lengths)
     return sample
 
 
-def _conjugate_directions(system, gradient, steps, tolerance=0):
+def _conjugate_directions(
+    system: LeastSquares, gradient: NDArray[np.floating], steps: int, tolerance: float = 0
+) -> Iterator[tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]]:
     """Yield conjugate directions, (D+1)×T, their images under X, N×T, and step lengths, T.
 
     It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
@@ -168,25 +189,37 @@ def _conjugate_directions(system, gradient, steps, tolerance=0):
         direction += scaled
 
 
-def _add_multiples(values, direction, lengths):
+def _add_multiples(
+    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating]
+) -> None:
     """Add lengths[t] times column t of direction to column t of values, in place."""
     parallel_for(partial(_add_multiples_to_rows, values, direction, lengths), len(values), GRAIN // len(lengths))
 
 
 @compiled
-def _add_multiples_to_rows(values, direction, lengths, start, stop):
+def _add_multiples_to_rows(
+    values: NDArray[np.floating], direction: NDArray[np.floating], lengths: NDArray[np.floating], start: int, stop: int
+) -> None:
     for i in range(start, stop):
         for t in range(len(lengths)):
             values[i, t] += lengths[t] * direction[i, t]
 
 
-def _column_products(left, right):
+def _column_products(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the inner products of corresponding columns, T, with partial sums added in double precision."""
-    blocks = [slice(start, start + BLOCK) for start in range(0, len(left), BLOCK)]
-    return sum(np.einsum("dt,dt->t", left[rows], right[rows]).astype(np.float64) for rows in blocks)
+    total = np.zeros(left.shape[1])
+    for start in range(0, len(left), BLOCK):
+        rows = slice(start, start + BLOCK)
+        total += np.einsum("dt,dt->t", left[rows], right[rows])
+    return total
 
 
-def cholesky_solve(system, counts_less_shapes, weights, random=None):
+def cholesky_solve(
+    system: LeastSquares,
+    counts_less_shapes: NDArray[np.floating],
+    weights: NDArray[np.floating],
+    random: np.random.Generator | None = None,
+) -> None:
     """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
     Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a
@@ -197,26 +230,33 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
     noise = None if random is None else random.standard_normal(right.shape[::-1])
-    rows = design.rows
-    columns = design.columns
-    pattern = rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data
+    rows = _arrays_of(design.rows)
+    columns = _arrays_of(design.columns)
 
-    def solve_topic(t):
+    def solve_topic(t: int) -> None:
         matrix = np.zeros((len(weights), len(weights)))
-        _fill_normal_matrix(*pattern, system.omega[:, t], system.precisions, matrix)
+        _fill_normal_matrix(rows, columns, system.omega[:, t], system.precisions, matrix)
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
 
     T = right.shape[1]
-    batch = core_count() * max(1, BATCH_ELEMENTS // len(weights) ** 2)
-    for start in range(0, T, batch):
-        run_parallel([lambda t=t: solve_topic(t) for t in range(start, min(start + batch, T))])
+    topics_at_once = core_count() * max(1, ELEMENTS_AT_ONCE // len(weights) ** 2)
+    for start in range(0, T, topics_at_once):
+        run_parallel(partial(solve_topic, t) for t in range(start, min(start + topics_at_once, T)))
+
+
+def _arrays_of(matrix: csr_array) -> CSR:
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 @compiled
-def _fill_normal_matrix(row_ptr, features, values, column_ptr, points, column_values, omega, precisions, matrix):
+def _fill_normal_matrix(
+    rows: CSR, columns: CSR, omega: NDArray[np.floating], precisions: NDArray[np.floating], matrix: NDArray[np.float64]
+) -> None:
     """Add the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), to zeros in double precision."""
+    row_ptr, features, values = rows
+    column_ptr, points, column_values = columns
     for d in range(len(matrix)):
         # One row of the matrix at a time, which stays in the cache.
         row = matrix[d]
@@ -230,7 +270,7 @@ def _fill_normal_matrix(row_ptr, features, values, column_ptr, points, column_va
         row[d] += precisions[d]
 
 
-def log_prior(weights, precisions):
+def log_prior(weights: NDArray[np.floating], precisions: NDArray[np.floating]) -> float:
     """Return Σ_t log N(w_t | 0, Γ), up to a constant that does not depend on W or τ."""
     squares = np.einsum("dt,dt->d", weights, weights).astype(np.float64)
     precisions = precisions.astype(np.float64)

@@ -1,13 +1,19 @@
 """Online expectation maximisation for BMLPL: minibatches, with exponentially decayed statistics."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import ActivationSums, expected_activations, polya_gamma_means, prior_mean
-from xmlgp.bmlpl.counts import Positives, expected_counts
+from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra import sparse
+from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam, falling_rate
 
@@ -35,7 +41,9 @@ class OnlineEM(BMLPLInference):
     square of the number of features.
     """
 
-    def __init__(self, coordinates, labels, settings, random):
+    def __init__(
+        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    ) -> None:
         self._coordinates = coordinates
         self._labels = labels
         self._settings = settings
@@ -50,7 +58,7 @@ class OnlineEM(BMLPLInference):
         self._sums = np.zeros((2, T))
         self._adam = Adam({"weights": self.weights})
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
         return {
             "parameters.weights": self.weights,
@@ -60,7 +68,7 @@ class OnlineEM(BMLPLInference):
             **{f"optimiser.{name}": value for name, value in self._adam.state.items()},
         }
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float:
         """Update with one minibatch; return an estimate of the log posterior before the update."""
         settings = self._settings
         N = self._labels.shape[0]
@@ -96,19 +104,21 @@ class OnlineEM(BMLPLInference):
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 
-    def _totals(self):
+    def _totals(self) -> NDArray[np.float64]:
         """Return Σ_k (η + m_kt), T, the normalisers of the topics."""
-        eta = self._settings.concentration
-        K = len(self._label_counts)
-        return self._label_counts.sum(axis=0, dtype=np.float64) + K * eta
+        totals: NDArray[np.float64] = self._label_counts.sum(axis=0, dtype=np.float64)
+        totals += len(self._label_counts) * self._settings.concentration
+        return totals
 
-    def _log_prior_of_topics(self, totals):
+    def _log_prior_of_topics(self, totals: NDArray[np.float64]) -> float:
         """Return η Σ_kt log v_kt, with v_kt = (η + m_kt) / Σ_k (η + m_kt), without an array of all v_kt."""
         eta = self._settings.concentration
         K = len(self._label_counts)
-        return log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
+        return log_prior_of_topics(self._label_counts, eta, eta) - eta * K * float(np.log(totals).sum())
 
-    def _update_statistics(self, present, counts, activated, scale, share):
+    def _update_statistics(
+        self, present: NDArray[np.integer], counts: Counts, activated: ActivationSums, scale: float, share: float
+    ) -> None:
         """Mix the statistics of a minibatch into the decayed ones, and update the shapes."""
         self._label_counts *= 1 - share
         self._label_counts[present] += share * scale * counts.by_label
@@ -116,10 +126,11 @@ class OnlineEM(BMLPLInference):
         # Both sums contain the same share of the initial zeros, which cancels but for the prior.
         if self._sums[0].min() > MINIMUM_SUM:
             # Half a step on the log scale: the sums belong to earlier shapes, so whole steps could oscillate.
-            updated = update_shapes(self.shapes, ActivationSums(*self._sums, 0.0))
+            softplus, digamma = self._sums
+            updated = update_shapes(self.shapes, ActivationSums(softplus, digamma, 0.0))
             self.shapes[:] = np.sqrt(self.shapes * updated)
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         frequencies = Positives(self._labels).frequencies()
         return self._model(self.weights, self.precisions, self._label_counts, frequencies)

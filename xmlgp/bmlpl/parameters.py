@@ -1,14 +1,19 @@
 """The parameters of BMLPL: initial values, updates, priors, the check of stored ones, and lists of topics for users."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from xmlgp.bmlpl.activations import ActivationSums
+from xmlgp.bmlpl.blocks import map_blocks
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
-from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
     "SHAPE_RATE",
@@ -28,39 +33,56 @@ __all__ = [
 #: Default number of topics.
 DEFAULT_TOPICS = 200
 
-#: Initial shape r of the prior of activations, and the rate of the prior of r, Gamma(1, 1).
+#: Initial shape r of the prior of activations.
 INITIAL_SHAPE = 0.1
+
+#: Rate of the prior of r, Gamma(1, 1).
 SHAPE_RATE = 1.0
 
-#: Bounds of r and τ, so that their powers are finite; a gamma distribution of a larger shape is nearly constant.
+#: Least r, so that its powers are finite.
 LEAST_SHAPE = 1e-6
+
+#: Largest r; a gamma distribution of a larger shape is nearly constant.
 LARGEST_SHAPE = 1e4
-LEAST_PRECISION = 1e-6
-LARGEST_PRECISION = 1e6
+
+#: Limits of τ, so that its powers are finite.
+PRECISION_LIMITS = 1e-6, 1e6
 
 #: Largest rounding error of sums that should be one.
 SUM_TOLERANCE = 1e-2
 
-#: Weight that all labels together have in each initial topic, and scale of the random weights of labels without one.
+#: Weight that all labels together have in each initial topic.
 BACKGROUND = 1e-3
+
+#: Scale of the random weights of labels that start no topic.
 RANDOM_SCALE = 0.1
 
-#: Labels per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
-ROWS = 128
+#: Least number of elements per thread.
 GRAIN = 1 << 15
 
 #: Least weight of a label in a logarithm.
 TINY = 1e-37
 
 
-def initial_values(feature_count, labels, settings, random):
-    """Return V, K×T; W with the intercepts last, (D+1)×T; r, T; and τ with that of the intercepts last, D+1.
+class InitialValues(NamedTuple):
+    """V, K×T; W with the intercepts last, (D+1)×T; r, T; and τ with that of the intercepts last, D+1."""
+
+    topics: NDArray[np.floating]
+    weights: NDArray[np.floating]
+    shapes: NDArray[np.floating]
+    precisions: NDArray[np.floating]
+
+
+def initial_values(
+    feature_count: int, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+) -> InitialValues:
+    """Return the parameters before the first step.
 
     W is zero, with intercepts that give the right mean number of labels. T is at most K, because each topic is
     initialised from one label.
     """
     dtype = np.dtype(settings.dtype)
-    (N, K) = labels.shape
+    N, K = labels.shape
     T = min(settings.topics or DEFAULT_TOPICS, K)
     topics = initial_topics(Positives(labels).frequencies() / max(1, N), T, random, dtype)
     weights = np.zeros((feature_count + 1, T), dtype)
@@ -68,10 +90,12 @@ def initial_values(feature_count, labels, settings, random):
     weights[-1] = np.log(max(labels.nnz / max(1, N), np.finfo(np.float32).tiny) / T / INITIAL_SHAPE)
     precisions = np.full(feature_count + 1, settings.precision, dtype)
     precisions[-1] = INTERCEPT_PRECISION
-    return topics, weights, shapes, precisions
+    return InitialValues(topics, weights, shapes, precisions)
 
 
-def initial_topics(frequencies, count, random, dtype):
+def initial_topics(
+    frequencies: NDArray[np.floating], count: int, random: np.random.Generator, dtype: np.dtype[np.floating]
+) -> NDArray[np.floating]:
     """Return V, K×T: each of the T most frequent labels dominates one topic.
 
     The other labels have small random weights in all topics, because labels with equal weights would keep them equal.
@@ -80,13 +104,13 @@ def initial_topics(frequencies, count, random, dtype):
     order = np.argsort(-frequencies, kind="stable")
     topics = np.full((K, count), BACKGROUND / K, dtype)
     topics[order[:count], np.arange(count)] = 1
-    others = order[count:]
-    topics[others] += RANDOM_SCALE * frequencies[others, None] * random.standard_gamma(1, (len(others), count))
+    rest = order[count:]
+    topics[rest] += RANDOM_SCALE * frequencies[rest, None] * random.standard_gamma(1, (len(rest), count))
     topics /= topics.sum(axis=0)
     return topics
 
 
-def update_topics(counts, concentration):
+def update_topics(counts: NDArray[np.floating], concentration: float) -> NDArray[np.floating]:
     """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt) ([B] (12)); V overwrites the counts m_kt.
 
     This is the posterior mean of topics and the posterior mode of their logits. It exists for every η, whereas the mode
@@ -97,20 +121,15 @@ def update_topics(counts, concentration):
     return counts
 
 
-def log_prior_of_topics(topics, concentration, added=0):
+def log_prior_of_topics(topics: NDArray[np.floating], concentration: float, added: float = 0) -> float:
     """Return η Σ_kt log(v_kt + added), the Dirichlet log density of the logits of topics up to a constant."""
-    sums = np.zeros(-(-len(topics) // ROWS))
-
-    def fill(first, last):
-        for i in range(first, last):
-            sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS], added)
-
-    parallel_for(fill, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
-    return float(concentration * sums.sum())
+    grain = GRAIN // max(1, topics.shape[1])
+    sums = map_blocks(lambda rows: _sum_of_logarithms(topics[rows], added), len(topics), grain)
+    return float(concentration * np.sum(sums))
 
 
 @compiled
-def _sum_of_logarithms(values, added):
+def _sum_of_logarithms(values: NDArray[np.floating], added: float) -> float:
     real = values.dtype.type
     total = 0.0
     for row in values:
@@ -119,7 +138,7 @@ def _sum_of_logarithms(values, added):
     return total
 
 
-def topic_shares(counts, frequencies):
+def topic_shares(counts: NDArray[np.floating], frequencies: NDArray[np.integer]) -> NDArray[np.floating]:
     """Return the share of each topic in the positive labels, T, given m_kt, K×T, and N_k, K, the points of each label.
 
     It is proportional to Σ_k N_k m_kt / Σ_s m_ks: each positive label counts once and is divided among topics in
@@ -131,10 +150,16 @@ def topic_shares(counts, frequencies):
     if not shares.any():
         # Without positive labels all topics have the same share.
         shares = np.ones_like(shares)
-    return shares / shares.sum()
+    shares /= shares.sum()
+    return shares
 
 
-def update_shapes(shapes, sums, tables=0, rate=SHAPE_RATE):
+def update_shapes(
+    shapes: NDArray[np.floating],
+    sums: ActivationSums,
+    tables: NDArray[np.floating] | float = 0,
+    rate: NDArray[np.floating] | float = SHAPE_RATE,
+) -> NDArray[np.floating]:
     """Return r, T, after an EM step, which never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
     r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)). The latent variables are the table counts l ~ CRT(m, r)
@@ -144,22 +169,22 @@ def update_shapes(shapes, sums, tables=0, rate=SHAPE_RATE):
     With another prior, Gamma(1 + a, b), r ← (a + r Σ…) / (b + Σ…). For points that are added to earlier ones, a are the
     table counts (`tables`) and b (`rate`) is 1 + Σ_n log(1 + e^ψ_nt) of the earlier ones.
     """
-    updated = (tables + shapes * sums.digamma) / (rate + sums.softplus)
-    return np.clip(updated, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
+    updated: NDArray[np.float64] = (tables + shapes * sums.digamma) / (rate + sums.softplus)
+    return updated.clip(LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 
-def update_precisions(second_moments, dtype):
+def update_precisions(second_moments: NDArray[np.floating], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
     """Return τ_d = T / Σ_t E w_dt², D, which maximises the expected log prior of W (type-II maximum likelihood).
 
     The second moments, D×T, are E w_dt², or w_dt² of a posterior sample.
     """
     total = second_moments.sum(axis=1, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        precisions = second_moments.shape[1] / total
-    return np.clip(precisions, LEAST_PRECISION, LARGEST_PRECISION).astype(dtype)
+        precisions: NDArray[np.float64] = second_moments.shape[1] / total
+    return precisions.clip(*PRECISION_LIMITS).astype(dtype)
 
 
-def are_valid_parameters(parameters, D, K, T):
+def are_valid_parameters(parameters: Mapping[str, NDArray[Any]], D: int, K: int, T: int) -> bool:
     """Return whether the names, shapes and values of arrays, perhaps of an untrusted file, are those of a model."""
     shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
     shapes["shares"] = (T,)
@@ -183,30 +208,28 @@ class Topic(NamedTuple):
     order of labels; weights are probabilities in the topic.
     """
 
-    index: int
+    number: int
     share: float
-    labels: list
-    weights: list
+    labels: list[int]
+    weights: list[float]
 
 
-def list_topics(parameters, top=5):
+def list_topics(parameters: Mapping[str, NDArray[np.floating]], top: int = 5) -> list[Topic]:
     """Return the topics of a trained model (list of `Topic`) with at most `top` labels, highest share first.
 
-    Equal ones are listed by index.
+    Topics of equal shares are in the order of their numbers.
     """
-    topics = parameters["topics"]
     shares = parameters["shares"]
-    listed = []
-    for index in np.argsort(-shares, kind="stable").tolist():
-        topic = np.ascontiguousarray(topics[:, index], np.float64)
-        labels = _top_labels(topic, top)
-        listed.append(Topic(index, float(shares[index]), labels.tolist(), topic[labels].tolist()))
-    return listed
+    topics = []
+    for number in np.argsort(-shares, kind="stable").tolist():
+        weights = np.ascontiguousarray(parameters["topics"][:, number], np.float64)
+        labels = _top_labels(weights, top)
+        topics.append(Topic(number, float(shares[number]), labels.tolist(), weights[labels].tolist()))
+    return topics
 
 
-def _top_labels(topic, count):
+def _top_labels(weights: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     """Return the min(count, K) labels of highest weight in descending order of weight, ties by label."""
-    count = min(count, len(topic))
-    least = np.partition(topic, len(topic) - count)[len(topic) - count]
-    labels = np.flatnonzero(topic >= least)
-    return labels[np.argsort(-topic[labels], kind="stable")[:count]]
+    first = max(0, len(weights) - count)
+    labels = np.flatnonzero(weights >= np.partition(weights, first)[first])
+    return labels[np.argsort(-weights[labels], kind="stable")[:count]]

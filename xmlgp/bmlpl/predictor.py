@@ -1,13 +1,19 @@
 """Predictions of BMLPL, in closed form, with the activations integrated out over their prior given the features."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
 from xmlgp.prediction.predictor import Predictor
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.training.trained import STATISTICS, statistics_are_valid
 
 __all__ = ["BMLPLPredictor"]
@@ -31,41 +37,49 @@ class BMLPLPredictor(Predictor):
     its precision where p is close to one; its standard deviation is that of the rate λ.
     """
 
-    def __init__(self, settings, preprocessed, parameters, feature_count):
+    def __init__(
+        self,
+        settings: BMLPLSettings,
+        preprocessed: Preprocessed,
+        parameters: Mapping[str, NDArray[Any]],
+        feature_count: int,
+    ) -> None:
         super().__init__(feature_count, len(parameters["topics"]), settings.dtype)
         self._preprocessed = preprocessed
-        arrays = (*(parameters[name] for name in ("weights", "intercepts", "shapes")), parameters["topics"].T)
-        self._weights, self._intercepts, self._shapes, self._topics = (
-            np.ascontiguousarray(array, self.dtype) for array in arrays
-        )
+        self._weights = np.ascontiguousarray(parameters["weights"], self.dtype)
+        self._intercepts = np.ascontiguousarray(parameters["intercepts"], self.dtype)
+        self._shapes = np.ascontiguousarray(parameters["shapes"], self.dtype)
+        #: Vᵀ, T×K.
+        self._topics = np.ascontiguousarray(parameters["topics"].T, self.dtype)
         small_weights = self._topics <= LARGE_WEIGHT
         large_weights = csr_array(np.where(small_weights, 0, self._topics).T)
         self._large_weights = large_weights.indptr, large_weights.indices, large_weights.data
         self._small_weights = np.where(small_weights, self._topics, 0)
 
     @classmethod
-    def parameters_fit(cls, settings, parameters, D, K):
+    def parameters_fit(cls, settings: BMLPLSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         T = len(parameters["shapes"])
         topics = settings.topics
         # A model that has learned new labels has fewer topics than it would have if trained anew.
-        own = {name: value for name, value in parameters.items() if name not in STATISTICS}
+        arrays = {name: value for name, value in parameters.items() if name not in STATISTICS}
         return (
             T > 0
             and (topics is None or min(topics, K) >= T)
-            and are_valid_parameters(own, D, K, T)
+            and are_valid_parameters(arrays, D, K, T)
             and statistics_are_valid(parameters, D, K)
         )
 
-    def prepare(self, features, output, with_std):
+    def prepare(self, features: csr_array, output: str, with_std: bool) -> NDArray[np.floating]:
         """Return e^ψ, the scales of activations, B×T; see `Predictor`."""
         features = self._preprocessed.weigh(features).astype(self.dtype, copy=False)
         log_odds = sparse.product(features, self._weights)
         log_odds += self._intercepts
         np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=log_odds)
-        return np.exp(log_odds, out=log_odds)
+        np.exp(log_odds, out=log_odds)
+        return log_odds
 
-    def scores(self, scales, labels, output):
+    def scores(self, scales: NDArray[np.floating], labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
         topics = np.ascontiguousarray(self._small_weights[:, labels])
         # For small weights a series suffices, which is a sum of matrix products, except for topics with a large scale.
@@ -77,7 +91,7 @@ class BMLPLPredictor(Predictor):
         # Weights relative to the largest of the topic, because powers of the scales could overflow.
         relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
         series = self._shapes * passive
-        rates = series @ relative
+        rates: NDArray[np.floating] = series @ relative
         power = relative
         for divisor in (-2, 3)[:terms]:
             series *= passive
@@ -86,9 +100,11 @@ class BMLPLPredictor(Predictor):
         if active.any():
             _add_large_scales(scales, active, self._shapes, topics, rates)
         _add_large_weights(scales, self._shapes, *self._large_weights, labels.start, rates)
-        return rates if output == "utility" else -np.expm1(-rates)
+        if output == "probability":
+            np.negative(np.expm1(-rates), out=rates)
+        return rates
 
-    def std(self, scales, labels, output):
+    def std(self, scales: NDArray[np.floating], labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`.
 
         With z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)), under the prior of the activations
@@ -98,13 +114,19 @@ class BMLPLPredictor(Predictor):
         _fill_std(scales, self._shapes, self._topics, labels, output == "probability", out)
         return out
 
-    def bytes_per_point(self, output, with_std):
+    def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point; see `Predictor`."""
         return 6 * len(self._shapes) * self.dtype.itemsize
 
 
 @compiled
-def _add_large_scales(scales, active, shapes, topics, rates):
+def _add_large_scales(
+    scales: NDArray[np.floating],
+    active: NDArray[np.bool_],
+    shapes: NDArray[np.floating],
+    topics: NDArray[np.floating],
+    rates: NDArray[np.floating],
+) -> None:
     for i in range(len(scales)):
         row = rates[i]
         for t in range(len(shapes)):
@@ -118,7 +140,15 @@ def _add_large_scales(scales, active, shapes, topics, rates):
 
 
 @compiled
-def _add_large_weights(scales, shapes, indptr, topics, weights, first, rates):
+def _add_large_weights(
+    scales: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    indptr: NDArray[np.integer],
+    topics: NDArray[np.integer],
+    weights: NDArray[np.floating],
+    first: int,
+    rates: NDArray[np.floating],
+) -> None:
     """Add r log(1 + v e^ψ) of the large weights of a block of labels, which starts at `first`."""
     real = scales.dtype.type
     start = indptr[first]
@@ -139,7 +169,14 @@ def _add_large_weights(scales, shapes, indptr, topics, weights, first, rates):
 
 
 @compiled
-def _fill_std(scales, shapes, topics, labels, probability, out):
+def _fill_std(
+    scales: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    topics: NDArray[np.floating],
+    labels: NDArray[np.int32],
+    probability: bool,
+    out: NDArray[np.floating],
+) -> None:
     for i in range(len(scales)):
         for j in range(labels.shape[1]):
             k = labels[i, j]

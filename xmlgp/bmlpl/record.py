@@ -1,22 +1,37 @@
 """BMLPL as the rest of xmlgp sees it: its training and its record."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.learning import learn, memory_of_learning
 from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.dataset import Dataset
 from xmlgp.model import MemoryPart, Model
-from xmlgp.preprocess.pipeline import weight_features
-from xmlgp.runtime.progress import silent
+from xmlgp.preprocess.inputs import Inputs, Selected
+from xmlgp.preprocess.pipeline import Preprocessed, weight_features
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import Trained, statistics_of
 
 __all__ = ["BMLPL", "run_inference", "train"]
 
 
-def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+def train(
+    features: csr_array,
+    labels: csr_array,
+    preprocessed: Preprocessed,
+    settings: BMLPLSettings,
+    progress: Progress = silent,
+    checkpoints: CheckpointWriter | None = None,
+) -> Trained:
     """Train BMLPL; see `Model.train`.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
@@ -27,7 +42,14 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     return Trained(parameters | statistics_of(features, labels), history)
 
 
-def run_inference(coordinates, labels, settings, progress=silent, after_epoch=None, checkpoints=None):
+def run_inference(
+    coordinates: Inputs | Selected,
+    labels: csr_array,
+    settings: BMLPLSettings,
+    progress: Progress = silent,
+    after_epoch: Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None] | None = None,
+    checkpoints: CheckpointWriter | None = None,
+) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
 
     `after_epoch` is that of `Loop.run`.
@@ -37,8 +59,8 @@ def run_inference(coordinates, labels, settings, progress=silent, after_epoch=No
     return loop.run(progress, after_epoch, checkpoints)
 
 
-def _memory(settings, dataset):
-    """Return the largest arrays of an iteration (list of `MemoryPart`): those T wide by feature, label or point."""
+def _memory(settings: BMLPLSettings, dataset: Dataset) -> list[MemoryPart]:
+    """Return the largest arrays of an iteration: those T wide by feature, label or point."""
     N, D, K = dataset.shape
     advice = "fewer topics lower that"
     row = np.dtype(settings.dtype).itemsize * min(settings.topics or DEFAULT_TOPICS, K)
@@ -52,7 +74,7 @@ def _memory(settings, dataset):
     return parts
 
 
-def _notes(settings, dataset):
+def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
     """Yield what a user should know before training."""
     if (settings.topics or 0) > dataset.K:
         yield f"there are only {dataset.K} labels, so {dataset.K} topics are used"

@@ -46,7 +46,7 @@ class BMLPLSettings(InferenceSettings):
     """
 
     model: ClassVar[str] = "bmlpl"
-    inferences: ClassVar[dict] = INFERENCES
+    inferences: ClassVar[dict[str, InferenceMethod]] = INFERENCES
 
     weighting: str = shared.weighting()
     inference: str = inference_setting("em-cg", INFERENCES)
@@ -80,7 +80,7 @@ class BMLPLSettings(InferenceSettings):
     dtype: str = shared.dtype()
     seed: int = shared.seed()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.inference == "gibbs" and self.burned >= self.passes:
             default = "" if self.iterations else " by default"
@@ -89,6 +89,6 @@ class BMLPLSettings(InferenceSettings):
             raise SettingsError("inference=online-em does not support learn_precision=true")
 
     @property
-    def burned(self):
+    def burned(self) -> int:
         """Number of sweeps of gibbs before samples are kept."""
         return self.passes // 2 if self.burn_in is None else self.burn_in

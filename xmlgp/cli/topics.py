@@ -43,7 +43,7 @@ def topics(model, top, label_names, as_json):
         return
     width = len(str(K - 1))
     for topic in found:
-        click.echo(f"topic {topic.index} ({100 * topic.share:.2f} %)")
+        click.echo(f"topic {topic.number} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
             name = f"  {escape(names[label], longest=None)}" if names else ""
             click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
@@ -55,4 +55,4 @@ def _facts(topic, names):
         {"label": label} | ({"name": names[label]} if names else {}) | {"weight": weight}
         for label, weight in zip(topic.labels, topic.weights, strict=True)
     ]
-    return {"topic": topic.index, "share": topic.share, "labels": labels}
+    return {"topic": topic.number, "share": topic.share, "labels": labels}
