@@ -627,7 +627,7 @@ MUTANTS = [
         "Where a corpus is added, a document without labels gets the last known label.",
         "xmlgp/text/labels.py",
         "np.full(len(names) + 1, -1, np.int32)",
-        "np.full(len(names) + 1, known - 1, np.int32)",
+        "np.full(len(names) + 1, count - 1, np.int32)",
         ("tests/text/test_vectorize.py",),
     ),
     Mutant(
@@ -985,7 +985,7 @@ MUTANTS = [
         "merged-rows",
         "lost case",
         "Rows of a table that a quote made one are read as one without a word.",
-        "xmlgp/text/delimited.py",
+        "xmlgp/text/table_rows.py",
         "        if merged:",
         "        if False:",
         ("tests/text/test_files_of_people.py",),

@@ -6,7 +6,8 @@ status 1; a Python user catches `XmlgpError`.
 
 import contextlib
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 __all__ = [
     "CatalogueError",
@@ -25,8 +26,11 @@ __all__ = [
     "XmlgpError",
     "memory_errors_reported",
     "nearest",
+    "raise_errors",
     "up_to_error",
 ]
+
+Item = TypeVar("Item")
 
 #: Least similarity, from 0 to 1, of a name to what is suggested in its place: "trian" and "train" have 0.8.
 SIMILAR = 0.65
@@ -68,6 +72,14 @@ def up_to_error(items, errors):
         yield from items
     except DataFormatError as error:
         errors.append(error)
+
+
+def raise_errors(items: Iterable[Item | DataFormatError]) -> Iterator[Item]:
+    """Yield items; raise the first error among them."""
+    for item in items:
+        if isinstance(item, DataFormatError):
+            raise item
+        yield item
 
 
 class ScoresFormatError(DataFormatError):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.text.corpora import documents_of, in_every_way, vectorized
 from xmlgp.errors import DataFormatError
-from xmlgp.text import delimited, json_lines
+from xmlgp.text import delimited, json_objects
 from xmlgp.text.documents import CorpusOptions
 
 GOOD = b'{"text": "a b", "labels": ["x"]}\n'
@@ -147,7 +147,7 @@ def test_a_corpus_that_is_not_as_given_is_refused(tmp_path, name, content, optio
 
 
 def test_an_element_that_is_too_long_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(json_objects, "MAX_LINE_BYTES", 1000)
     path = tmp_path / "a.json"
     path.write_bytes(b"[" + (GOOD + b",\n") * 99 + b"\n{\n" + b'"a": [1,\n' * 200)
     with pytest.raises(DataFormatError, match="a.json:200: the element that starts here is longer than 0 MiB"):

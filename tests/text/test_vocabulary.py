@@ -110,8 +110,8 @@ def test_labels_keep_their_names_and_get_others(tmp_path):
         ("a", "<u:1>\n", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a", "", XmlgpError, "a: there are no concepts with preferred labels"),
         ("a.csv", "id,label\n", DataFormatError, "a.csv:1: a vocabulary needs the columns uri and label"),
-        ("a", "\n\nuri;label\n\nu:1\n", DataFormatError, "a:5: this row has 1 fields, but the header has 2"),
-        ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 fields, but the header has 2"),
+        ("a", "\n\nuri;label\n\nu:1\n", DataFormatError, "a:5: this row has 1 field, but the header has 2"),
+        ("a.csv", "uri,label\nu:1\n", DataFormatError, "a.csv:2: this row has 1 field, but the header has 2"),
         ("a.ttl", "<u:1> <u:2>\n", XmlgpError, "a.ttl: this is not SKOS in turtle: "),
         ("a.nt", "text\n", XmlgpError, "a.nt: this is not SKOS in nt: "),
         (
@@ -311,7 +311,7 @@ def test_a_concept_without_a_uri_is_left_out(tmp_path):
     "name", ["a.tsv.gz", "a.csv.gz", "a.ttl.gz", "a.nt.gz", "a.rdf.gz", "a.tsv.xz", "a.CSV.zst", "a.ttl.bz2"]
 )
 def test_a_compressed_vocabulary_expands_within_limits(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("xmlgp.text.vocabulary.FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("xmlgp.text.vocabulary_files.FREE_BYTES", 1 << 20)
     text = {".tsv": TSV, ".csv": CSV, ".ttl": TURTLE, ".nt": TRIPLES, ".rdf": XML}[format_ending(name)]
     path = tmp_path / name
     compress = PACK[path.suffix]

@@ -28,6 +28,7 @@ __all__ = [
     "check_outputs",
     "compression_of",
     "describe_damage",
+    "file_size",
     "open_any",
     "open_input",
     "open_output",
@@ -266,6 +267,15 @@ def open_input(path: str | os.PathLike) -> Iterator[BinaryIO]:
 def compression_of(stream: BinaryIO) -> str | None:
     """Return the name of the compression of a stream that `open_input` has opened, or None."""
     return getattr(stream, "compression", None)
+
+
+def file_size(stream: BinaryIO) -> int | None:
+    """Return the size of the regular file that a stream reads, or None if it reads none."""
+    try:
+        status = os.fstat(stream.fileno())
+    except OSError:  # standard input of a test or a notebook
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _peeked(stream: BinaryIO) -> tuple[BinaryIO, bytes]:

@@ -14,12 +14,13 @@ import numpy as np
 from xmlgp.data.file_kinds import KINDS, compressed_ending, format_ending
 from xmlgp.data.lines import decoded_lines
 from xmlgp.data.names import CONTROL
-from xmlgp.errors import DataFormatError, SettingsError, UsageError
+from xmlgp.errors import DataFormatError, SettingsError, UsageError, raise_errors
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
-from xmlgp.text.json_lines import SUBJECT, Malformed, read_objects
+from xmlgp.text.json_lines import SUBJECT
+from xmlgp.text.json_objects import Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
 from xmlgp.text.table_files import table_library
 
@@ -92,7 +93,7 @@ def read_label_records(reader):
     numbers = LabelNumbers()
     kinds = set()
     read = read_objects(decoded_lines(reader), reader.path, lambda number, found: _record(found, numbers, kinds))
-    return _named_scores(list(read), numbers)
+    return _named_scores(list(raise_errors(read)), numbers)
 
 
 def scores_of_records(records):

@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.locate import documents_in
 from xmlgp.data.names import check_name
 from xmlgp.data.streams import open_input
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.errors import DataFormatError, XmlgpError, raise_errors
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import escape_undecodable, excerpt
-from xmlgp.text.documents import Columns, Document, Reading
-from xmlgp.text.json_lines import SUBJECTS, read_json_lines, read_objects
-from xmlgp.text.vocabulary import URI
+from xmlgp.text.documents import Columns, Document, Reading, StoredCorpus
+from xmlgp.text.json_lines import SUBJECTS, read_json_lines
+from xmlgp.text.json_objects import read_objects
+from xmlgp.text.vocabulary_files import uri_of
 
 __all__ = ["DocumentFolder"]
 
@@ -26,7 +29,14 @@ __all__ = ["DocumentFolder"]
 USUAL = Columns()
 
 
-class DocumentFolder:
+class _Item(NamedTuple):
+    """A document, and whether its labels are in the same file."""
+
+    document: Document
+    has_labels: bool
+
+
+class DocumentFolder(StoredCorpus):
     """The documents of a folder, in the order of their names, which are their identifiers.
 
     `NAME.tsv` has a URI, perhaps in brackets, and perhaps a tab and a label in each line, `NAME.key` a label; if both
@@ -35,19 +45,9 @@ class DocumentFolder:
     """
 
     def __init__(self, path: str, encoding: str | None = None, note: Callable[[str], object] = ignore) -> None:
-        self.path = path
+        super().__init__(path)
         self._encoding = encoding
         self._note = note
-
-    def peek_line(self):
-        """Return no line, as from an empty file: only files have one that tells their format."""
-        return b""
-
-    def waits(self):
-        """Return False: the next document is there, so nothing needs to be answered at once."""
-        return False
-
-    answer_at_once = waits
 
     def documents(self, labelled: bool, columns: Columns = USUAL) -> Iterator[Document]:
         """Yield each `Document`; if they are read with labels, those without are left out, and a note says how many.
@@ -55,26 +55,15 @@ class DocumentFolder:
         The fields of objects are those of `columns`. Their labels may be a text, which `xmlgp.text.label_rows` divides.
         """
         names = documents_in(self.path)
-        self._check_all(names, labelled)
+        for name in names:
+            for file in self._file(name, ".txt"), self._file(name, ".json"), labelled and self._labels_of(name):
+                if file:
+                    self._check(file)
         files: dict[str, str] = {}  # of the documents, by their identifiers
         without_labels = 0
         without_text: list[DataFormatError] = []
-        has_objects = False
-        for name in names:
-            file = self._file(name, ".txt")
-            found = self._read_object(name, labelled, columns)
-            if isinstance(found, DataFormatError):
-                without_text.append(found)
-            elif found:
-                has_objects = True
-                if file:
-                    raise XmlgpError(f"{file}: {name}.json has the text of this document too; remove one of them")
-                file = self._file(name, ".json")
-            if has_objects and without_text:
-                raise without_text[0]
-            if not file:
-                continue
-            document = self._with_labels(name, found if isinstance(found, Document) else None, labelled)
+        for name, file, item in self._items(names, labelled, columns, without_text):
+            document = self._with_labels(name, item, labelled)
             if document is None:
                 without_labels += 1
                 continue
@@ -85,28 +74,51 @@ class DocumentFolder:
             yield document
         self._note_left_out(len(files), without_labels, without_text)
 
-    def _with_labels(self, name: str, found: Document | None, labelled: bool) -> Document | None:
-        """Return the document that was found in NAME.json, or else that of NAME.txt, with labels; None without any."""
-        labels = found.labels if found else None
-        file = self._labels_of(name) if labelled and labels is None else None
-        if labelled and labels is None and file is None:
-            return None
-        text = found.text if found else self._text(os.path.join(self.path, f"{name}.txt"))
-        identifier = escape_undecodable(name) if found is None or found.id is None else found.id
-        return Document(1, identifier, text, self._labels(file) if file else labels or [])
+    def _items(
+        self, names: list[str], labelled: bool, columns: Columns, without_text: list[DataFormatError]
+    ) -> Iterator[tuple[str, str, _Item | None]]:
+        """Yield the name and the file of each document, and the item in NAME.json; append the errors of the others."""
+        has_objects = False
+        for name in names:
+            file = self._file(name, ".txt")
+            item = self._read_object(name, labelled, columns)
+            if isinstance(item, DataFormatError):
+                without_text.append(item)
+                item = None
+            elif item:
+                has_objects = True
+                if file:
+                    raise XmlgpError(f"{file}: {name}.json has the text of this document too; remove one of them")
+                file = self._file(name, ".json")
+            if has_objects and without_text:
+                raise without_text[0]
+            if file:
+                yield name, file, item
+
+    def _with_labels(self, name: str, item: _Item | None, labelled: bool) -> Document | None:
+        """Return the document of NAME.json, or else that of NAME.txt, with labels; None without any."""
+        if item is None:
+            item = _Item(Document(1, None, self._text(os.path.join(self.path, f"{name}.txt")), []), False)
+        document = item.document
+        if document.id is None:
+            document = document._replace(id=escape_undecodable(name))
+        if labelled and not item.has_labels:
+            file = self._labels_of(name)
+            return document._replace(labels=self._labels(file)) if file else None
+        return document
 
     def _note_left_out(self, count: int, without_labels: int, without_text: list[DataFormatError]) -> None:
-        """Note what was left out beside as many documents; raise an error if there are none."""
+        """Note what was left out beside `count` documents; raise an error if there are none."""
         if without_labels and not count:
             raise XmlgpError(f"{self.path}: no document has labels, in NAME.tsv, NAME.key or NAME.json")
         if without_text and not count:
             raise without_text[0]
         if without_labels:
-            which = "document has" if without_labels == 1 else "documents have"
-            self._note(f"{self.path}: {without_labels} {which} no .tsv, .key or .json file with labels; left out")
+            documents = counted(without_labels, "document has", "documents have")
+            self._note(f"{self.path}: {documents} no .tsv, .key or .json file with labels; left out")
         if without_text:
-            files = "file is" if len(without_text) == 1 else "files are"
-            self._note(f"{self.path}: {len(without_text)} .json {files} left out; the first: {without_text[0]}")
+            files = counted(len(without_text), ".json file is", ".json files are")
+            self._note(f"{self.path}: {files} left out; the first: {without_text[0]}")
 
     def _file(self, name: str, ending: str) -> str | None:
         """Return the file of a document, or None if there is none."""
@@ -117,8 +129,8 @@ class DocumentFolder:
         """Return the file with the labels of a document, or None."""
         return self._file(name, ".tsv") or self._file(name, ".key")
 
-    def _read_object(self, name: str, labelled: bool, columns: Columns) -> Document | DataFormatError | None:
-        """Return the document in NAME.json, whose labels are None if it has none, or the error that it has no text.
+    def _read_object(self, name: str, labelled: bool, columns: Columns) -> _Item | DataFormatError | None:
+        """Return the document in NAME.json, or the error that it has no text.
 
         None is for no such file. DataFormatError is raised if it is malformed.
         """
@@ -126,27 +138,19 @@ class DocumentFolder:
         if not path:
             return None
         content = self._text(path)
-        objects = list(read_objects(iter([(1, content)]), path, lambda number, found: (found, [])))
+        objects = list(raise_errors(read_objects(iter([(1, content)]), path, lambda number, fields: (fields, []))))
         if len(objects) != 1:
             reason = f"this file has {len(objects)} objects, but a document is one; give a file in place of its folder"
             return DataFormatError(path, 1, reason)
         has_labels = bool(columns.flags) or _has_any(objects[0], {*columns.labels, SUBJECTS})
-        reading = Reading(path, columns, labelled and has_labels)
-        (document,) = read_json_lines(iter([(1, content)]), reading)
-        if isinstance(document, Document):
-            for label in document.labels if isinstance(document.labels, list) else []:
-                check_name(label, path, 1)
-            return document if has_labels else document._replace(labels=None)
-        if _has_any(objects[0], set(columns.text)):
-            raise document
-        return document
-
-    def _check_all(self, names: list[str], labelled: bool) -> None:
-        """Raise XmlgpError if one of the files that are read is none of the folder."""
-        for name in names:
-            for file in self._file(name, ".txt"), self._file(name, ".json"), labelled and self._labels_of(name):
-                if file:
-                    self._check(file)
+        (document,) = read_json_lines(iter([(1, content)]), Reading(path, columns, labelled and has_labels))
+        if isinstance(document, DataFormatError):
+            if _has_any(objects[0], set(columns.text)):
+                raise document
+            return document
+        for label in document.labels if isinstance(document.labels, list) else []:
+            check_name(label, path, 1)
+        return _Item(document, has_labels)
 
     def _check(self, file: str) -> None:
         """Raise XmlgpError if a file would be waited for without end, or is a link to what the folder does not hold.
@@ -160,18 +164,18 @@ class DocumentFolder:
             raise XmlgpError(f"{file}: this is not a regular file")
 
     def _labels(self, path: str) -> list[str]:
-        found = []
+        labels = []
         for number, line in self._lines(path):
             label = line.strip()
             if label and path.endswith(".tsv"):
-                uri = URI.fullmatch(line.split("\t")[0].strip())
-                if not uri:
+                uri = uri_of(line.split("\t")[0])
+                if uri is None:
                     reason = f"the line must begin with a URI, `<URI><TAB>label`, not {excerpt(label)}"
                     raise DataFormatError(path, number, reason)
-                label = uri[1] or uri[2]
+                label = uri
             check_name(label, path, number)
-            found.append(label)
-        return found
+            labels.append(label)
+        return labels
 
     def _text(self, path: str) -> str:
         return "\n".join(line for _, line in self._lines(path))
@@ -181,6 +185,6 @@ class DocumentFolder:
             yield from decoded_lines(LineReader(stream, path, self._encoding))
 
 
-def _has_any(found: dict, names: set[str]) -> bool:
+def _has_any(fields: dict[str, object], names: set[str]) -> bool:
     """Return whether an object has one of the fields, or the first of the names on the way to one."""
-    return any(name in found or name.split(".")[0] in found for name in names)
+    return any(name in fields or name.split(".")[0] in fields for name in names)

@@ -5,28 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document", "Reading", "absent", "unmatched"]
+__all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document", "Reading", "StoredCorpus", "absent", "unmatched"]
 
 #: Most columns or fields that a message names.
 SHOWN = 20
 
 #: What the columns of a corpus hold, by the options that name them.
-HELD = {"--text-column": "the text", "--label-column": "the labels", "--id-column": "the identifiers"}
+CONTENTS = {"--text-column": "the text", "--label-column": "the labels", "--id-column": "the identifiers"}
 
 
 class Document(NamedTuple):
     """A document: the line where it starts, its identifier if it has one, its text, and its labels.
 
     The labels are names; a reader may yield a text or a tuple of texts instead, which `xmlgp.text.label_rows` divides.
+    Where readers keep the errors of malformed lines, such a document has its error as identifier.
     """
 
     line: int
-    id: str | int | None
+    id: str | int | DataFormatError | None
     text: str
     labels: list[str] | str | tuple[str, ...]
+
+
+class StoredCorpus:
+    """A corpus that is there as a whole, and not as lines of text; it has what its readers ask of a `LineReader`."""
+
+    encoding: str | None = None
+    errors: dict[int, DataFormatError] | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def peek_line(self) -> bytes:
+        """Return no line, as from an empty file: only text has one that tells its format."""
+        return b""
+
+    def waits(self) -> bool:
+        """Return False: the next document is there, so nothing needs to be answered at once."""
+        return False
+
+    answer_at_once = waits
 
 
 class Columns(NamedTuple):
@@ -60,11 +82,11 @@ class CorpusOptions(NamedTuple):
     and `download` allows to fetch it. What is not given, the file or the model tells.
     """
 
-    text: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+    text: str | tuple[str, ...] = ()
+    labels: str | tuple[str, ...] = ()
     separator: str | None = None
     id: str | None = None
-    flags: tuple[str, ...] = ()
+    flags: str | tuple[str, ...] = ()
     header: str | None = None
     format: str | None = None
     encoding: str | None = None
@@ -76,15 +98,15 @@ class CorpusOptions(NamedTuple):
     def columns(self, usual: Columns | None = None) -> Columns:
         """Return the `Columns` that are given, in place of the usual ones."""
         usual = usual or Columns()
-        labels = (self.labels,) if isinstance(self.labels, str) else self.labels
-        flags = (self.flags,) if isinstance(self.flags, str) else self.flags
+        labels = _names(self.labels)
+        flags = _names(self.flags)
         if flags and not labels:
             # The columns of flags are those of the labels.
             usual = usual._replace(labels=())
         elif labels and not flags:
             usual = usual._replace(flags=())
         return Columns(
-            text=self.text or usual.text,
+            text=_names(self.text) or usual.text,
             labels=labels or usual.labels,
             separator=self.separator or usual.separator,
             id=self.id or usual.id,
@@ -99,11 +121,15 @@ class CorpusOptions(NamedTuple):
         return self._replace(separator=None).columns() != Columns()
 
 
+def _names(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
 class Reading(NamedTuple):
     """How a corpus is read: its path for messages, its columns, and whether its documents must have labels.
 
     `quotes` are those of `CorpusOptions`, and `note` is called with what users should know. Unless `with_texts`, texts
-    may be missing, as they are not looked at.
+    may be missing, as nothing looks at them.
     """
 
     path: str
@@ -113,24 +139,37 @@ class Reading(NamedTuple):
     note: Callable[[str], object] = ignore
     with_texts: bool = True
 
+    def tell(self, sentence: str, line: int | None = None) -> None:
+        """Note a sentence about the corpus, or about one of its lines."""
+        self.note(f"{self.path}: {sentence}" if line is None else f"{self.path}:{line}: {sentence}")
 
-def absent(noun: str, name: str, found: Iterable[str], option: str) -> str:
-    """Return what is wrong where none of the columns, or fields, has a name that an option can change."""
-    names = _shown(found)
-    return f"there is no {noun} {excerpt(name)}; the {noun}s are {names}; {option} says which has {HELD[option]}"
+    def error(self, line: int, reason: str, id: str | int | None = None) -> DataFormatError:
+        """Return the error of a malformed line, with the identifier of its document if that is known."""
+        return DataFormatError(self.path, line, reason, id)
 
 
-def unmatched(noun: str, pattern: str, found: Iterable[str]) -> str:
-    """Return what is wrong where none of the columns, or fields, is one of a label (`Columns.flags`)."""
+def absent(noun: str, name: str, names: Iterable[str], option: str) -> str:
+    """Return what is wrong where no column, or field, has a name that an option can change."""
     return (
-        f"no {noun} is {excerpt(pattern)}, as --label-columns says; the {noun}s are {_shown(found)}; --label-column "
+        f"there is no {noun} {excerpt(name)}; the {noun}s are {_listed(names)}; "
+        f"{option} says which has {CONTENTS[option]}"
+    )
+
+
+def unmatched(noun: str, pattern: str, names: Iterable[str]) -> str:
+    """Return what is wrong where no column, or field, matches a pattern of labels (`Columns.flags`)."""
+    return (
+        f"no {noun} is {excerpt(pattern)}, as --label-columns says; the {noun}s are {_listed(names)}; --label-column "
         f"names a {noun} of labels in their place"
     )
 
 
-def _shown(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    return ", ".join(map(excerpt, names[:SHOWN])) + ", …" * (len(names) > SHOWN) or "none"
+    texts = [excerpt(name) for name in names[:SHOWN]]
+    if len(names) > SHOWN:
+        texts.append("…")
+    return ", ".join(texts) or "none"
 
 
 #: The file, and the columns of a model, determine how a corpus is read.

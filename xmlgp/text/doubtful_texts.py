@@ -42,16 +42,16 @@ def note_texts(
     documents: Iterable[Document], path: str, analyzer: str, note: Callable[[str], object]
 ) -> Iterator[Document]:
     """Yield documents; note what many of the first ones have that is no text, or needs another analyzer."""
-    texts = []
+    texts: list[str] = []
     for document in documents:
         if len(texts) < SAMPLE:
             texts.append(document.text)
         yield document
     for sign, meaning in SIGNS:
-        found = [match for match in map(sign.search, texts) if match]
-        if len(found) > SOME * len(texts):
-            start = max(0, found[0].start() - SHOWN // 2)
-            example = excerpt(found[0].string[start : start + SHOWN])
+        matches = [match for match in map(sign.search, texts) if match]
+        if len(matches) > SOME * len(texts):
+            start = max(0, matches[0].start() - SHOWN // 2)
+            example = excerpt(matches[0].string[start : start + SHOWN])
             note(f"{path}: parts of texts such as {example} {meaning}")
     if analyzer == "word" and sum(map(bool, map(WITHOUT_BLANKS.search, texts))) > MOST * len(texts):
         note(f"{path}: most texts have no blanks between words; --analyzer char --ngrams 1-2 counts characters")

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Iterator
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import ASCII_BLANKS, split_at_blanks
+from xmlgp.text.delimited import header_fields
 from xmlgp.text.documents import Document, Reading
+from xmlgp.text.doubts import (
+    doubt_labels,
+    note_returns,
+    odd_labels,
+    quoted_labels,
+    refuse_identifiers_as_labels,
+    refuse_text_as_labels,
+    unlikely_labels,
+)
+from xmlgp.text.format import Format, Start
 
-__all__ = [
-    "FASTTEXT_LABEL",
-    "OTHER_PREFIX",
-    "QUOTES",
-    "are_label_numbers",
-    "read_annif",
-    "read_fasttext",
-    "read_pecos",
-    "read_plain",
-    "tab_before_brackets",
-]
+__all__ = ["ANNIF", "FASTTEXT", "FASTTEXT_LABEL", "LINES", "PECOS", "tab_before_brackets"]
 
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
@@ -51,54 +52,76 @@ LABEL_NUMBER = re.compile(r"[0-9]+(?:::-?[0-9.]+(?:[eE][+-]?[0-9]+)?)?")
 LABEL = re.compile(rf"<([^<>]+)>(?![^{ASCII_BLANKS}<])|[^{ASCII_BLANKS}]+")
 
 
-def read_plain(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document]:
+def _is_fasttext(start: Start) -> bool:
+    words = start.line.split()
+    return any(word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) or OTHER_PREFIX.match(word) for word in words)
+
+
+def _is_lines(start: Start) -> bool:
+    return "\t" not in start.line
+
+
+def _is_pecos(start: Start) -> bool:
+    # A document may have no labels, and one of Annif's has some text.
+    labels = start.line.partition("\t")[0]
+    return not labels or _are_label_numbers(labels)
+
+
+def _is_annif(start: Start) -> bool:
+    return start.line.count("\t") == 1 or tab_before_brackets(start.line) is not None
+
+
+def _read_lines(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
     """Yield documents, each line the text of one."""
+    header = reading.columns.header
     for number, line in lines:
         if number == 1 and MARKUP.match(line):
-            raise DataFormatError(reading.path, 1, "this is markup, not lines of text; extract the texts from it first")
-        if number == 1 and not reading.columns.header and HEADER.fullmatch(line):
-            advice = "if it is a table, --text-column says which column has the text"
-            reading.note(f"{reading.path}: each line is read as a text; {advice}")
+            raise reading.error(1, "this is markup, not lines of text; extract the texts from it first")
+        if number == 1 and not header and HEADER.fullmatch(line):
+            reading.tell("each line is read as a text; if it is a table, --text-column says which column has the text")
+        if number == 1 and len(header) > 1 and len(header_fields(line, ",")) == len(header):
+            reading.tell("each line is a text; --corpus-format csv reads the columns of the model, at commas")
         yield Document(number, None, line, [])
 
 
-def read_annif(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+def _read_annif(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document]:
     """Yield documents `text<TAB>label label ...`; a label may be in angle brackets, and then a text may have tabs."""
     for number, line in _with_content(lines):
-        _refuse_header(number, line, reading)
-        place = tab_before_brackets(line)
-        if place is not None:
-            text = line[:place]
-            labels = line[place + 1 :]
-        else:
-            text, tab, labels = line.partition("\t")
-            reason = None
-            if not reading.labelled:
-                pass
-            elif not tab:
-                reason = "there is no tab between a text and its labels"
-            elif "\t" in labels.strip():
-                reason = (
-                    "there are several tabs; a text with tabs needs labels in brackets, `<label> <label>`, and the "
-                    "columns of a table without a header need --columns"
-                )
-            elif any(map(_has_one_bracket, _names(labels))):
-                reason = f"a label has a bracket without the other one, in {excerpt(labels)}"
-            if reason:
-                raise DataFormatError(reading.path, number, reason)
-        if not reading.labelled:
-            yield Document(number, None, text, [])
-        else:
-            # Without brackets, an option can say what separates labels.
-            yield Document(number, None, text, _names(labels) if "<" in labels else labels)
+        if number == 1:
+            _refuse_header(line, reading)
+        tab = tab_before_brackets(line)
+        if tab is None:
+            tab = line.find("\t")
+            if reading.labelled:
+                _check_labels(number, line, tab, reading)
+        text = line if tab < 0 else line[:tab]
+        labels = line[tab + 1 :] if reading.labelled else ""
+        # Without brackets, an option can say what separates labels.
+        yield Document(number, None, text, _names(labels) if "<" in labels or not reading.labelled else labels)
+
+
+def _check_labels(number: int, line: str, tab: int, reading: Reading) -> None:
+    """Raise DataFormatError if a line is not a text, one tab at its position, and labels."""
+    labels = line[tab + 1 :]
+    if tab < 0:
+        raise reading.error(number, "there is no tab between a text and its labels")
+    if "\t" in labels.strip():
+        raise reading.error(
+            number,
+            "there are several tabs; a text with tabs needs labels in brackets, `<label> <label>`, and the columns of "
+            "a table without a header need --columns",
+        )
+    # Names in two brackets have lost them.
+    if any(name.startswith("<") or name.endswith(">") for name in _names(labels)):
+        raise reading.error(number, f"a label has a bracket without the other one, in {excerpt(labels)}")
 
 
 def tab_before_brackets(line: str) -> int | None:
-    """Return the place of the first tab in a line after which there are only labels in angle brackets, or None.
+    """Return the position of the first tab in a line after which there are only labels in angle brackets, or None.
 
     The text before may have tabs. The time is linear in the length of the line, which a search would not be.
     """
-    place = None
+    position = None
     end = len(line.rstrip())
     while end and line[end - 1] == ">":
         opening = line.rfind("<", 0, end)
@@ -109,31 +132,25 @@ def tab_before_brackets(line: str) -> int | None:
             end -= 1
         tab = line.find("\t", end, opening)
         if tab >= 0:
-            place = tab
-    return place
+            position = tab
+    return position
 
 
-def _refuse_header(number: int, line: str, reading: Reading) -> None:
+def _refuse_header(line: str, reading: Reading) -> None:
     """Raise DataFormatError if the first line has usual names of columns in place of a text and labels."""
-    fields = [field.strip() for field in line.split("\t")]
+    names = [name.strip() for name in line.split("\t")]
     # A line `text` may be a text.
-    if number == 1 and len(fields) > 1 and all(field.lower() in USUAL_COLUMNS for field in fields):
-        text, *_, label = fields
-        reason = (
-            f"this seems to be the header of a table; `--text-column {text} --label-column {label}` reads its columns, "
-            "and `--columns text,labels` a table without a header"
+    if len(names) > 1 and all(name.lower() in USUAL_COLUMNS for name in names):
+        raise reading.error(
+            1,
+            f"this seems to be the header of a table; `--text-column {names[0]} --label-column {names[-1]}` reads its "
+            "columns, and `--columns text,labels` a table without a header",
         )
-        raise DataFormatError(reading.path, number, reason)
-
-
-def _has_one_bracket(label: str) -> bool:
-    """Return whether a label begins or ends with a bracket: those in both have none any more."""
-    return label.startswith("<") or label.endswith(">")
 
 
 def _names(labels: str) -> list[str]:
     """Return labels that blanks separate, without their brackets."""
-    return [found[1] or found[0] for found in LABEL.finditer(labels)]
+    return [match[1] or match[0] for match in LABEL.finditer(labels)]
 
 
 def _with_content(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -141,48 +158,51 @@ def _with_content(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]
     return ((number, line) for number, line in lines if "\t" in line or line.strip())
 
 
-def read_fasttext(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+def _read_fasttext(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
     """Yield documents `__label__a __label__b text`."""
-    torn = []
+    torn: list[str] = []
     for number, line in lines:
         words = split_at_blanks(line)
-        names, tab, rest = line.partition("\t")
-        if tab and rest.strip() and names.startswith(FASTTEXT_LABEL) and FASTTEXT_LABEL not in rest:
+        names, _, text = line.partition("\t")
+        if text.strip() and names.startswith(FASTTEXT_LABEL) and FASTTEXT_LABEL not in text:
             torn += [name for name in map(str.strip, names.split(FASTTEXT_LABEL)) if " " in name]
         other = next((word for word in words if OTHER_PREFIX.match(word)), None)
         if other:
             reason = f"a label begins with {FASTTEXT_LABEL}, unlike {excerpt(other)}; `sed` can replace the prefix"
-            yield DataFormatError(reading.path, number, reason)
+            yield reading.error(number, reason)
         elif any(word[:1] in QUOTES and word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in words):
-            reason = f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
-            yield DataFormatError(reading.path, number, reason)
+            yield reading.error(
+                number, f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
+            )
         elif words:
             labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
             text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
             yield Document(number, None, text, labels)
     if torn and reading.labelled:
-        what = f"names before a tab have blanks, such as {excerpt(torn[0])}; what follows a blank counts as text"
-        reading.note(f"{reading.path}: {what}, unless another character takes its place")
+        reading.tell(
+            f"names before a tab have blanks, such as {excerpt(torn[0])}; what follows a blank counts as text, unless "
+            "another character takes its place"
+        )
 
 
-def read_pecos(lines: Iterable[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
+def _read_pecos(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Document | DataFormatError]:
     """Yield documents `label,label,...<TAB>text`, whose labels are numbers; those of a relevance of 0 are left out."""
     for number, line in _with_content(lines):
-        labels, tab, text = line.partition("\t")
+        numbers, tab, text = line.partition("\t")
         if not tab:
-            yield DataFormatError(reading.path, number, "there is no tab between the numbers of labels and the text")
-        elif labels and not are_label_numbers(labels):
+            yield reading.error(number, "there is no tab between the numbers of labels and the text")
+        elif numbers and not _are_label_numbers(numbers):
             reason = (
                 "the labels before the tab must be nonnegative integers, separated by commas, as the first line has "
                 "them; `--corpus-format annif` reads a text before its labels"
             )
-            yield DataFormatError(reading.path, number, reason)
+            yield reading.error(number, reason)
         else:
-            pairs = [label.partition("::") for label in labels.split(",")] if labels else []
+            pairs = [label.partition("::") for label in numbers.split(",")] if numbers else []
             yield Document(number, None, text, [label for label, _, relevance in pairs if _is_relevant(relevance)])
 
 
-def are_label_numbers(text: str) -> bool:
+def _are_label_numbers(text: str) -> bool:
     """Return whether a text has the numbers of labels as the first field of a line in PECOS's format."""
     return all(map(LABEL_NUMBER.fullmatch, text.split(",")))
 
@@ -193,3 +213,20 @@ def _is_relevant(relevance: str) -> bool:
         return not relevance or float(relevance) > 0
     except ValueError:  # several points
         return True
+
+
+FASTTEXT = Format(
+    "fasttext", _is_fasttext, _read_fasttext, doubts=(doubt_labels(unlikely_labels, odd_labels), note_returns)
+)
+LINES = Format("lines", _is_lines, _read_lines, has_labels=False, doubts=(note_returns,))
+PECOS = Format(
+    "pecos", _is_pecos, _read_pecos, doubts=(doubt_labels(unlikely_labels),), refusals=(refuse_identifiers_as_labels,)
+)
+ANNIF = Format(
+    "annif",
+    _is_annif,
+    _read_annif,
+    separator=" ",
+    doubts=(doubt_labels(unlikely_labels, quoted_labels), note_returns),
+    refusals=(refuse_text_as_labels,),
+)

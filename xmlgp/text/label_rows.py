@@ -1,7 +1,7 @@
 """The labels of documents as rows have them: a text that separates names, or a row for each label.
 
 Options say how labels are separated and whether rows are merged. Where the rows look as if the options were wrong, a
-note says so once all are read.
+note says so after the last one.
 """
 
 from __future__ import annotations
@@ -12,41 +12,15 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import split_at_blanks
 from xmlgp.text.documents import Document, Reading
 from xmlgp.text.written_lists import bracketed_names, written_list
+from xmlgp.text.written_names import SEPARATORS, WITHIN_NAMES
 
 __all__ = ["describe_malformed", "divide_labels", "merge_rows", "split_labels"]
-
-#: What usually separates labels.
-SEPARATORS = {
-    ";": "a semicolon",
-    ",": "a comma",
-    "|": "a bar",
-    "；": "a full-width semicolon",
-    "，": "a full-width comma",
-    "、": "an ideographic comma",
-    "،": "an Arabic comma",
-    "•": "a bullet",
-}
-
-#: What separates labels, but is often within one: these are noted if most of what they separate is a label alone, too.
-WITHIN_NAMES = {
-    " / ": "a slash",
-    " > ": "an angle bracket",
-    "/": "a slash",
-    "#": "a number sign",
-    "&": "an ampersand",
-    "+": "a plus sign",
-    "::": "two colons",
-    ":": "a colon",
-    "_": "an underscore",
-    "-": "a hyphen",
-    " ": "a blank",
-}
 
 #: What no name of a label can have, so it separates labels.
 LINES = re.compile("[\n\r\t\v\f]+")
@@ -86,11 +60,12 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
     A list as JSON, Python or NumPy writes it, and names in angle brackets, are read as what they are. ValueError if
     the text is in square brackets, but no such list.
     """
+    chosen = separator or usual
     try:
         names = written_list(text)
     except ValueError:
         inside = text.strip()[1:-1]
-        if (separator or usual) is None:
+        if chosen is None:
             return [text]
         if not separator or STRUCTURE.search(inside):
             raise
@@ -101,25 +76,24 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
         names = bracketed_names(text)
     if names is not None:
         return names
-    separator = separator or usual
-    if separator is None:
+    if chosen is None:
         return [text]
     if ENTITY.search(text):
         # Its semicolon separates nothing.
         text = html.unescape(text)
-    if separator.isspace() and separator != "\t":
+    if chosen.isspace() and chosen != "\t":
         return split_at_blanks(text)
-    names = [name for line in LINES.split(text) for name in _divided(line, separator)]
+    names = [name for line in LINES.split(text) for name in _divided(line, chosen)]
     # A name has brackets in all cells or in none.
-    return [name for own in names for name in (bracketed_names(own) or [own])] if "<" in text else names
+    return [part for name in names for part in (bracketed_names(name) or [name])] if "<" in text else names
 
 
 def describe_malformed(text: str) -> str:
     """Return what is wrong with a text that `divide_labels` refuses, and what to do."""
-    several = "json.dumps of Python writes lists"
+    advice = "json.dumps of Python writes lists"
     if not STRUCTURE.search(text.strip()[1:-1]):
-        several = "--label-separator , divides a list without quotes"
-    return f"the labels {excerpt(text)} are no list of names in quotes, as JSON and Python write it; {several}"
+        advice = "--label-separator , divides a list without quotes"
+    return f"the labels {excerpt(text)} are no list of names in quotes, as JSON and Python write it; {advice}"
 
 
 def _divided(text: str, separator: str) -> list[str]:
@@ -132,111 +106,91 @@ def _divided(text: str, separator: str) -> list[str]:
     return text.split(separator)
 
 
-class _Separators:
-    """Counts what could separate labels, to note where it does and the options say otherwise."""
-
-    def __init__(self, separator: str | None, chosen: bool = False) -> None:
-        self._chosen = chosen  # by the user
-        self._rows = 0
-        self._divided = 0
-        self._others = [other for other in (*SEPARATORS, *WITHIN_NAMES) if other != separator]
-        self._counts: Counter[str] = Counter()
-        self._texts: dict[str, dict[str, None]] = {other: {} for other in self._others}
-        self._pieces: dict[str, set[str]] = {other: set() for other in self._others}
-        # What could separate labels in each text, as most texts occur again and again.
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def count(self, text: str, names: list[str]) -> None:
-        """Look at a text of labels, which was divided into these names."""
-        self._rows += bool(text and not text.isspace())
-        self._divided += len(names) > 1
-        present = self._known.get(text)
-        if present is None:
-            pieces = {other: _pieces(text, other) for other in self._others if other in text}
-            present = tuple(other for other, own in pieces.items() if len(own) > 1)
-            if len(self._known) < KEPT:
-                self._known[text] = present
-            for other in present:
-                if len(self._texts[other]) < KEPT:
-                    self._texts[other][text] = None
-                    self._pieces[other].update(pieces[other])
-        self._counts.update(present)
-
-    def advice(self) -> str | None:
-        """Return what to note, if there is something."""
-        if self._divided > FEW * self._rows or not self._rows:
-            return None
-        # Of several, the one that divides texts into fewer labels: a name may have a comma.
-        usual = sorted(
-            (other for other in SEPARATORS if self._counts[other]),
-            key=lambda other: (-self._counts[other], len(self._pieces[other])),
-        )
-        for separator in [*usual[:1], *WITHIN_NAMES]:
-            count = self._counts[separator]
-            if not count:
-                continue
-            texts = self._texts[separator]
-            pieces = self._pieces[separator]
-            # Most of what it separates is a label alone, too, or occurs again and again.
-            reused = len(pieces) <= len(texts) and MOST * len(pieces) <= len(pieces & self._known.keys())
-            reused |= len(pieces) < (len(texts) if separator in SEPARATORS else REUSED * len(texts))
-            noted = reused and count > SOME * self._rows
-            if separator in SEPARATORS and not self._chosen:
-                noted |= count > MOST * self._rows
-            if noted:
-                what = {**SEPARATORS, **WITHIN_NAMES}[separator]
-                share = f"{count / self._rows:.0%}"
-                example = excerpt(next(iter(texts)))
-                return (
-                    f"labels such as {example} have {what} in {share} of the rows; if it separates labels, give "
-                    f"--label-separator {shlex.quote(separator)}"
-                )
-        return None
-
-
-def _pieces(text: str, separator: str) -> list[str]:
-    """Return what a separator divides a text into."""
-    return [piece for piece in map(str.strip, text.split(separator)) if piece]
-
-
 def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
     """Yield documents whose labels are lists; those that are texts are separated as columns or the usual way say."""
     separator = reading.columns.separator
-    seen = _Separators(separator or usual, chosen=separator is not None)
+    texts: Counter[str] = Counter()
+    divided_rows = 0
     for document in documents:
         labels = document.labels
         if not isinstance(labels, list):
             names = []
             for text in (labels,) if isinstance(labels, str) else labels:
                 try:
-                    own = divide_labels(text, separator, usual)
+                    divided = divide_labels(text, separator, usual)
                 except ValueError:
-                    raise DataFormatError(reading.path, document.line, describe_malformed(text)) from None
+                    raise reading.error(document.line, describe_malformed(text)) from None
                 if VECTOR_TEXT.fullmatch(text):
-                    raise DataFormatError(reading.path, document.line, NO_NAMES)
-                seen.count(text, own)
-                names += own
-            document = Document(document.line, document.id, document.text, names)
+                    raise reading.error(document.line, NO_NAMES)
+                if len(texts) < KEPT or text in texts:
+                    texts[text] += 1
+                    divided_rows += len(divided) > 1
+                names += divided
+            document = document._replace(labels=names)
         if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
-            raise DataFormatError(reading.path, document.line, NO_NAMES)
+            raise reading.error(document.line, NO_NAMES)
         yield document
-    advice = seen.advice()
-    if advice:
-        reading.note(f"{reading.path}: {advice}")
+    if divided_rows <= FEW * sum(count for text, count in texts.items() if text.strip()):
+        advice = _other_separator(texts, separator or usual, is_chosen=separator is not None)
+        if advice:
+            reading.tell(advice)
 
 
-def merge_rows(documents: Iterable[Document], path: str) -> Iterator[Document]:
+class _Division(NamedTuple):
+    """What a separator does: how many rows it divides, their distinct texts, and the names that they consist of."""
+
+    separator: str
+    rows: int
+    texts: list[str]
+    names: set[str]
+
+
+def _division(separator: str, texts: Counter[str]) -> _Division:
+    names_of = {}
+    for text in texts:
+        if separator in text:
+            names = [name for name in map(str.strip, text.split(separator)) if name]
+            if len(names) > 1:
+                names_of[text] = names
+    rows = sum(texts[text] for text in names_of)
+    return _Division(separator, rows, list(names_of), {name for names in names_of.values() for name in names})
+
+
+def _other_separator(texts: Counter[str], separator: str | None, is_chosen: bool) -> str | None:
+    """Return a sentence on another separator that texts of labels seem to have, or None."""
+    rows = sum(count for text, count in texts.items() if text.strip())
+    candidates = (*SEPARATORS, *WITHIN_NAMES)
+    divisions = [_division(candidate, texts) for candidate in candidates if candidate != separator]
+    divisions = [division for division in divisions if division.rows]
+    # Of several, the one that divides texts into fewer labels: a name may have a comma.
+    usual = [division for division in divisions if division.separator in SEPARATORS]
+    usual.sort(key=lambda division: (-division.rows, len(division.names)))
+    for division in (*usual[:1], *(division for division in divisions if division.separator in WITHIN_NAMES)):
+        is_usual = division.separator in SEPARATORS
+        # Most of what it separates is a label alone, too, or occurs again and again.
+        names, distinct = len(division.names), len(division.texts)
+        alone = names <= distinct and MOST * names <= len(division.names & texts.keys())
+        reused = alone or names < (distinct if is_usual else REUSED * distinct)
+        if (reused and division.rows > SOME * rows) or (is_usual and not is_chosen and division.rows > MOST * rows):
+            what = (SEPARATORS | WITHIN_NAMES)[division.separator]
+            return (
+                f"labels such as {excerpt(division.texts[0])} have {what} in {division.rows / rows:.0%} of the rows; "
+                f"if it separates labels, give --label-separator {shlex.quote(division.separator)}"
+            )
+    return None
+
+
+def merge_rows(documents: Iterable[Document], reading: Reading) -> Iterator[Document]:
     """Yield a document for each identifier, in the order of their first rows, with the labels of all its rows.
 
     Texts that differ are joined by spaces. All rows are in memory.
     """
-    rows: dict[str | int, list[Document]] = {}
+    rows_of: dict[object, list[Document]] = {}
     for document in documents:
         if document.id in (None, ""):
             reason = "there is no identifier, which --merge-ids needs; --id-column names its column"
-            raise DataFormatError(path, document.line, reason)
-        rows.setdefault(document.id, []).append(document)
-    for identifier, group in rows.items():
-        names = [name for document in group for name in document.labels]
-        texts = dict.fromkeys(document.text for document in group if document.text)
-        yield Document(group[0].line, identifier, " ".join(texts), names)
+            raise reading.error(document.line, reason)
+        rows_of.setdefault(document.id, []).append(document)
+    for rows in rows_of.values():
+        text = " ".join(filter(None, dict.fromkeys(row.text for row in rows)))
+        yield rows[0]._replace(text=text, labels=[label for row in rows for label in row.labels])

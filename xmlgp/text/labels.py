@@ -1,10 +1,13 @@
 """Number labels by their names: those of a corpus, and those that are in memory as a matrix."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from numbers import Number
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.names import CONTROL
@@ -16,21 +19,25 @@ from xmlgp.text.written_names import is_missing, lists_in_code, separator_of
 
 __all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "numbered_in_order"]
 
+#: What users give as labels, in messages.
+LISTS = "labels must be a list of names for each document"
+
 
 class BadName(Exception):
     """A name that a label cannot have; the text says why."""
 
 
-class LabelNumbers(dict):
+class LabelNumbers(dict[str, int]):
     """The numbers of labels by their names, new names included; −1 for an empty name.
 
-    Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. Names that are the
-    `same` (dict) are one label too. It is called by the value if that is among them, unless it is known.
+    Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. `same` maps a name to
+    its preferred name, and names with the same preferred name are one label. A new label gets the preferred name once
+    that occurs; an earlier label keeps its own.
     """
 
-    def __init__(self, names=(), same=None):
+    def __init__(self, names: Sequence[str] = (), same: Mapping[str, str] | None = None) -> None:
         self.names = list(names)
-        self._known = len(names)
+        self._earlier = len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
         for number, name in enumerate(self.names):
             self.setdefault(normalized_name(name), number)
@@ -38,7 +45,7 @@ class LabelNumbers(dict):
         self._same = same or {}
         self._owners = {self._same.get(name, name): self[name] for name in self.names} if same else {}
 
-    def __missing__(self, name):
+    def __missing__(self, name: str) -> int:
         normalized = normalized_name(name)
         if normalized != name:
             number = self[normalized]
@@ -47,99 +54,110 @@ class LabelNumbers(dict):
             if control:
                 raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
             number = len(self.names)
-            label = self._same.get(name)
-            if label is not None:
-                number = self._owners.setdefault(label, number)
+            preferred = self._same.get(name)
+            if preferred is not None:
+                number = self._owners.setdefault(preferred, number)
             if number == len(self.names):
                 self.names.append(name)
-            elif name == label and number >= self._known:
+            elif name == preferred and number >= self._earlier:
                 self.names[number] = name
         self[name] = number
         return number
 
-    def ordered(self, extend=True):
-        """Return the names, and the place of each number in them; new names in order, of numbers if all are.
+    def ordered(self, extend: bool = True) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the names, and the position of each number in them; new names in order, of numbers if all are.
 
-        Unless `extend`, the new names are left out. The places are those of `numbered_in_order`.
+        Unless `extend`, the new names are left out. The positions are those of `numbered_in_order`.
         """
-        known = self._known
-        new = self.names[self._known :] if extend else []
-        numeric = all(name.isascii() and name.isdigit() for name in new)
-        key = _as_number if numeric else str
-        order = sorted(range(len(new)), key=lambda place: key(new[place]))
-        return numbered_in_order(self.names, known, [known + place for place in order])
+        new = range(self._earlier, len(self.names) if extend else self._earlier)
+        if all(self.names[number].isascii() and self.names[number].isdigit() for number in new):
+            order = sorted(new, key=lambda number: _as_number(self.names[number]))
+        else:
+            order = sorted(new, key=self.names.__getitem__)
+        return numbered_in_order(self.names, self._earlier, order)
 
 
-def numbered_in_order(names, known, order):
-    """Return the first `known` names, then others in the order of their numbers, and the place of each number in them.
+def numbered_in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the first names, as many as `count`, then those of other numbers in order, and each number's position.
 
-    The place is −1 for other numbers, and in the end for −1 itself.
+    The position is −1 for numbers that are left out, and in the end for −1 itself.
     """
-    order = [*range(known), *order]
-    places = np.full(len(names) + 1, -1, np.int32)
-    places[order] = np.arange(len(order))
-    return [names[number] for number in order], places
+    numbers = [*range(count), *order]
+    positions = np.full(len(names) + 1, -1, np.int32)
+    positions[numbers] = np.arange(len(numbers))
+    return [names[number] for number in numbers], positions
 
 
-def _as_number(name):
+def _as_number(name: str) -> tuple[int, str, str]:
     """Return what orders digits as their values; Python refuses to convert thousands of digits."""
     digits = name.lstrip("0")
     return len(digits), digits, name
 
 
-def label_matrix(y, known=(), same=None):
-    """Return the names of labels, the known ones first and then new ones in order, and the labels of documents, N×K.
+def label_matrix(
+    y: Iterable[object], names: Sequence[str] = (), same: Mapping[str, str] | None = None
+) -> tuple[list[str], csr_array]:
+    """Return the names of labels, earlier ones first and then new ones in order, and the labels of documents, N×K.
 
     y has the names of the labels of each document; `same` is as for `LabelNumbers`. SettingsError if y has no such
     lists, or a name that a label cannot have.
     """
-    found = LabelNumbers(known, same)
-    numbers, lengths = _numbered(y, found)
-    names, places = found.ordered()
-    for name in names[len(known) :]:
+    label_numbers = LabelNumbers(names, same)
+    numbers, lengths = _numbered(y, label_numbers)
+    ordered, positions = label_numbers.ordered()
+    for name in ordered[len(names) :]:
         try:
             name.encode()
         except UnicodeEncodeError:
             raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
-    return names, matrix_of_labels(places[numbers], lengths, len(names))
+    return ordered, matrix_of_labels(positions[numbers], lengths, len(ordered))
 
 
-def matrix_of_labels(numbers, lengths, K):
+def matrix_of_labels(numbers: NDArray[np.integer], lengths: NDArray[np.integer], K: int) -> csr_array:
     """Return the labels of documents, N×K, of their numbers, document after document; −1 is none."""
     matrix = counts(numbers, lengths, K)
     return as_csr(None, matrix.indices, matrix.indptr, K)
 
 
-def _numbered(y, numbers):
-    """Return the numbers (`LabelNumbers`) of the labels of all documents, and how many each has."""
-    expected = "labels must be a list of names for each document"
-    if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
-        matrix = "numbers; a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
-        if len(getattr(y, "shape", ())) == 1:
-            matrix = "numbers; a number is a name as a text: [[str(label)] for label in labels]"
-        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else matrix}")
-    if isinstance(y, Mapping | set | frozenset):
-        raise SettingsError(f"{expected}, in the order of these, not a {type(y).__name__}")
-    found = []
+def _numbered(y: Iterable[object], label_numbers: LabelNumbers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the numbers of the labels of all documents, and how many each has."""
+    _check_lists(y)
+    numbers: list[int] = []
     lengths = []
-    for place, names in enumerate(y):
+    for position, names in enumerate(y):
         # A text is a list of its letters, which nobody means.
-        if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-            advice = "write no names as []" if is_missing(names) else "write a single name as [name]"
-            texts = hasattr(y, "__len__") and all(isinstance(own, str) or is_missing(own) for own in y)
-            if texts and separator_of(y):
-                advice = f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
-            raise SettingsError(f"{expected}, but labels[{place}] is {excerpt(names)}; {advice}")
-        names = list(names)
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+            raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {_list_advice(names, y)}")
+        start = len(numbers)
         for name in names:
             if not isinstance(name, str):
                 reason = "which is no text"
                 if isinstance(name, Number) and not is_missing(name):
                     reason += "; write names as texts, or a matrix of 0 and 1 as pd.DataFrame(labels, columns=names)"
-                raise SettingsError(f"{expected}, but labels[{place}] has {excerpt(name)}, {reason}")
-        try:
-            found += [numbers[str(name)] for name in names]
-        except BadName as error:
-            raise SettingsError(f"labels[{place}]: {error}") from None
-        lengths.append(len(names))
-    return np.array(found, np.int32), np.array(lengths, np.int64)
+                raise SettingsError(f"{LISTS}, but labels[{position}] has {excerpt(name)}, {reason}")
+            try:
+                numbers.append(label_numbers[str(name)])
+            except BadName as error:
+                raise SettingsError(f"labels[{position}]: {error}") from None
+        lengths.append(len(numbers) - start)
+    return np.array(numbers, np.int32), np.array(lengths, np.int64)
+
+
+def _check_lists(y: Iterable[object]) -> None:
+    """Raise SettingsError if labels are a text, a matrix, or something else than lists in order."""
+    if isinstance(y, str | bytes):
+        raise SettingsError(f"{LISTS}, not one text")
+    if issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        advice = "a matrix of 0 and 1 needs names: pd.DataFrame(labels, columns=names)"
+        if len(getattr(y, "shape", ())) == 1:
+            advice = "a number is a name as a text: [[str(label)] for label in labels]"
+        raise SettingsError(f"{LISTS}, not numbers; {advice}")
+    if isinstance(y, Mapping | set | frozenset):
+        raise SettingsError(f"{LISTS}, in the order of these, not a {type(y).__name__}")
+
+
+def _list_advice(names: object, y: Iterable[object]) -> str:
+    """Return how to write what is no list of names among the labels of all documents."""
+    if isinstance(y, Sized) and all(isinstance(text, str) or is_missing(text) for text in y) and separator_of(y):
+        return f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
+    return "write no names as []" if is_missing(names) else "write a single name as [name]"

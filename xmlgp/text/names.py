@@ -1,5 +1,7 @@
 """Names of the labels and features of a data set, and the files beside it and of a user that have them."""
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path
@@ -9,6 +11,7 @@ from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.names import check_name, check_names, read_feature_names, read_label_names
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.transformer import Transformer
@@ -45,17 +48,17 @@ class Names(NamedTuple):
             check_names(names or (), kind)
 
     @property
-    def shown(self):
+    def shown(self) -> list[str] | None:
         """What users see as the names of labels: the preferred labels if there are any."""
         return self.preferred or self.labels
 
     @property
-    def same(self):
-        """The labels by their names, URIs and preferred labels, apart from those that several labels share (dict)."""
-        owners = {}
-        for names in zip(self.labels or (), self.uris or (), self.preferred or (), strict=False):
-            for name in names:
-                owners.setdefault(name, set()).add(names[0])
+    def same(self) -> dict[str, str]:
+        """The labels by their names, URIs and preferred labels, apart from those that several labels share."""
+        owners: dict[str, set[str]] = {}
+        for label, *others in zip(self.labels or (), self.uris or (), self.preferred or (), strict=False):
+            for name in (label, *others):
+                owners.setdefault(name, set()).add(label)
         return {name: next(iter(labels)) for name, labels in owners.items() if len(labels) == 1}
 
 
@@ -66,7 +69,7 @@ def names_file(folder: str | Path, name: str) -> Path:
     return other if os.path.isfile(other) and not os.path.isfile(usual) else usual
 
 
-def read_names(folder, D, K):
+def read_names(folder: str | Path, D: int | None, K: int) -> Names:
     """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
 
     Those of features are not read if D is None, nor is a vectorizer. DataFormatError if the names are malformed or of
@@ -94,7 +97,7 @@ def read_names(folder, D, K):
     return Names(labels, features, vectorizer)
 
 
-def add_label_names(path, names, K):
+def add_label_names(path: str | Path, names: Names, K: int) -> Names:
     """Append the new ones of the names of labels in a file, one a line, to the `Names` of a model of K labels.
 
     The path may be `-` for standard input. NamesFormatError names the line if it is empty or has a control character or
@@ -102,9 +105,9 @@ def add_label_names(path, names, K):
     """
     path = os.fspath(path)
     if names.labels is None:
-        model = f"the model of {K} label{'s' * (K != 1)}"
-        raise NamesFormatError(path, 1, f"{model} has no names of labels, so none can be added")
-    lines = {}
+        reason = f"the model of {counted(K, 'label')} has no names of labels, so none can be added"
+        raise NamesFormatError(path, 1, reason)
+    lines: dict[str, int] = {}
     with open_input(path) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             check_name(line, path, number)
@@ -117,5 +120,5 @@ def add_label_names(path, names, K):
     if not lines:
         raise NamesFormatError(path, 1, "the file is empty")
     # A command that was interrupted may be run again.
-    known = {*names.labels, *names.same}
-    return names._replace(labels=[*names.labels, *(name for name in lines if name not in known)])
+    present = {*names.labels, *names.same}
+    return names._replace(labels=[*names.labels, *(name for name in lines if name not in present)])

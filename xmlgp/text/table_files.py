@@ -10,31 +10,34 @@ import json
 import math
 import os
 import shutil
-import stat
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from xmlgp.data.dense_files import MOST_EXPANDED
 from xmlgp.data.file_kinds import PARQUET, XLSX, FileKind, refusal
-from xmlgp.data.streams import Opened, compression_of
+from xmlgp.data.streams import compression_of, file_size
 from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.runtime.zip_archives import open_archive
+from xmlgp.text.documents import StoredCorpus
 from xmlgp.text.json_lines import SUBJECT
+from xmlgp.text.table_rows import Row
 
 if TYPE_CHECKING:
     import zipfile
 
-__all__ = ["Cell", "TableFile", "as_text", "open_table", "table_library", "text_rows"]
+    from openpyxl.cell import Cell
+    from openpyxl.worksheet.worksheet import Worksheet
 
-#: A cell of a table; a list has texts and numbers.
-Cell = str | int | float | bool | list | None
+__all__ = ["LIBRARIES", "MOST_ROWS", "TableFile", "as_text", "open_table", "table_library"]
+
+Item = TypeVar("Item")
 
 #: The modules that read tables, by the kind of their files.
 LIBRARIES = {XLSX: "openpyxl", PARQUET: "pyarrow.parquet"}
@@ -67,79 +70,70 @@ LONGEST_ROW = 1 << 22
 EXCEL_ERRORS = frozenset(("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"))
 
 
-class TableFile:
-    """The rows of a table in an open file of a kind of `LIBRARIES`, for the readers of corpora."""
+class TableFile(StoredCorpus):
+    """A table in a file that is not text.
 
-    def __init__(self, stream: BinaryIO, path: str, kind: FileKind, note: Callable[[str], object] = ignore) -> None:
-        self.path = path
-        self.encoding = None
-        self.errors = None  # as those of a `LineReader`
-        self._stream = stream
-        self._kind = kind
-        self._note = note
+    Attributes
+    ----------
+    rows : iterator
+        The number of each row, from 1, and its cells, or its error; the first row is the header.
+    """
 
-    def peek_line(self) -> bytes:
-        """Return no line, as from an empty file: only text has one that tells its format."""
-        return b""
-
-    def waits(self) -> bool:
-        """Return False: the next row is there, so nothing needs to be answered at once."""
-        return False
-
-    answer_at_once = waits
-
-    def rows(self) -> Iterator[tuple[int, list[Cell] | DataFormatError]]:
-        """Yield the number of each row, from 1, and its cells or its error; the first row is the header.
-
-        Empty rows are left out, and so are empty cells after the last column that has a name.
-        """
-        library = table_library(self._kind, self.path)
-        read = _excel_rows if self._kind is XLSX else _parquet_rows
-        width = None
-        for number, cells in self._guarded(read(library, self._stream, self.path, self._note)):
-            if isinstance(cells, DataFormatError):
-                yield number, cells
-                continue
-            filled = next((place for place in range(len(cells), 0, -1) if cells[place - 1] is not None), 0)
-            if filled:
-                width = width or filled
-                yield number, cells[: max(width, filled)] + [None] * (width - len(cells))
-
-    def _guarded(self, rows: Iterable) -> Iterator:
-        """Yield rows; errors of the library become XmlgpError, and its warnings nothing."""
-        rows = iter(rows)
-        while True:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    row = next(rows, None)
-            except (MemoryError, XmlgpError):
-                raise
-            except Exception as error:  # of many kinds
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise
-                reason = excerpt(str(error).partition("\n")[0])
-                raise refusal(self._kind, self.path, what=f"which is damaged or truncated ({reason})") from error
-            if row is None:
-                return
-            yield row
+    def __init__(self, path: str, rows: Iterator[tuple[int, Row] | DataFormatError]) -> None:
+        super().__init__(path)
+        self.rows = rows
 
 
 @contextlib.contextmanager
-def open_table(opened: Opened, path: str, note: Callable[[str], object] = ignore) -> Iterator[TableFile]:
-    """Yield the `TableFile` of a file that `open_any` has opened.
+def open_table(
+    stream: BinaryIO, kind: FileKind, path: str, note: Callable[[str], object] = ignore
+) -> Iterator[TableFile]:
+    """Yield the `TableFile` of a stream that `open_any` has opened.
 
     The libraries move within a file, so what is compressed or comes through a pipe is copied to a temporary one.
     """
-    table_library(opened.kind, path)
+    library = table_library(kind, path)
     with contextlib.ExitStack() as stack:
-        stream = opened.stream
-        if compression_of(stream) or not _is_file(stream):
+        if compression_of(stream) or file_size(stream) is None:
             copy = stack.enter_context(tempfile.TemporaryFile())
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
             stream = copy
-        yield TableFile(stream, path, opened.kind, note)
+        read = _excel_rows if kind is XLSX else _parquet_rows
+        yield TableFile(path, _guarded(_without_empty(read(library, stream, path, note)), kind, path))
+
+
+def _without_empty(rows: Iterator[tuple[int, Row] | DataFormatError]) -> Iterator[tuple[int, Row] | DataFormatError]:
+    """Yield rows that are not empty, without empty cells after the last column that has a name."""
+    width = 0
+    for item in rows:
+        if isinstance(item, DataFormatError):
+            yield item
+            continue
+        number, cells = item
+        filled = next((count for count in range(len(cells), 0, -1) if cells[count - 1] != ""), 0)
+        if filled:
+            width = width or filled
+            yield number, [*cells[: max(width, filled)], *[""] * (width - len(cells))]
+
+
+def _guarded(rows: Iterator[Item], kind: FileKind, path: str) -> Iterator[Item]:
+    """Yield rows; errors of the library become XmlgpError, and its warnings nothing."""
+    while True:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                row = next(rows, None)
+        except (MemoryError, XmlgpError):
+            raise
+        except Exception as error:  # of many kinds
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            reason = excerpt(str(error).partition("\n")[0])
+            raise refusal(kind, path, what=f"which is damaged or truncated ({reason})") from error
+        if row is None:
+            return
+        yield row
 
 
 def table_library(kind: FileKind, path: str) -> ModuleType:
@@ -152,31 +146,30 @@ def table_library(kind: FileKind, path: str) -> ModuleType:
         raise refusal(kind, path, what=f"which needs {package}: pip install 'xmlgp[tables]'") from None
 
 
-def text_rows(table: TableFile) -> Iterator[tuple[int, list[str | list[str]] | DataFormatError]]:
-    """Yield the rows of a table with texts, or lists of texts, in place of its cells."""
-    for number, row in table.rows():
-        yield number, row if isinstance(row, DataFormatError) else list(map(as_text, row))
+def as_text(value: object) -> str | list[str]:
+    """Return a value of a library as a text, or a list as texts without those that are empty.
 
-
-def as_text(cell: Cell) -> str | list[str]:
-    """Return a cell as a text, numbers as JSON has them, and a list as texts without those that are empty."""
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, list):
-        texts = [as_text(entry) for entry in cell if entry is not None]
+    Numbers are as JSON has them; an object is its name if it is a label, and otherwise JSON.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = [as_text(entry) for entry in value if entry is not None]
         return [text if isinstance(text, str) else " ".join(text) for text in texts]
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    if isinstance(value, dict):
+        names = [value[key] for key in SUBJECT if value.get(key) is not None]
+        return as_text(names[0]) if names else json.dumps(value, default=str, ensure_ascii=False)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(cell, bool):
-        return json.dumps(cell)
-    return str(int(cell)) if cell == cell // 1 and math.isfinite(cell) else str(cell)
-
-
-def _is_file(stream: BinaryIO) -> bool:
-    try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # standard input of a test or a notebook
-        return False
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)
 
 
 def _check_size(size: int, stream: BinaryIO, path: str, free: int = FREE_BYTES, times: int = MOST_EXPANDED) -> None:
@@ -188,20 +181,21 @@ def _check_size(size: int, stream: BinaryIO, path: str, free: int = FREE_BYTES, 
 
 def _excel_rows(
     openpyxl: ModuleType, stream: BinaryIO, path: str, note: Callable[[str], object]
-) -> Iterator[tuple[int, list[Cell] | DataFormatError]]:
+) -> Iterator[tuple[int, Row] | DataFormatError]:
     """Yield the rows of the first sheet that is shown; formulas count by the values that Excel has computed."""
     with open_archive(os.dup(stream.fileno())) as archive:
-        sizes = Counter()
+        sizes: Counter[bool] = Counter()
         for member in archive.infolist():
             sizes[member.filename.startswith(SHEETS)] += member.file_size
         _check_size(sizes[True], stream, path)
         _check_size(sizes[False], stream, path, FREE_PARTS, MOST_PARTS)
         has_formulas = _has_formulas(archive, path)
     sheet = _first_sheet(openpyxl, stream, data_only=True)
-    others = len(sheet.parent.worksheets) - 1
-    if others:
-        which = f"the sheet {excerpt(sheet.title)} is read, and {others} other{'s' * (others > 1)}"
-        note(f"{path}: {which} {'are' if others > 1 else 'is'} not; save another sheet as a file of its own to read it")
+    unread = len(sheet.parent.worksheets) - 1
+    if unread:
+        what = counted(unread, "other is", "others are")
+        note(f"{path}: the sheet {excerpt(sheet.title)} is read, and {what} not; save another sheet as a file of its "
+             "own to read it")  # fmt: skip
     formulas = _first_sheet(openpyxl, stream, data_only=False).iter_rows() if has_formulas else itertools.repeat(())
     rows = zip(sheet.iter_rows(values_only=not has_formulas), formulas, strict=False)
     errors = 0
@@ -210,18 +204,18 @@ def _excel_rows(
             raise XmlgpError(f"{path}: the sheet has more than {MOST_ROWS} rows")
         if any(map(_is_uncomputed, row, formula)):
             reason = "a cell has a formula without a value; open the workbook in Excel or LibreOffice, and save it"
-            yield number, DataFormatError(path, number, reason)
+            yield DataFormatError(path, number, reason)
             continue
         values = [cell.value for cell in row] if has_formulas else row
-        wrong = [isinstance(value, str) and value in EXCEL_ERRORS for value in values]
-        errors += sum(wrong)
-        yield number, [None if bad else _excel_cell(value) for value, bad in zip(values, wrong, strict=True)]
+        is_error = [isinstance(value, str) and value in EXCEL_ERRORS for value in values]
+        errors += sum(is_error)
+        yield number, ["" if wrong else as_text(_date(value)) for value, wrong in zip(values, is_error, strict=True)]
     if errors:
-        cells = "1 cell has an error" if errors == 1 else f"{errors} cells have errors"
+        cells = counted(errors, "cell has an error", "cells have errors")
         note(f"{path}: {cells} of Excel such as #N/A, and counted as empty")
 
 
-def _first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool):
+def _first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool) -> Worksheet:
     """Return the first sheet of a workbook that is not hidden, to be read row by row."""
     stream.seek(0)
     book = openpyxl.load_workbook(stream, read_only=True, data_only=data_only, keep_links=False)
@@ -233,7 +227,7 @@ def _first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool):
 
 def _has_formulas(archive: zipfile.ZipFile, path: str) -> bool:
     """Return whether a sheet in the archive of a workbook has a formula; XmlgpError if a row would fill the memory."""
-    found = False
+    has_formulas = False
     for member in archive.infolist():
         if member.filename.startswith(SHEETS) and member.filename.endswith(".xml"):
             size = 0  # of the row, so far
@@ -241,61 +235,43 @@ def _has_formulas(archive: zipfile.ZipFile, path: str) -> bool:
             with archive.open(member) as sheet:
                 while piece := sheet.read(1 << 16):
                     text = rest + piece
-                    found = found or b"<f>" in text or b"<f " in text
+                    has_formulas = has_formulas or b"<f>" in text or b"<f " in text
                     size = size + len(piece) if b"</row" not in text else len(text) - text.rindex(b"</row")
                     # Comments and other encodings, which no program writes there, could hide the ends of rows.
                     if size > LONGEST_ROW or b"<!" in text or b"\0" in text:
                         raise XmlgpError(f"{path}: a sheet has a row of more than {LONGEST_ROW >> 20} MiB, or comments")
                     rest = text[-len("</row") :]
-    return found
+    return has_formulas
 
 
-def _is_uncomputed(cell, formula) -> bool:
+def _is_uncomputed(cell: Cell, formula: Cell) -> bool:
     """Return whether a cell has no value where a formula is; that of a formula whose value is empty is a text."""
     return formula.value is not None and cell.value is None and cell.data_type == "n"
 
 
-def _excel_cell(value: object) -> Cell:
-    """Return a cell; a time without a time of day is a date, which Excel does not tell apart."""
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        value = value.date()
-    return _cell(value)
+def _date(value: object) -> object:
+    """Return a value; a time without a time of day is a date, which Excel does not tell apart."""
+    return value.date() if isinstance(value, datetime.datetime) and value.time() == datetime.time() else value
 
 
 def _parquet_rows(
     parquet: ModuleType, stream: BinaryIO, path: str, note: Callable[[str], object]
-) -> Iterator[tuple[int, list[Cell]]]:
+) -> Iterator[tuple[int, Row]]:
     """Yield the names of the columns, and the rows."""
     file = parquet.ParquetFile(stream)
     texts = [field.name for field in file.schema_arrow if str(field.type) in ("string", "large_string", "binary")]
     # Otherwise each of equal texts, which a few bytes can stand for, would take memory.
     file = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
-    groups = [file.metadata.row_group(place) for place in range(file.metadata.num_row_groups)]
+    groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
     _check_size(sum(group.total_byte_size for group in groups), stream, path)
-    values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
+    values = sum(group.column(index).num_values for group in groups for index in range(group.num_columns))
     if values > max(FREE_VALUES, MOST_VALUES * os.fstat(stream.fileno()).st_size):
         raise XmlgpError(
             f"{path}: it has {values} values, more than {MOST_VALUES} for each byte; save it as CSV in UTF-8"
         )
-    yield 1, list(file.schema_arrow.names)
+    yield 1, file.schema_arrow.names
     number = 1
     for batch in file.iter_batches(ROWS, use_threads=False):
         for row in zip(*batch.columns, strict=True):
             number += 1
-            yield number, [_cell(value.as_py()) for value in row]
-
-
-def _cell(value: object) -> Cell:
-    """Return a value of a library as a `Cell`; an object in JSON, or by its name if it is a label."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list):
-        return [_cell(entry) for entry in value]
-    if isinstance(value, dict):
-        names = [value[key] for key in SUBJECT if value.get(key) is not None]
-        return _cell(names[0]) if names else json.dumps(value, default=str, ensure_ascii=False)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, Decimal):
-        return str(value)
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+            yield number, [as_text(value.as_py()) for value in row]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
+from collections.abc import Callable
+
+from xmlgp.text.written_names import LIST_MARKS
 
 __all__ = ["bracketed_names", "written_list"]
 
@@ -32,8 +36,10 @@ UNQUOTED_SET = re.compile(r"\{[^{}'\"]+\}")
 #: The fields of an object that has the name of a label.
 NAME_FIELDS = ("uri", "label", "name")
 
-#: Entries that say that there is no label.
-NOTHING = ("None", "nan", "NaN", "null")
+#: The quotes around a text.
+QUOTES = "'\""
+
+NO_LIST = "it is no list of names"
 
 #: What may be between names in angle brackets, with the brackets.
 BETWEEN_BRACKETED = re.compile(r">\s*(?:[,;|]\s*)?<")
@@ -48,57 +54,59 @@ def written_list(text: str) -> list[str] | None:
     wrapped = WRAPPED.fullmatch(text)
     if wrapped:
         text = wrapped[1].strip() or "[]"
-    if text[:1] not in CLOSING or text[-1] != CLOSING[text[0]]:
+    if CLOSING.get(text[:1]) != text[-1:]:
         return None
-    is_list = text.startswith("[")
-    if "np.str_(" in text:
-        text = NUMPY_TEXT.sub(r"\1", text)
+    text = NUMPY_TEXT.sub(r"\1", text)
     if OBJECT.match(text):
         raise ValueError("it is an object")
-    if is_list:
-        try:
-            names = json.loads(text)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return _names(names)
-    inside = text[1:-1]
+    is_square = text.startswith("[")
+    values = _parsed(json.loads, text) if is_square else None
+    if values is not None:
+        return _names(values)
     if len(text) > LONGEST:
         raise ValueError("it is too long for a list of names")
-    if is_list and inside.lstrip().startswith("{") and len(text) <= LONGEST_OBJECTS:
-        try:
-            return _names(ast.literal_eval(text))
-        except (SyntaxError, RecursionError, MemoryError):
-            raise ValueError("it is no list of names") from None
+    inside = text[1:-1]
+    if is_square and inside.lstrip().startswith("{") and len(text) <= LONGEST_OBJECTS:
+        return _names(_parsed(ast.literal_eval, text))
     if not ENTRIES.fullmatch(inside):
-        if is_list or wrapped or UNQUOTED_SET.fullmatch(text):
-            raise ValueError("it is no list of names")
+        if is_square or wrapped or UNQUOTED_SET.fullmatch(text):
+            raise ValueError(NO_LIST)
         return None
     entries = ONE_ENTRY.findall(inside)
-    quoted = any(entry[-1] in "'\"" for entry in entries)
     # A name may be in parentheses or braces, and a number too.
-    if not is_list and not quoted and inside.strip():
+    if not is_square and inside.strip() and not any(entry[-1] in QUOTES for entry in entries):
         return None
-    return [_literal(entry) for entry in entries if entry not in NOTHING]
+    return [_literal(entry) for entry in entries if entry not in LIST_MARKS]
 
 
-def _names(values: list) -> list[str]:
+def _parsed(parse: Callable[[str], object], text: str) -> object:
+    """Return what a parser reads in a text, or None if it cannot."""
+    try:
+        return parse(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _names(values: object) -> list[str]:
+    """Return the names in a list of texts, integers and objects, without what stands for no value."""
+    if not isinstance(values, list):
+        raise ValueError(NO_LIST)
     names = []
     for value in values:
         if isinstance(value, dict):
             value = next((value[field] for field in NAME_FIELDS if isinstance(value.get(field), str)), True)
-        if isinstance(value, bool) or not isinstance(value, str | int | None | float):
+        if isinstance(value, bool) or not isinstance(value, str | int | float | None):
             raise ValueError("an entry is no name")
-        if isinstance(value, float) and value == value:
+        if isinstance(value, float) and not math.isnan(value):
             raise ValueError("an entry is a number with decimals")
-        if value is not None and value == value:
+        if isinstance(value, str | int):
             names.append(str(value))
     return names
 
 
 def _literal(entry: str) -> str:
     """Return the name that an entry stands for; numbers, as in 007, are as they are written."""
-    if entry[-1] not in "'\"":
+    if entry[-1] not in QUOTES:
         return entry
     try:
         value = ast.literal_eval(entry)

@@ -1,14 +1,56 @@
-"""Say how names of labels that are written in one text become a list of names, as in Python they must be."""
+"""How people and programs write names into one text: what separates names, and which marks mean that there is none."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["is_missing", "lists_in_code", "separator_of"]
+__all__ = [
+    "CELL_MARKS",
+    "FLAG_MARKS",
+    "LIST_MARKS",
+    "SEPARATORS",
+    "WITHIN_NAMES",
+    "is_missing",
+    "lists_in_code",
+    "separator_of",
+]
 
-#: What may separate names, in the order in which it is looked for: a comma may be within a name.
-SEPARATORS = (";", "|", "\n", "\t", ",")
+#: What usually separates names; the comma comes last, as it is within names, too.
+SEPARATORS = {
+    ";": "a semicolon",
+    "|": "a bar",
+    "；": "a full-width semicolon",
+    "，": "a full-width comma",
+    "、": "an ideographic comma",
+    "،": "an Arabic comma",
+    "•": "a bullet",
+    ",": "a comma",
+}
+
+#: What separates names, but is often within one.
+WITHIN_NAMES = {
+    " / ": "a slash",
+    " > ": "an angle bracket",
+    "/": "a slash",
+    "#": "a number sign",
+    "&": "an ampersand",
+    "+": "a plus sign",
+    "::": "two colons",
+    ":": "a colon",
+    "_": "an underscore",
+    "-": "a hyphen",
+    " ": "a blank",
+}
+
+#: Marks of no value in the cells of a table, where None and N/A may be names.
+CELL_MARKS = ("nan", "NaN", "<NA>", "#N/A", "NULL", "\\N")
+#: The same in a list that Python or JSON has written without quotes.
+LIST_MARKS = ("nan", "NaN", "None", "null")
+#: The same where a cell says whether a label holds, in lower case.
+FLAG_MARKS = ("", *(mark.lower() for mark in (*CELL_MARKS, *LIST_MARKS)))
+#: The same as objects of Python and pandas print themselves.
+OBJECT_MARKS = ("nan", "NaT", "<NA>")
 
 #: Lists as Python and JSON write them, and what is between the names as NumPy writes them.
 WRITTEN = re.compile(r"\s*[\[({]\s*['\"]")
@@ -16,28 +58,30 @@ NUMPY = re.compile(r"['\"]\s+['\"]")
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value says that there is none: None, or what pandas has for it."""
-    return value is None or str(value) in ("nan", "NaT", "<NA>")
+    """Return whether a value in Python says that there is none: None, or what pandas has for it."""
+    return value is None or str(value) in OBJECT_MARKS
 
 
 def separator_of(texts: Iterable[object]) -> str | None:
     """Return what probably separates the names in texts, or None."""
-    found = {own for text in texts if isinstance(text, str) for own in SEPARATORS if own in text}
-    return min(found, key=SEPARATORS.index, default=None)
+    names = [text for text in texts if isinstance(text, str)]
+    usual = (*SEPARATORS, "\n", "\t")
+    return next((separator for separator in usual if any(separator in text for text in names)), None)
 
 
-def lists_in_code(texts: Sequence[object], called: str) -> str:
-    """Return in code the lists of the names in texts, some of which may be missing, and which are `called` so."""
-    known = [text for text in texts if isinstance(text, str) and text.strip()]
-    written = [text for text in known if WRITTEN.match(text)]
-    separator = separator_of(known)
+def lists_in_code(texts: Sequence[object], variable: str) -> str:
+    """Return code of Python that makes lists of names of the texts in a variable, some of which may be missing."""
+    names = [text for text in texts if isinstance(text, str) and text.strip()]
+    written = [text for text in names if WRITTEN.match(text)]
+    separator = separator_of(names)
     if any(map(NUMPY.search, written)):
-        names = """re.findall("'(.*?)'", names)"""
+        one_list = """re.findall("'(.*?)'", names)"""
     elif written:
-        names = "ast.literal_eval(names)"
-    elif known:
-        names = f"names.split({separator!r})" if separator else "[names]"
+        one_list = "ast.literal_eval(names)"
+    elif names:
+        one_list = f"names.split({separator!r})" if separator else "[names]"
     else:
-        return f"[[str(name)] for name in {called}]"
-    others = " if isinstance(names, str) and names else []" if len(known) < len(texts) else ""
-    return f"[{names}{others} for names in {called}]"
+        return f"[[str(name)] for name in {variable}]"
+    if len(names) < len(texts):
+        one_list += " if isinstance(names, str) and names else []"
+    return f"[{one_list} for names in {variable}]"
