@@ -3,9 +3,12 @@
 import contextlib
 import re
 import secrets
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypedDict, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import create_file, remove_abandoned
@@ -13,6 +16,7 @@ from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
     "FOLDER",
+    "Entry",
     "is_array_file",
     "is_entry",
     "make_folders",
@@ -27,17 +31,25 @@ FOLDER = "arrays"
 #: Arrays of a model hold floating point numbers, or integer indices, in either byte order, or text.
 DTYPES = ("|u1", "<f2", ">f2", "<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 
-#: Names of the array files that this package writes; all other files belong to the user.
+#: Names of the array files that xmlgp writes; all other files belong to the user.
 ARRAY_FILE = re.compile(r"(preprocess|parameters|names)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
+class Entry(TypedDict):
+    """What the description of a model says of an array."""
+
+    file: str
+    dtype: str
+    shape: list[int]
+
+
 def is_array_file(file: str) -> bool:
-    """Return whether a file of an entry has a name that this package gives; others are not removed."""
+    """Return whether xmlgp writes array files of this name; others are not removed."""
     return ARRAY_FILE.fullmatch(Path(file).name) is not None
 
 
-def is_entry(path, entry):
-    """Return whether an untrusted entry describes an array in the folder (Path) as `write_arrays` does."""
+def is_entry(path: Path, entry: object) -> TypeGuard[Entry]:
+    """Return whether an untrusted entry describes an array in the folder as `write_arrays` does."""
     return (
         isinstance(entry, dict)
         and isinstance(entry.get("file"), str)
@@ -51,13 +63,13 @@ def is_entry(path, entry):
     )
 
 
-def make_folders(path):
+def make_folders(path: Path) -> list[Path]:
     """Make a model folder and its folder of arrays; return the folders that were missing, the innermost first.
 
     ModelFolderError is raised if the folder of arrays is a symbolic link, through which an untrusted folder could have
     files written elsewhere.
     """
-    folder = Path(path) / FOLDER
+    folder = path / FOLDER
     if folder.is_symlink():
         raise ModelFolderError(f"{folder}: this is a symbolic link, which is not followed; remove it")
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
@@ -69,8 +81,8 @@ def make_folders(path):
     return missing
 
 
-def remove(files, folders):
-    """Remove files, then those of the folders that are empty; ignore errors.
+def remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Remove files, and then the folders that are empty; ignore errors.
 
     A file that cannot be removed does no harm: the next write of the model tries again.
     """
@@ -82,8 +94,8 @@ def remove(files, folders):
             folder.rmdir()
 
 
-def write_arrays(path, arrays, entries):
-    """Write arrays by name into a model folder, and add the `file`, `dtype` and `shape` of each to `entries` (dict).
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[str, Entry]) -> None:
+    """Write arrays by name into a model folder, and add the entry of each to `entries`.
 
     An entry is added before its file is created, so that after a failure the caller knows what to remove.
     """
@@ -95,7 +107,7 @@ def write_arrays(path, arrays, entries):
             write_array(stream, array)
 
 
-def read_array(path, name, entry, described_by):
+def read_array(path: Path, name: str, entry: Entry, described_by: str) -> NDArray[Any]:
     """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
     The entry is one of `write_arrays`, which is in the file `described_by`; ModelFolderError is raised if the array is
@@ -118,7 +130,7 @@ def read_array(path, name, entry, described_by):
     return array
 
 
-def remove_unused_arrays(path, entries):
+def remove_unused_arrays(path: Path, entries: Iterable[Entry]) -> None:
     """Remove array files that no entry names, of an earlier model or of a killed process.
 
     A reader that still maps one keeps its content.

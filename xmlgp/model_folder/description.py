@@ -2,7 +2,10 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import is_entry
@@ -25,11 +28,13 @@ STAGES = ("preprocessed", "trained")
 
 DESCRIPTION = "model.json"
 
-#: The integers that NumPy has.
+#: The smallest integer that NumPy has.
 INT64_MIN = -(2**63)
+
+#: The largest integer that NumPy has.
 INT64_MAX = 2**63 - 1
 
-#: Characters of a name: NumPy has as many for each point that is predicted.
+#: Most characters of the name of a class: NumPy has as many for each point that is predicted.
 LONGEST = 1000
 
 
@@ -37,15 +42,15 @@ class NotADescription(ModelFolderError):
     """A file `model.json` has JSON, but of another program."""
 
 
-def write_description(path, description):
-    """Write the description (dict) of the model in a folder (Path) atomically."""
+def write_description(path: Path, description: dict[str, Any]) -> None:
+    """Write the description of the model in a folder atomically."""
     content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
     with atomic_write(path / DESCRIPTION) as stream:
         stream.write(content)
 
 
-def read_description(path):
-    """Return the checked description (dict) of the model in a folder (Path), or raise ModelFolderError."""
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the checked description of the model in a folder, or raise ModelFolderError."""
     file = path / DESCRIPTION
     # Opening a named pipe would wait for a writer.
     if file.exists() and not (file.is_file() or file.is_dir()):
@@ -67,54 +72,52 @@ def read_description(path):
             f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
             f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
         )
-    _check_description(file, description)
+    if not _is_valid(path, description):
+        raise ModelFolderError(f"{file}: the description of the model is damaged")
     return description
 
 
-def _check_description(file, description):
-    model, data, arrays, history = (description.get(key) for key in ("model", "data", "arrays", "history"))
+def _is_valid(folder: Path, description: dict[str, Any]) -> bool:
+    # A list, because JSON has values that cannot be hashed.
+    if not is_plain(description) or description.get("model") not in list(MODELS):
+        return False
+    objective = MODELS[description["model"]].objective
+    arrays = description.get("arrays")
+    history = description.get("history")
     learned = description.get("learned", [])
-    valid = (
-        is_plain(description)
-        # A list, because JSON has values that cannot be hashed.
-        and model in list(MODELS)
-        and isinstance(description.get("written_by"), str)
+    trained = description.get("stage") == "trained"
+    return (
+        isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
-        and is_data(data)
+        and is_data(description.get("data"))
         and isinstance(arrays, dict)
-        and all(is_entry(file.parent, entry) for entry in arrays.values())
-        and (history is None if description["stage"] != "trained" else _is_whole_history(history, model))
+        and all(is_entry(folder, entry) for entry in arrays.values())
+        and (bool(history) and is_history(history, objective) if trained else history is None)
         and isinstance(learned, list)
-        and all(is_data(batch) and is_history(batch.get("history"), MODELS[model].objective) for batch in learned)
-        and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
+        and all(is_data(batch) and is_history(batch.get("history"), objective) for batch in learned)
+        and isinstance(description.get("vectorizer", {}), dict)
         and ("held_out" not in description or HeldOut.from_untrusted(description["held_out"]) is not None)
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
         and ("classes" not in description or _are_classes(description["classes"]))
     )
-    if not valid:
-        raise ModelFolderError(f"{file}: the description of the model is damaged")
 
 
-def is_data(entry: Any) -> bool:
+def is_data(entry: object) -> bool:
     """Return whether an untrusted entry has the sizes and the fingerprint of data, perhaps with dense blocks."""
+    if not isinstance(entry, dict):
+        return False
+    widths = entry.get("dense", [1])
     return (
-        isinstance(entry, dict)
-        and all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
+        all(type(entry.get(name)) is int and entry[name] >= 0 for name in "NDK")
         and isinstance(entry.get("fingerprint"), str)
-        and _are_widths(entry.get("dense", [1]))
+        and isinstance(widths, list)
+        and bool(widths)
+        and all(type(width) is int and width > 0 for width in widths)
     )
 
 
-def _is_whole_history(entries: Any, model: str) -> bool:
-    return is_history(entries, MODELS[model].objective) and bool(entries)
-
-
-def _are_widths(entry):
-    return isinstance(entry, list) and bool(entry) and all(type(width) is int and width > 0 for width in entry)
-
-
-def _are_classes(names):
+def _are_classes(names: object) -> bool:
     """Return whether an untrusted value of JSON has the names of two classes: two numbers, truth values or texts."""
     if not isinstance(names, list) or len(names) != 2:
         return False
@@ -123,9 +126,9 @@ def _are_classes(names):
     return type(first) is type(second) and all(map(_is_name, names)) and first < second
 
 
-def plain_classes(classes):
+def plain_classes(classes: NDArray[Any]) -> list[int | float | bool | str]:
     """Return the names of two classes, in ascending order, as JSON; SettingsError if that cannot hold them."""
-    names = classes.tolist()
+    names: list[int | float | bool | str] = classes.tolist()
     if not _are_classes(names):
         shown = " and ".join(map(excerpt, names))
         raise SettingsError(
@@ -135,7 +138,7 @@ def plain_classes(classes):
     return names
 
 
-def _is_name(name):
+def _is_name(name: object) -> bool:
     if type(name) is int:
         return INT64_MIN <= name <= INT64_MAX
     if type(name) is float:

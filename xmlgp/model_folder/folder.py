@@ -5,17 +5,24 @@ reader sees the old model or the new one, never a mixture. Array files are never
 model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md describes the format for other readers.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import Entry, make_folders, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.settings.fields import Settings
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.names import Names
 from xmlgp.text.transformer import Transformer
@@ -24,10 +31,12 @@ from xmlgp.version import __version__
 
 __all__ = ["ModelFolder"]
 
+T = TypeVar("T")
+
 #: The array with the bytes of a vectorizer of scikit-learn.
 STORED_VECTORIZER = "vectorizer.skops"
 
-#: Most bytes of it that are read: those of ten million words.
+#: Most bytes of a stored vectorizer that are read: those of ten million words.
 LARGEST_VECTORIZER = 1 << 29
 
 #: Bytes of names that are checked at once.
@@ -47,20 +56,20 @@ class ModelFolder:
         One of `STAGES`.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self.description = read_description(self.path)
-        self.stage = self.description["stage"]
+        self.stage: str = self.description["stage"]
         try:
-            settings = self.description["settings"]
-            model = self.description["model"]
-            self.settings = settings_from(settings, self.path / DESCRIPTION, model, stored=True)
+            self.settings: Settings = settings_from(
+                self.description["settings"], self.path / DESCRIPTION, self.description["model"], stored=True
+            )
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
 
     @classmethod
-    def read(cls, path, use):
-        """Return `use(folder)`, a function that reads arrays; call it again if another model replaces this one then."""
+    def read(cls, path: str | PathLike[str], use: Callable[[ModelFolder], T]) -> T:
+        """Return `use(folder)`, a function that reads arrays; call it again if another model replaces this one."""
         folder = cls(path)
         while True:
             try:
@@ -73,11 +82,11 @@ class ModelFolder:
                     raise
 
     @staticmethod
-    def exists(path):
+    def exists(path: str | PathLike[str]) -> bool:
         """Return whether the folder holds a model of any version, even a damaged one."""
         return (Path(path) / DESCRIPTION).exists()
 
-    def array(self, name):
+    def array(self, name: str) -> NDArray[Any] | None:
         """Return an array, memory-mapped and read-only, or None if the model has none of that name.
 
         An array whose byte order is not this machine's is copied. ModelFolderError is raised if its file is missing,
@@ -86,16 +95,31 @@ class ModelFolder:
         entry = self.description["arrays"].get(name)
         return None if entry is None else read_array(self.path, name, entry, DESCRIPTION)
 
-    def arrays(self, prefix):
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return all arrays whose names start with a prefix, by their names without it."""
-        return {name.removeprefix(prefix): self.array(name) for name in self.entries(prefix)}
+        return {
+            name.removeprefix(prefix): read_array(self.path, name, entry, DESCRIPTION)
+            for name, entry in self.entries(prefix).items()
+        }
 
-    def entries(self, prefix):
+    def entries(self, prefix: str) -> dict[str, Entry]:
         """Return the entries in the description of all arrays whose names start with a prefix."""
         return {name: entry for name, entry in self.description["arrays"].items() if name.startswith(prefix)}
 
     @classmethod
-    def write(cls, path, *, settings, stage, data, arrays, keep=(), protected=(), names=None, **facts):
+    def write(
+        cls,
+        path: str | PathLike[str],
+        *,
+        settings: Settings,
+        stage: str,
+        data: Mapping[str, object],
+        arrays: Mapping[str, NDArray[Any]],
+        keep: Mapping[str, Entry] | None = None,
+        protected: Iterable[Entry] = (),
+        names: Names | None = None,
+        **facts: object,
+    ) -> ModelFolder:
         """Write a model and return it opened.
 
         Parameters
@@ -120,7 +144,7 @@ class ModelFolder:
         path = Path(path)
         names = names or Names()
         made = make_folders(path)
-        written = {}
+        written: dict[str, Entry] = {}
         arrays = dict(arrays) | {
             f"names.{name}": np.frombuffer(format_names(getattr(names, name)), np.uint8)
             for name in ("labels", "features", "uris", "preferred")
@@ -132,7 +156,7 @@ class ModelFolder:
             facts["vectorizer"] = names.vectorizer.mapping()
         try:
             write_arrays(path, arrays, written)
-            entries = dict(keep) | written
+            entries = {**(keep or {}), **written}
             description = {
                 "format": "xmlgp model folder",
                 "format_version": FORMAT_VERSION,
@@ -155,8 +179,8 @@ class ModelFolder:
         return cls(path)
 
     @property
-    def vectorizer(self):
-        """What maps text to the features (`Vectorizer` or `Transformer`), or None."""
+    def vectorizer(self) -> Vectorizer | Transformer | None:
+        """What maps text to the features, or None."""
         mapping = self.description.get("vectorizer")
         stored = self.array(STORED_VECTORIZER)
         if stored is not None and stored.nbytes > LARGEST_VECTORIZER:
@@ -166,58 +190,58 @@ class ModelFolder:
         if mapping is None:
             return None
         words = self._names("features", "D")
-        found = None if words is None else Vectorizer.from_mapping(mapping, words)
-        encoder = found and found.analysis.encoder
-        if found is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
+        vectorizer = None if words is None else Vectorizer.from_mapping(mapping, words)
+        encoder = vectorizer and vectorizer.analysis.encoder
+        if vectorizer is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
-        return found
+        return vectorizer
 
     @property
-    def names(self):
-        """The names of labels and features, and what maps text to these (`Names`)."""
+    def names(self) -> Names:
+        """The names of labels and features, and what maps text to features."""
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
         words = vectorizer.words if isinstance(vectorizer, Vectorizer) else self._names("features", "D")
-        uris = self._names("uris", "K")
-        preferred = self._names("preferred", "K")
-        return Names(self._names("labels", "K"), words, vectorizer, *((uris, preferred) if uris and preferred else ()))
+        labels, uris, preferred = (self._names(kind, "K") for kind in ("labels", "uris", "preferred"))
+        vocabulary = (uris, preferred) if uris and preferred else ()
+        return Names(labels, words, vectorizer, *vocabulary)
 
-    def _names(self, kind, count):
+    def _names(self, kind: str, count: str) -> list[str] | None:
         array = self.array(f"names.{kind}")
         if array is None:
             return None
         number = self.description["data"][count]
-        plain = array.dtype == np.uint8 and array.ndim == 1 and _has_lines(array, number)
-        names = parse_names(array.tobytes(), number) if plain else None
-        if names is None:
-            raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
-        return names
+        if array.dtype == np.uint8 and array.ndim == 1 and _has_lines(array, number):
+            names: list[str] | None = parse_names(array.tobytes(), number)
+            if names is not None:
+                return names
+        raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
 
     @property
-    def classes(self):
-        """The names of the two classes of a model with one label, in ascending order (list), or None."""
+    def classes(self) -> list[int | float | bool | str] | None:
+        """The names of the two classes of a model with one label, in ascending order, or None."""
         return self.description.get("classes")
 
     @property
-    def held_out(self):
-        """What training measured on points that it held out (`HeldOut`), or None."""
+    def held_out(self) -> HeldOut | None:
+        """What training measured on points that it held out, or None."""
         return HeldOut.from_untrusted(self.description.get("held_out"))
 
     @property
-    def tuned(self):
-        """The tuned threshold and limit of assignments (`Tuned`), or None."""
+    def tuned(self) -> Tuned | None:
+        """The tuned threshold and limit of assignments, or None."""
         return Tuned.from_untrusted(self.description.get("tuned"))
 
-    def write_tuned(self, tuned):
-        """Store what is tuned (`Tuned`) with the model; lock the folder first."""
+    def write_tuned(self, tuned: Tuned) -> None:
+        """Store the tuned threshold and limit with the model; lock the folder first."""
         arrays = self.description.pop("arrays")
         # The arrays, a long list, stay at the end.
         self.description |= {"tuned": tuned._asdict(), "arrays": arrays}
         write_description(self.path, self.description)
 
 
-def _has_lines(array: np.ndarray, count: int) -> bool:
-    """Return whether bytes have as many lines, and no zeros: a file of holes takes no space but the memory of all."""
+def _has_lines(array: NDArray[np.uint8], count: int) -> bool:
+    """Return whether bytes have so many lines, and no zeros: a file of holes takes no disk space, but memory."""
     lines = 0
     for start in range(0, len(array), PART):
         part = array[start : start + PART]

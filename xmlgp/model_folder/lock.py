@@ -1,6 +1,8 @@
 """One writer at a time for a model folder."""
 
 import contextlib
+from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 
 from xmlgp.errors import ModelFolderError, ModelInUseError
@@ -14,12 +16,12 @@ LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def lock_model_folder(path):
+def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
     """Keep other writers out of a model folder within the block; readers need no lock.
 
     The folder is created if it does not exist, and removed afterwards if it is still empty. OSError is raised if it
     cannot be written, so that training fails before it starts; ModelInUseError if another process is writing it, which
-    can take hours; ModelFolderError if the lock is not a regular file, or the path is one of a file.
+    can take hours; ModelFolderError if the path is that of a file, or the lock is another file.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -38,6 +40,6 @@ def lock_model_folder(path):
         yield
 
 
-def find_writer(path):
+def find_writer(path: str | PathLike[str]) -> str | None:
     """Return which process is writing a model folder, in words, or None."""
     return lock_holder(Path(path) / LOCK)
