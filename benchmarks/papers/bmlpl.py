@@ -2,13 +2,17 @@
 
 import dataclasses
 import math
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from benchmarks.papers.cells import KS, Cell
+from benchmarks.papers.cells import KS, Cell, CellData
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL, run_inference
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.checked_yaml import Optional, Scalar
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -18,8 +22,10 @@ from xmlgp.training.minibatches import hold_out
 
 __all__ = ["BMLPLCell"]
 
-#: Share of the training points that are held out to choose the number of topics, and the measure that chooses it.
+#: Share of the training points that are held out to choose the number of topics.
 HELD_OUT = 0.2
+
+#: The measure that chooses the number of topics.
 CHOOSE_BY = "AUC_instance"
 
 #: The schema of a share of the number of labels.
@@ -27,41 +33,43 @@ SHARE = Scalar("a number above 0, at most 1.0", lambda value: isinstance(value, 
 
 
 @dataclasses.dataclass(frozen=True)
-class BMLPLCell(Cell):
+class BMLPLCell(Cell[BMLPLSettings]):
     """A cell of the topic model."""
 
     #: Candidate numbers of topics as shares of the number of labels; held-out points choose one. Empty: the number in
     #: the settings.
-    topic_shares: tuple = ()
+    topic_shares: tuple[float, ...] = ()
 
     model: ClassVar[Model] = BMLPL
-    schema: ClassVar[dict] = {"topic_shares": Optional([SHARE], [])}
+    schema: ClassVar[dict[str, object]] = {"topic_shares": Optional([SHARE], [])}
 
     @classmethod
-    def options(cls, spec, dataset, method, epochs_scale):
+    def options(cls, spec: Mapping[str, Any], dataset: str, method: str, epochs_scale: float) -> dict[str, Any]:
         """Return the keyword arguments that only cells of this model take; see `Cell.options`."""
         return {"topic_shares": tuple(spec["topic_shares"])}
 
     @classmethod
-    def scale(cls, settings, N, epochs_scale):
+    def scale(cls, settings: BMLPLSettings, N: int, epochs_scale: float) -> BMLPLSettings:
         """Return settings with the number of iterations made explicit and multiplied; see `Cell.scale`."""
         return dataclasses.replace(settings, iterations=max(1, math.ceil(settings.passes * epochs_scale)))
 
     @classmethod
-    def columns(cls, results):
+    def columns(cls, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return the number of topics and the measure of each candidate; see `Cell.columns`."""
         return {name: results[0][name] for name in ("topics", "choice")}
 
-    def facts(self):
+    def facts(self) -> list[Any]:
         """Return everything that determines the result; see `Cell.facts`."""
         return super().facts() + ([self.topic_shares] if self.topic_shares else [])
 
-    def run(self, problem):
+    def run(self, data: CellData) -> dict[str, Any]:
         """Choose the number of topics, train and measure; see `Cell.run`."""
-        train, test, preprocessed, coordinates, propensities = problem
+        train, test, preprocessed, coordinates, propensities = data
         settings = self.settings
 
-        def measure(parameters, features=test.features, labels=test.labels):
+        def measure(
+            parameters: Mapping[str, NDArray[Any]], features: csr_array = test.features, labels: csr_array = test.labels
+        ) -> dict[str, float]:
             blocks = BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None)
             scores = Scores.stack(list(blocks)).matrix
             return evaluate_ranking(scores, labels, KS, propensities) | multilabel_roc_auc(scores, labels)
@@ -69,8 +77,8 @@ class BMLPLCell(Cell):
         choice = {}
         counts = [max(1, round(share * train.K)) for share in self.topic_shares]
         if len(counts) > 1:
-            rows, held = hold_out(train.N, HELD_OUT, np.random.default_rng([settings.seed, 1]))
-            held_out = train.features[held], train.labels[held]
+            rows, rows_held_out = hold_out(train.N, HELD_OUT, np.random.default_rng([settings.seed, 1]))
+            held_out = train.features[rows_held_out], train.labels[rows_held_out]
             for count in counts:
                 candidate = dataclasses.replace(settings, topics=count)
                 parameters, _ = run_inference(coordinates.select(rows), train.labels[rows], candidate)

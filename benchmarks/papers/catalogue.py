@@ -1,21 +1,26 @@
 """The experiments of the catalogue: kinds of tables and figures, and the cells that make up each experiment."""
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.papers import layout
 from benchmarks.papers.bmlpl import BMLPLCell
-from benchmarks.papers.cells import other_data, read_result
+from benchmarks.papers.cells import Cell, other_data, read_result
 from benchmarks.papers.gpc import GPCCell
 from benchmarks.papers.mlgpf import MLGPFCell
-from xmlgp.data.catalogue import Catalogue, load_catalogue
+from xmlgp.data.catalogue import Catalogue, Entry, load_catalogue
 from xmlgp.data.checked_yaml import MAPPING, Optional, check, integer, load_yaml, text
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.models import resolve_for
 from xmlgp.plots import axis_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["KINDS", "PARTIAL", "Experiment", "Kind", "PapersCatalogue", "load_experiment", "load_papers"]
 
@@ -27,9 +32,9 @@ class Kind(NamedTuple):
     label of the vertical axis, unless `draw` sets one. Rows with the same `title` share a panel.
     """
 
-    cell: type
-    table: Callable
-    draw: Callable | None = None
+    cell: type[Cell]
+    table: Callable[[layout.Rows], Iterator[str]]
+    draw: Callable[[Axes, layout.Panel, layout.Styles], None] | None = None
     ylabel: str = ""
     title: str = "{dataset}"
     timed: bool = False
@@ -45,8 +50,8 @@ KINDS = {
     "precision": Kind(MLGPFCell, layout.precision_table),
     "minutes": Kind(MLGPFCell, layout.minutes_table),
     "restarts": Kind(MLGPFCell, RESTARTS_TABLE),
-    "bound": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, part="history", value="bound"), BOUND_LABEL),
-    "curve": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, part="curve", value="P@1"), "P@1 in %"),
+    "bound": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="history", value="bound"), BOUND_LABEL),
+    "curve": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="curve", value="P@1"), "P@1 in %"),
     "bars": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_bars),
     "interval": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_interval, BOUND_LABEL, "{dataset}, {method}"),
     "auc": Kind(BMLPLCell, layout.auc_table),
@@ -84,7 +89,7 @@ SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 class PapersCatalogue(Catalogue):
     """The catalogue with its experiments by name, which are not checked."""
 
-    experiments: dict
+    experiments: dict[str, Any]
 
 
 class Experiment(NamedTuple):
@@ -93,95 +98,126 @@ class Experiment(NamedTuple):
     Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. `chosen`
     names the data sets that are to be run, `missing` those of them whose files are missing. `compare` is the key of the
     paper's numbers in `results` of a data set, or empty. `styles` has the line style of each method, as Matplotlib's
-    keyword arguments. `epochs_scale` is 1 for the experiment of the paper. `others` says of data sets, by their names,
-    which sizes they have that are not those of the catalogue; it is empty if none of these is to be run, so that
+    keyword arguments. `epochs_scale` is 1 for the experiment of the paper. `other_sizes` says of data sets, by their
+    names, which sizes they have that are not those of the catalogue; it is empty if none of these is to be run, so that
     the rows of the catalogue's data stay.
     """
 
     name: str
     title: str
     kind: Kind
-    rows: tuple
-    chosen: tuple
-    missing: tuple
+    rows: tuple[tuple[str, str, str, tuple[Cell, ...]], ...]
+    chosen: tuple[str, ...]
+    missing: tuple[str, ...]
     compare: str
-    styles: dict
+    styles: layout.Styles
     epochs_scale: float
-    others: dict
+    other_sizes: dict[str, str]
 
     @property
-    def cells(self):
+    def cells(self) -> list[Cell]:
         """The cells to be run, in order."""
         available = set(self.chosen).difference(self.missing)
         return [cell for dataset, *_, cells in self.rows if dataset in available for cell in cells]
 
-    def finished_rows(self, results):
+    def finished_rows(self, results: Path) -> list[tuple[str, str, str, list[dict[str, Any]]]]:
         """Return the rows with results in a folder; each has a list of its results in place of its cells."""
         rows = [
-            (*row, [result for cell in cells if (result := read_result(cell, results)) is not None])
-            for *row, cells in self.rows
+            (dataset, method, variant, [result for cell in cells if (result := read_result(cell, results)) is not None])
+            for dataset, method, variant, cells in self.rows
         ]
         return [row for row in rows if row[-1]]
 
 
-def load_papers():
+def load_papers() -> PapersCatalogue:
     """Read the catalogue of data sets and its experiments; see `load_catalogue`."""
     catalogue = load_catalogue()
     return PapersCatalogue(**vars(catalogue), experiments=load_yaml(catalogue.path).get("experiments") or {})
 
 
-def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
+def load_experiment(
+    catalogue: PapersCatalogue, name: str, data: str | Path, only: Sequence[str] = (), epochs_scale: float = 1.0
+) -> Experiment:
     """Return an `Experiment` of the catalogue, with data sets in the folder `data`; those in `only` are run, or all.
 
     `epochs_scale` multiplies all numbers of epochs, and all time limits of training. SettingsError if the experiment
     is unknown or has none of the data sets, CatalogueError if its entry is malformed.
     """
     if name not in catalogue.experiments:
-        known = ", ".join(map(str, catalogue.experiments))
-        raise SettingsError(f"{name} is not an experiment; choose from {known}")
+        names = ", ".join(map(str, catalogue.experiments))
+        raise SettingsError(f"{name} is not an experiment; choose from {names}")
     where = f"{catalogue.path}: experiment {name}"
     raw = catalogue.experiments[name]
-    kind = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
-    spec = check(raw, SCHEMA | (kind.cell.schema if kind else {}), where)
+    # An unknown kind is refused by the schema.
+    named = KINDS.get(str(raw.get("kind"))) if isinstance(raw, dict) else None
+    spec = check(raw, SCHEMA | (named.cell.schema if named else {}), where)
+    kind = KINDS[spec["kind"]]
     chosen = tuple(dataset for dataset in spec["datasets"] if not only or dataset in only)
     if not chosen:
         raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
+    folders = {dataset: Path(data) / dataset for dataset in spec["datasets"]}
+    other = {dataset: other_data(catalogue[dataset], folder) for dataset, folder in folders.items()}
+    if not any(other[dataset] for dataset in chosen):
+        other = dict.fromkeys(other, ())
+    return Experiment(
+        name=name,
+        title=spec["title"],
+        kind=kind,
+        rows=tuple(_rows(catalogue, spec, folders, other, epochs_scale, where)),
+        chosen=chosen,
+        missing=tuple(dataset for dataset in chosen if not _has_files(catalogue[dataset], folders[dataset])),
+        compare=spec["compare"],
+        styles=spec["styles"],
+        epochs_scale=epochs_scale,
+        other_sizes={
+            dataset: "; ".join(f"{file} has {sizes}" for file, sizes, _ in files)
+            for dataset, files in other.items()
+            if files
+        },
+    )
+
+
+def _rows(
+    catalogue: PapersCatalogue,
+    spec: Mapping[str, Any],
+    folders: Mapping[str, Path],
+    other: Mapping[str, tuple[tuple[str, str, str], ...]],
+    epochs_scale: float,
+    where: str,
+) -> Iterator[tuple[str, str, str, tuple[Cell[Any], ...]]]:
+    """Yield the rows of an `Experiment`, given its entry and, by data set, the folder and what `other_data` returns."""
+    kind = KINDS[spec["kind"]]
+    cell = kind.cell
     # Maps methods to recipes. L-BFGS-B over all points has no recipe of GPC, so it uses that of another method.
     recipes = {method: method for method in spec["methods"]} | spec.get("full_batch", {})
-    rows = []
-    missing = []
-    others = {each: other for each in spec["datasets"] if (other := other_data(catalogue[each], Path(data) / each))}
-    if others.keys().isdisjoint(chosen):
-        others = {}
-    for dataset in spec["datasets"]:
+    for dataset, folder in folders.items():
         entry = catalogue[dataset]
-        folder = Path(data) / dataset
-        if dataset in chosen and not all((folder / file.name).exists() for file in entry.files):
-            missing.append(dataset)
         propensity = tuple(entry.propensity) if entry.propensity else None
         for method, recipe in recipes.items():
             try:
-                options = kind.cell.options(spec, dataset, method, epochs_scale)
+                options = cell.options(spec, dataset, method, epochs_scale)
             except CatalogueError as error:
                 raise CatalogueError(f"{where}: {error}") from error
             options |= {
+                "test_every": spec["test_every"],
                 "held_out": 0.0 if entry.shape.N_test else HELD_OUT,
                 "timed": kind.timed,
-                "other_data": others.get(dataset, ()),
+                "other_data": other[dataset],
             }
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
-                if settings.model != kind.cell.model.name:
+                if settings.model != cell.model.name:
                     raise CatalogueError(
                         f"{where}: {recipe} is a recipe of {settings.model}; kind {spec['kind']} needs one "
-                        f"of {kind.cell.model.name}"
+                        f"of {cell.model.name}"
                     )
                 settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
-                settings = kind.cell.scale(settings, entry.shape.N, epochs_scale)
+                settings = cell.scale(settings, entry.shape.N, epochs_scale)
                 seeded = [dataclasses.replace(settings, seed=seed) for seed in range(spec["restarts"])]
-                cells = [kind.cell(dataset, folder, propensity, one, spec["test_every"], **options) for one in seeded]
+                cells = tuple(cell(dataset, folder, propensity, one, **options) for one in seeded)
                 description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
-                rows.append((dataset, method, description, tuple(cells)))
-    words = {each: "; ".join(f"{file} has {sizes}" for file, sizes, _ in other) for each, other in others.items()}
-    parts = tuple(rows), chosen, tuple(missing), spec["compare"], spec["styles"], epochs_scale, words
-    return Experiment(name, spec["title"], kind, *parts)
+                yield dataset, method, description, cells
+
+
+def _has_files(entry: Entry, folder: Path) -> bool:
+    return all((folder / file.name).exists() for file in entry.files)

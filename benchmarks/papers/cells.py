@@ -12,14 +12,17 @@ import os
 import platform
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import date
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from xmlgp.data.catalogue import Entry
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import resize_features
@@ -30,12 +33,22 @@ from xmlgp.model import Model
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
 from xmlgp.training.minibatches import hold_out
 
-__all__ = ["KS", "Cell", "Problem", "machine", "other_data", "read_result", "run_cell", "run_cells", "training_seconds"]
+__all__ = [
+    "KS",
+    "Cell",
+    "CellData",
+    "machine",
+    "other_data",
+    "read_result",
+    "run_cell",
+    "run_cells",
+    "training_seconds",
+]
 
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
@@ -50,18 +63,21 @@ FOR_LEARNING = {"replay"}
 WORKER_BYTES = 1 << 30
 
 
-class Problem(NamedTuple):
+SettingsOfModel = TypeVar("SettingsOfModel", bound=Settings)
+
+
+class CellData(NamedTuple):
     """The data of a cell, with the coordinates of the training points; binary data have no propensities."""
 
     train: Dataset
     test: Dataset
     preprocessed: Preprocessed
     coordinates: Inputs
-    propensities: np.ndarray | None
+    propensities: NDArray[np.float64] | None
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell(ABC):
+class Cell(ABC, Generic[SettingsOfModel]):
     """A method on a data set with a seed. Each model has a subclass, which trains and measures it.
 
     `dataset` is the name of the data set in the catalogue, `folder` that of its points, and `propensity` has A and B of
@@ -70,8 +86,8 @@ class Cell(ABC):
 
     dataset: str
     folder: Path
-    propensity: tuple | None
-    settings: Settings
+    propensity: tuple[float, float] | None
+    settings: SettingsOfModel
 
     #: Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
     test_every: int = 0
@@ -83,71 +99,73 @@ class Cell(ABC):
     timed: bool = dataclasses.field(default=False, compare=False)
 
     #: What `other_data` says of the points: empty for those of the catalogue.
-    other_data: tuple = ()
+    other_data: tuple[tuple[str, str, str], ...] = ()
 
     #: The record of the model, and the schema of the keys of an experiment in the catalogue that only this model has.
     model: ClassVar[Model]
-    schema: ClassVar[dict] = {}
+    schema: ClassVar[dict[str, object]] = {}
 
     #: Fields that the digest includes when one of them is not empty.
-    in_digest: ClassVar[tuple] = ("held_out",)
+    in_digest: ClassVar[tuple[str, ...]] = ("held_out",)
 
     @classmethod
-    def options(cls, spec, dataset, method, epochs_scale):
+    def options(cls, spec: Mapping[str, Any], dataset: str, method: str, epochs_scale: float) -> dict[str, Any]:
         """Return the keyword arguments that only cells of this model take, for an experiment of the catalogue."""
         return {}
 
     @classmethod
-    def scale(cls, settings, N, epochs_scale):
+    def scale(cls, settings: SettingsOfModel, N: int, epochs_scale: float) -> SettingsOfModel:
         """Return settings with the number of epochs made explicit and multiplied; unchanged if time ends training."""
         return settings
 
     @classmethod
     @abstractmethod
-    def columns(cls, results):
+    def columns(cls, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return the columns that only rows of this model have, as a mapping."""
 
     @abstractmethod
-    def run(self, problem):
+    def run(self, data: CellData) -> dict[str, Any]:
         """Train, and return at least `measures` on the test points and `history`."""
 
     @property
-    def name(self):
+    def name(self) -> str:
         """A file name: the data set and a digest of everything that determines the result."""
         facts = self.facts() + ([self.other_data] if self.other_data else [])
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 
-    def facts(self):
+    def facts(self) -> list[Any]:
         """Return everything that determines the result besides the data, as a list that JSON can represent."""
         settings = {name: value for name, value in self.settings.with_model().items() if name not in FOR_LEARNING}
         facts = [settings, self.propensity, self.test_every]
         further = {name: getattr(self, name) for name in self.in_digest}
         return [*facts, further] if any(further.values()) else facts
 
-    def curve_of(self, measure, last):
+    def curve_of(
+        self, measure: Callable[[Mapping[str, NDArray[Any]]], dict[str, float]], last: int
+    ) -> tuple[list[dict[str, Any]], Callable[[int, Callable[[], Mapping[str, NDArray[Any]]]], None]]:
         """Return a list, and a hook of the training loop that adds measures to it every `test_every` epochs."""
         curve = []
 
-        def after_epoch(epoch, parameters):
+        def after_epoch(epoch: int, parameters: Callable[[], Mapping[str, NDArray[Any]]]) -> None:
             if self.test_every and (epoch % self.test_every == 0 or epoch == last):
                 curve.append({"epoch": epoch} | measure(parameters()))
 
         return curve, after_epoch
 
-    def bytes_needed(self):
+    def bytes_needed(self) -> int:
         """Return an estimate of the memory that the cell needs: a process, and twice the size of the text."""
         files = (file for pattern in ("t*.txt*", "*.svm*") for file in self.folder.glob(pattern))
         return WORKER_BYTES + 2 * sum(file.stat().st_size for file in files)
 
 
-def other_data(entry, folder):
+def other_data(entry: Entry, folder: Path) -> tuple[tuple[str, str, str], ...]:
     """Return the files of a data set whose sizes are not those of the catalogue: name, sizes in words and SHA-256.
 
     Sizes are those that the first line declares, or the number of points in libsvm format. Files that are not there
     count as those of the catalogue.
     """
-    found = []
+    files = []
     for file in entry.files:
         with contextlib.suppress(FileNotFoundError), open(folder / file.name, "rb") as stream:
             if entry.format == LIBSVM:
@@ -161,17 +179,17 @@ def other_data(entry, folder):
                 # A malformed line is an error when the cell reads the file.
                 words = ", ".join(map("{} {}".format, "NDK", sizes))
                 stream.seek(0)
-                found.append((file.name, words, hashlib.sha256(stream.read()).hexdigest()))
-    return tuple(found)
+                files.append((file.name, words, hashlib.sha256(stream.read()).hexdigest()))
+    return tuple(files)
 
 
-def read_result(cell, results):
+def read_result(cell: Cell, results: Path) -> dict[str, Any] | None:
     """Return the result of a cell, or None if it has not finished."""
     file = results / "cells" / cell.name
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def training_seconds(results):
+def training_seconds(results: Sequence[dict[str, Any]]) -> float:
     """Return the seconds of a training run: its epochs times their median seconds, the least of all restarts.
 
     The minimum is the least disturbed by other work on the machine, which can only add to it.
@@ -179,7 +197,7 @@ def training_seconds(results):
     return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
 
 
-def run_cells(cells, results, progress=silent):
+def run_cells(cells: Iterable[Cell], results: Path, progress: Progress = silent) -> None:
     """Run the cells that have no result in a folder: as many at once as cores and memory allow, then the timed ones."""
     cells = dict.fromkeys(cells)
     for timed in (False, True):
@@ -188,7 +206,7 @@ def run_cells(cells, results, progress=silent):
             _run_in_processes(unfinished, results, progress, 1 if timed else core_count())
 
 
-def _run_in_processes(cells, results, progress, max_workers):
+def _run_in_processes(cells: Sequence[Cell], results: Path, progress: Progress, max_workers: int) -> None:
     (results / "cells").mkdir(parents=True, exist_ok=True)
     check_writable(results / "cells")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
@@ -215,7 +233,7 @@ def _run_in_processes(cells, results, progress, max_workers):
             raise
 
 
-def run_cell(cell, results, threads=None):
+def run_cell(cell: Cell, results: Path, threads: int | None = None) -> None:
     """Train, measure and time a cell with some threads, or one for each core, and write the result."""
     with limit_threads(threads):
         result = _measured(cell) | {"threads": core_count(), "date": date.today().isoformat(), "machine": machine()}
@@ -223,7 +241,7 @@ def run_cell(cell, results, threads=None):
         stream.write(json.dumps(result, indent=1).encode())
 
 
-def machine():
+def machine() -> str:
     """Return the name of the processor, if the system has it, and the number of cores."""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -231,7 +249,7 @@ def machine():
     return f"{name}, {os.cpu_count()} cores"
 
 
-def _measured(cell):
+def _measured(cell: Cell) -> dict[str, Any]:
     train, test = _read_data(cell)
     settings = cell.settings
     start = time.perf_counter()
@@ -239,18 +257,18 @@ def _measured(cell):
     coordinates = preprocessed.inputs(train.features, settings.dtype)
     preprocess_seconds = time.perf_counter() - start
     weights = propensities(train.labels, *cell.propensity) if cell.propensity else None
-    found = cell.run(Problem(train, test, preprocessed, coordinates, weights))
-    seconds = [0.0, *(epoch["seconds"] for epoch in found["history"])]
+    result = cell.run(CellData(train, test, preprocessed, coordinates, weights))
+    seconds = [0.0, *(epoch["seconds"] for epoch in result["history"])]
     usual = {"settings": settings.mapping(), "epoch_s": float(np.median(np.diff(seconds)))}
-    return {"dataset": cell.dataset, **(usual | found), "preprocess_s": preprocess_seconds}
+    return {"dataset": cell.dataset, **(usual | result), "preprocess_s": preprocess_seconds}
 
 
-def _read_data(cell):
+def _read_data(cell: Cell) -> tuple[Dataset, Dataset]:
     """Return training points and test points."""
     data, _ = read_dataset(locate(cell.folder, "train"))
     if cell.held_out:
-        rows, held = hold_out(data.N, cell.held_out, np.random.default_rng(SPLIT_SEED))
-        return data.rows(rows), data.rows(held)
+        train, test = hold_out(data.N, cell.held_out, np.random.default_rng(SPLIT_SEED))
+        return data.rows(train), data.rows(test)
     test, form = read_dataset(locate(cell.folder, "test"))
     # A libsvm file has only as many features as occur in it.
     return data, resize_features(test, data.D) if form == LIBSVM else test

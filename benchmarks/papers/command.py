@@ -1,16 +1,18 @@
 """The command `python -m benchmarks.papers`."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
-from benchmarks.papers.catalogue import PARTIAL, load_experiment, load_papers
+from benchmarks.papers.catalogue import PARTIAL, Experiment, load_experiment, load_papers
 from benchmarks.papers.cells import run_cells
 from benchmarks.papers.report import write_report
 from xmlgp.cli import CONTEXT_SETTINGS, Command
 from xmlgp.cli.options import NonEmptyPath, check_finite, quiet_option, threads_option
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import Progress
 
 __all__ = ["reproduce"]
 
@@ -41,7 +43,16 @@ __all__ = ["reproduce"]
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option
 @threads_option
-def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, note):
+def reproduce(
+    names: tuple[str, ...],
+    data: Path,
+    results: Path,
+    datasets: str,
+    epochs_scale: float,
+    as_list: bool,
+    progress: Progress,
+    note: Callable[[str], None],
+) -> None:
     """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers next to ours.
 
     Writes DIR/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. They have all results in DIR, also those of
@@ -65,22 +76,11 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
         raise click.UsageError("Name an experiment; --list prints them.")
     only = datasets.replace(",", " ").split()
     experiments = [load_experiment(catalogue, name, data, only, epochs_scale) for name in names]
-    if epochs_scale != 1 or any(experiment.others for experiment in experiments):
+    if epochs_scale != 1 or any(experiment.other_sizes for experiment in experiments):
         results /= PARTIAL
     for experiment in experiments:
-        kept = experiment.finished_rows(results)
-        missing = ", ".join(experiment.missing)
-        text = f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them"
-        if not experiment.cells and not any(dataset in experiment.chosen for dataset, *_ in kept):
-            raise SettingsError(text)
-        if missing:
+        for text in _notes(experiment, data, results):
             note(text)
-        for dataset in filter(experiment.others.get, experiment.chosen):
-            text = f"{dataset} in {data} is not that of the catalogue: {experiment.others[dataset]}"
-            note(f"{experiment.name}: {text}; its results are kept in {results}")
-        if kept:
-            rows = "row of the table is" if len(kept) == 1 else "rows of the table are"
-            note(f"{experiment.name}: {len(kept)} {rows} from earlier runs, kept in {results}")
     try:
         run_cells([cell for experiment in experiments for cell in experiment.cells], results, progress)
     except Interrupted as error:
@@ -91,3 +91,20 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, progress, n
         click.echo(markdown)
         for file in files:
             note(f"figure: {file}")
+
+
+def _notes(experiment: Experiment, data: Path, results: Path) -> Iterator[str]:
+    """Yield what a user should know before an experiment runs; SettingsError if it has no data and no results."""
+    finished = experiment.finished_rows(results)
+    missing = ", ".join(experiment.missing)
+    text = f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them"
+    if not experiment.cells and not any(dataset in experiment.chosen for dataset, *_ in finished):
+        raise SettingsError(text)
+    if missing:
+        yield text
+    for dataset in filter(experiment.other_sizes.get, experiment.chosen):
+        text = f"{dataset} in {data} is not that of the catalogue: {experiment.other_sizes[dataset]}"
+        yield f"{experiment.name}: {text}; its results are kept in {results}"
+    if finished:
+        rows = "row of the table is" if len(finished) == 1 else "rows of the table are"
+        yield f"{experiment.name}: {len(finished)} {rows} from earlier runs, kept in {results}"

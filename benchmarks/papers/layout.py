@@ -4,7 +4,11 @@ Tables have the rows of `collect`: the papers' numbers, ours, and the difference
 variant in words, and its results.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.stats import linregress
@@ -12,7 +16,13 @@ from scipy.stats import linregress
 from benchmarks.papers.cells import training_seconds
 from xmlgp.plots import MARKERS, plot_line
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
+    "Panel",
+    "Rows",
+    "Styles",
     "accuracy_table",
     "auc_table",
     "draw_accuracy",
@@ -27,6 +37,15 @@ __all__ = [
     "seconds_until_settled",
     "share_table",
 ]
+
+#: The rows of `collect`, by name of the column.
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+
+#: The rows of a panel: a method, a variant in words, and the results of its restarts.
+Panel: TypeAlias = Sequence[tuple[str, str, Sequence[Mapping[str, Any]]]]
+
+#: The line styles of methods, as keyword arguments of Matplotlib.
+Styles: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 PRECISIONS = ("P@1", "P@3", "P@5")
 
@@ -43,7 +62,7 @@ NEAR = 0.5
 MARKER_SPACING = 1.6
 
 
-def precision_table(rows):
+def precision_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of precision in %, and of the seconds of the bound and of its KL terms."""
     yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
     for row in rows:
@@ -60,15 +79,17 @@ def precision_table(rows):
             yield _line(dataset, method, *(f"{value:.2f} / — / —" for value in paper), "", "")
 
 
-def _published(rows):
+def _published(rows: Rows) -> Iterator[tuple[str, str, Any]]:
     """Yield data set, method and the paper's numbers of the methods that have no row of their own."""
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        others = next(row["others"] for row in rows if row["dataset"] == dataset)
+        published = next(row["others"] for row in rows if row["dataset"] == dataset)
         ran = {row["method"] for row in rows if row["dataset"] == dataset}
-        yield from ((dataset, f"{method} (published)", paper) for method, paper in others.items() if method not in ran)
+        for method, paper in published.items():
+            if method not in ran:
+                yield dataset, f"{method} (published)", paper
 
 
-def minutes_table(rows):
+def minutes_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of minutes per epoch."""
     yield from _head("data set", "method", "minutes per epoch, paper", "ours", "times faster")
     for row in rows:
@@ -78,7 +99,7 @@ def minutes_table(rows):
         yield _line(row["dataset"], row["method"], paper or "—", f"{ours:.4f}", faster)
 
 
-def auc_table(rows):
+def auc_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of AUC, precision in % and seconds."""
     averages = ("AUC_instance", "AUC_micro", "AUC_macro")
     yield from _head("data set", "method", "topics", "AUC, paper", *averages, *PRECISIONS, "seconds")
@@ -91,7 +112,7 @@ def auc_table(rows):
         yield _line(dataset, method, "", f"{paper:.4f}", *[""] * 7)
 
 
-def share_table(rows):
+def share_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of seconds by share of the positive labels, and the straight line through them."""
     yield from _head("data set", "method", "share of the positive labels", "topics", "seconds", "AUC_instance")
     for row in rows:
@@ -105,11 +126,11 @@ def share_table(rows):
         yield f"Seconds = {line}, which explains {fit.rvalue**2:.1%} of the variance."
 
 
-def accuracy_table(rows):
+def accuracy_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of final accuracies and of the time to near-best accuracy, then the learning rates."""
     arrived = f"seconds to within {NEAR} of the best"
     yield from _head("data set", "method", "accuracy %", "log loss", "bound", arrived, "seconds", "iterations", "ended")
-    best = {}
+    best: dict[str, float] = {}
     for row in rows:
         best[row["dataset"]] = max(best.get(row["dataset"], 0), row["measures"]["accuracy"]["mean"])
     for row in rows:
@@ -120,9 +141,12 @@ def accuracy_table(rows):
         yield _line(row["dataset"], row["method"], *cells, row["ended"])
     for row in rows:
         if row["pilots"]:
-            found = [f"{pilot['bound']:.1f}" if "bound" in pilot else pilot["ended"] for pilot in row["pilots"]]
-            rates = [f"{pilot['learning_rate']:g}" for pilot in row["pilots"]]
-            tried = ", ".join(map(": ".join, zip(rates, found, strict=True)))
+            tried = ", ".join(
+                f"{pilot['learning_rate']:g}: {pilot['bound']:.1f}"
+                if "bound" in pilot
+                else f"{pilot['learning_rate']:g}: {pilot['ended']}"
+                for pilot in row["pilots"]
+            )
             chosen = row["settings"]["learning_rate"]
             batch_size = row["settings"]["batch_size"]
             yield ""
@@ -132,7 +156,7 @@ def accuracy_table(rows):
             )
 
 
-def restarts_table(rows):
+def restarts_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of means ± standard deviations over restarts."""
     names = (*PRECISIONS, *FURTHER_MEASURES)
     yield from _head("data set", "method", "", "restarts", *names, "bound")
@@ -142,21 +166,21 @@ def restarts_table(rows):
         yield _line(row["dataset"], row["method"], row["variant"], row["restarts"], *cells, _spread(bound, 0))
 
 
-def _spread(mean_and_std, digits):
+def _spread(mean_and_std: Iterable[float], digits: int) -> str:
     mean, std = mean_and_std
     return f"{mean:.{digits}f} ± {std:.{digits}f}" if std else f"{mean:.{digits}f}"
 
 
-def _head(*names):
+def _head(*names: str) -> tuple[str, str]:
     return _line(*names), _line(*["---"] * len(names))
 
 
-def _line(*cells):
+def _line(*cells: object) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def seconds_until_settled(history, least):
-    """Return the seconds from which on every accuracy of a history is at least a given one, or None."""
+def seconds_until_settled(history: Sequence[Mapping[str, float]], least: float) -> float | None:
+    """Return the seconds from which on every accuracy of a history is at least `least`, or None."""
     settled = None
     for moment in reversed(history):
         if moment["accuracy"] < least:
@@ -165,17 +189,17 @@ def seconds_until_settled(history, least):
     return settled
 
 
-def draw_lines(axis, rows, styles, part, value):
-    """Draw the values of a part of each result, `history` or `curve`, against the epoch."""
+def draw_lines(axis: Axes, rows: Panel, styles: Styles, series: str, value: str) -> None:
+    """Draw the values of a series of each result, `history` or `curve`, against the epoch."""
     for method, variant, results in rows:
-        points = results[0][part]
+        points = results[0][series]
         epochs = [point["epoch"] for point in points]
         values = [point[value] for point in points]
         plot_line(axis, epochs, values, f"{method} {variant}".strip(), styles.get(method, {}))
     axis.set_xlabel("epoch")
 
 
-def draw_bars(axis, rows, styles):
+def draw_bars(axis: Axes, rows: Panel, styles: Styles) -> None:
     """Draw P@1 of each row as a bar, and its bound as a diamond."""
     names = [variant or method for method, variant, _ in rows]
     axis.bar(names, [results[0]["measures"]["P@1"] for *_, results in rows], color="tab:blue", width=0.6)
@@ -186,7 +210,7 @@ def draw_bars(axis, rows, styles):
     axis.tick_params(axis="x", labelrotation=20)
 
 
-def draw_interval(axis, rows, styles):
+def draw_interval(axis: Axes, rows: Panel, styles: Styles) -> None:
     """Draw the mean bound of restarts against the epoch, with its 95% interval."""
     for *_, results in rows:
         bounds = np.array([[epoch["bound"] for epoch in result["history"]] for result in results])
@@ -198,7 +222,7 @@ def draw_interval(axis, rows, styles):
     axis.set_xlabel("epoch")
 
 
-def draw_share(axis, rows, styles):
+def draw_share(axis: Axes, rows: Panel, styles: Styles) -> None:
     """Draw the seconds of training against the share of positive labels, and the straight line through them."""
     shares = [results[0]["settings"]["revealed"] for *_, results in rows]
     seconds = [training_seconds(results) for *_, results in rows]
@@ -212,17 +236,17 @@ def draw_share(axis, rows, styles):
     axis.set_xlabel("share of the positive labels")
 
 
-def draw_race(axis, rows, styles):
+def draw_race(axis: Axes, rows: Panel, styles: Styles) -> None:
     """Draw AUC of each row against the seconds of training."""
     curves = [(f"{method} {variant}".strip(), method, results[0]["curve"]) for method, variant, results in rows]
     # There can be a hundred points, too many for a marker each.
     _draw_over_time(axis, curves, styles, "AUC_instance", lambda seconds: {"markevery": 0.1})
 
 
-def draw_accuracy(axis, rows, styles):
+def draw_accuracy(axis: Axes, rows: Panel, styles: Styles) -> None:
     """Draw the accuracy of each row against the seconds of training."""
 
-    def even(seconds):
+    def even(seconds: Sequence[float]) -> dict[str, Any]:
         # Markers at even distances on the logarithmic axis, and one at the last point.
         _, marked = np.unique(np.log(seconds) // np.log(MARKER_SPACING), return_index=True)
         return {"markevery": sorted({*marked.tolist(), len(seconds) - 1}), "linewidth": 1.2}
@@ -231,7 +255,13 @@ def draw_accuracy(axis, rows, styles):
     _draw_over_time(axis, histories, styles, "accuracy", even)
 
 
-def _draw_over_time(axis, curves, styles, measure, markers):
+def _draw_over_time(
+    axis: Axes,
+    curves: Iterable[tuple[str, str, Sequence[Mapping[str, float]]]],
+    styles: Styles,
+    measure: str,
+    markers: Callable[[Sequence[float]], dict[str, Any]],
+) -> None:
     for (label, method, curve), marker in zip(curves, itertools.cycle(MARKERS), strict=False):
         seconds = [point["seconds"] for point in curve]
         values = [point[measure] for point in curve]

@@ -4,11 +4,14 @@ import dataclasses
 import math
 import statistics
 import timeit
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from benchmarks.papers.cells import KS, Cell
+from benchmarks.papers.cells import KS, Cell, CellData
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -16,9 +19,11 @@ from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.record import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
@@ -29,27 +34,27 @@ ROUNDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class MLGPFCell(Cell):
+class MLGPFCell(Cell[MLGPFSettings]):
     """A cell of the factor model, trained on all points."""
 
     model: ClassVar[Model] = MLGPF
 
     @classmethod
-    def scale(cls, settings, N, epochs_scale):
+    def scale(cls, settings: MLGPFSettings, N: int, epochs_scale: float) -> MLGPFSettings:
         """Return settings with the number of epochs made explicit and multiplied; see `Cell.scale`."""
         return dataclasses.replace(settings, epochs=max(1, math.ceil(settings.epoch_count(N) * epochs_scale)))
 
     @classmethod
-    def columns(cls, results):
+    def columns(cls, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return the median seconds of the bound and of its KL terms; see `Cell.columns`."""
         return {name: float(np.median([result["timing"][name] for result in results])) for name in ("bound_s", "kl_s")}
 
-    def run(self, problem):
+    def run(self, data: CellData) -> dict[str, Any]:
         """Train and measure; see `Cell.run`."""
-        train, test, preprocessed, coordinates, propensities = problem
+        train, test, preprocessed, coordinates, propensities = data
         settings = self.settings
 
-        def measure(parameters):
+        def measure(parameters: Mapping[str, NDArray[Any]]) -> dict[str, float]:
             blocks = MLGPFPredictor(settings, preprocessed, parameters, train.D).top(test.features, max(KS))
             return evaluate_ranking(Scores.stack(list(blocks)).matrix, test.labels, KS, propensities)
 
@@ -60,7 +65,9 @@ class MLGPFCell(Cell):
         return {"measures": measure(parameters), "history": history, "curve": curve, "timing": timing}
 
 
-def time_bound(settings, parameters, coordinates, labels):
+def time_bound(
+    settings: MLGPFSettings, parameters: Mapping[str, NDArray[Any]], coordinates: Inputs, labels: csr_array
+) -> dict[str, float]:
     """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients."""
     method = InducingMethod(settings)
     latent = method.latent
@@ -69,10 +76,10 @@ def time_bound(settings, parameters, coordinates, labels):
     batch = make_batch(coordinates, labels, rows)
     no_points = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))
 
-    def value_and_gradients():
+    def value_and_gradients() -> None:
         bound.value_and_gradients(parameters, batch)
 
-    def kl_terms():
+    def kl_terms() -> None:
         moments, _, tape = latent.forward(parameters, no_points)
         # Without points the likelihood has no gradient.
         latent.backward(tape, moments)

@@ -2,18 +2,23 @@
 
 import contextlib
 import json
+from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.catalogue import Experiment
 from benchmarks.papers.cells import machine, training_seconds
+from xmlgp.data.catalogue import Entry
 from xmlgp.plots import finish_panels, panels_in_a_row, save_figure
 from xmlgp.runtime.atomic_files import atomic_write
 
 __all__ = ["collect", "write_report"]
 
 
-def write_report(experiment, entries, results):
+def write_report(experiment: Experiment, entries: Mapping[str, Entry], results: Path) -> tuple[str, list[Path]]:
     """Write the table and the figure of an experiment from the results of its cells in a folder.
 
     `entries` are those of the catalogue. Returns the Markdown, and the files of the figure. An experiment without cells
@@ -24,9 +29,9 @@ def write_report(experiment, entries, results):
     return markdown, draw_figure(experiment, results) if experiment.kind.draw and experiment.cells else []
 
 
-def collect(experiment, entries, results):
+def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path) -> list[dict[str, Any]]:
     """Return the rows of an experiment that have results, as plain data."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     cell = experiment.kind.cell
     for dataset, method, variant, done in experiment.finished_rows(results):
         measures = {name: [result["measures"][name] for result in done] for name in done[0]["measures"]}
@@ -52,18 +57,18 @@ def collect(experiment, entries, results):
     return rows
 
 
-def _std(values):
+def _std(values: Sequence[float]) -> float:
     """Return the standard deviation with divisor n − 1, zero for a single value."""
     return float(np.std(values, ddof=min(1, len(values) - 1)))
 
 
-def _seconds(result):
+def _seconds(result: Mapping[str, Any]) -> float:
     """Return the seconds of preprocessing and of all training of a cell."""
     pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
     return result["preprocess_s"] + result["history"][-1]["seconds"] + pilots
 
 
-def write_table(experiment, rows, results):
+def write_table(experiment: Experiment, rows: Sequence[dict[str, Any]], results: Path) -> str:
     """Write results/NAME.json and results/NAME.md, if there are cells to be run, and return the Markdown.
 
     Cells that were kept before they had a date have that of the earlier results/NAME.json.
@@ -94,8 +99,8 @@ def write_table(experiment, rows, results):
         text = f"Not the experiment of the paper, but {experiment.epochs_scale:g} of its epochs or seconds of training"
         lines += [f"{text}; data sets: {sets}; seeds: {f'0 to {last}' if last else 0}.", ""]
     for name in dict.fromkeys(row["dataset"] for row in rows):
-        if name in experiment.others:
-            lines += [f"{name} is not the data set of the catalogue: {experiment.others[name]}.", ""]
+        if name in experiment.other_sizes:
+            lines += [f"{name} is not the data set of the catalogue: {experiment.other_sizes[name]}.", ""]
     lines += [*experiment.kind.table(rows), ""]
     for (day, where), of_them in measured.items():
         which = "" if len(measured) == 1 else f"{', '.join(map(_name, of_them))}: "
@@ -110,35 +115,36 @@ def write_table(experiment, rows, results):
     return markdown
 
 
-def _earlier(file):
+def _earlier(file: Path) -> dict[str, Any]:
     """Return what an earlier table says about itself."""
     with contextlib.suppress(OSError, ValueError):
-        return json.loads(file.read_text(encoding="utf-8"))
+        entries: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return entries
     return {}
 
 
-def _seconds_of(rows):
-    return round(sum(row["seconds"] for row in rows), 1)
+def _seconds_of(rows: Sequence[Mapping[str, Any]]) -> float:
+    return round(float(sum(row["seconds"] for row in rows)), 1)
 
 
-def _on(row, processor):
+def _on(row: Mapping[str, Any], processor: str) -> str:
     return f"{processor}, {row['threads']} thread(s) a cell"
 
 
-def _name(row):
+def _name(row: Mapping[str, str]) -> str:
     return " ".join(filter(None, (row["dataset"], row["method"], row["variant"])))
 
 
-def _write(file, text):
+def _write(file: Path, text: str) -> None:
     with atomic_write(file) as stream:
         stream.write(text.encode())
 
 
-def draw_figure(experiment, results):
+def draw_figure(experiment: Experiment, results: Path) -> list[Path]:
     """Draw an experiment's figure from the results of its cells in a folder; return the files written there."""
     rows = experiment.finished_rows(results)
     kind = experiment.kind
-    panels = {}
+    panels: dict[str, list[tuple[str, str, list[dict[str, Any]]]]] = {}
     for dataset, method, variant, done in rows:
         title = kind.title.format(dataset=dataset, method=method, **done[0].get("sizes", {}))
         panels.setdefault(title, []).append((method, variant, done))

@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from benchmarks.papers.catalogue import load_experiment, load_papers
 from benchmarks.papers.cells import read_result, run_cell
-from benchmarks.papers.gpc import FullBatch, GPCCell, Stopwatch, _train, quadrature_bound
+from benchmarks.papers.gpc import FullBatch, GPCCell, Stopwatch, TrainingProblem, _train, quadrature_bound
 from benchmarks.papers.report import collect, write_table
 from tests.problems import small_dataset
 from xmlgp.errors import CatalogueError
@@ -77,7 +77,7 @@ def test_every_method_has_a_history_on_the_same_points(german, results):
 def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_end(inference):
     settings = GPCSettings(inducing_count=5, inference=inference)
     coordinates, labels, inducing = problem_of(settings)
-    problem = coordinates, labels.toarray()[:, 0], inducing, settings
+    problem = TrainingProblem(coordinates, labels.toarray()[:, 0], inducing, settings)
     stopwatch = Stopwatch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
     lap = stopwatch.lap
     stopwatch.lap = lambda *arguments: lap(*arguments) or len(stopwatch.curve) == 4

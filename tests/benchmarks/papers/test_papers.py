@@ -181,7 +181,7 @@ def test_results_of_other_data_under_the_same_name_are_kept_apart(catalogue, dat
         found.append(names(tmp_path))
     assert len(set.union(*found)) == sum(map(len, found))
     experiment = load_experiment(catalogue, "table4", tmp_path, ["bibtex"])
-    assert experiment.others == {"bibtex": "train.txt has N 100, D 1836, K 159"}
+    assert experiment.other_sizes == {"bibtex": "train.txt has N 100, D 1836, K 159"}
 
 
 def test_an_interrupted_reproduction_says_how_to_continue(data, tmp_path, monkeypatch):
@@ -313,7 +313,7 @@ def test_a_run_on_other_data_leaves_the_table_of_the_catalogues(data, tmp_path, 
 def test_data_that_are_not_run_change_no_row(catalogue, data, tmp_path):
     (tmp_path / "bibtex").symlink_to(data / "bibtex")
     (tmp_path / "delicious").mkdir()
-    assert load_experiment(catalogue, "table2", tmp_path, ["delicious"]).others == {}
+    assert load_experiment(catalogue, "table2", tmp_path, ["delicious"]).other_sizes == {}
 
 
 def test_a_signal_ends_the_running_cells(tmp_path):
