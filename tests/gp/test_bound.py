@@ -10,7 +10,7 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 
 N, Q, K, M, P = 5, 3, 5, 3, 2

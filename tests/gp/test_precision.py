@@ -9,7 +9,7 @@ from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import cholesky
 

@@ -13,7 +13,7 @@ from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_FLOOR
 from xmlgp.gp.weight_space import PRIOR, WeightSpace, feature_shares

@@ -15,7 +15,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
 from xmlgp.mlgpf import held_out
 from xmlgp.mlgpf.record import MLGPF

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.grids import each_value
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training.optimisers import GRAIN, OPTIMISERS
 

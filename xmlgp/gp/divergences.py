@@ -3,20 +3,26 @@
 The functions take the matrix products that the gradients use as well, so nothing is computed twice.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
+
+from xmlgp.linear_algebra.cholesky import Factorised
 
 __all__ = ["diagonal_kl", "gauss_kl", "whitened_kl"]
 
 
-def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
+def gauss_kl(mahalanobis: np.floating, trace: np.floating, logdet_ratio: np.floating, dimension: int) -> np.floating:
     """Return KL[N(m, S) ‖ N(0, K)] = ½ [mᵀ K⁻¹ m + tr(K⁻¹ S) + log|K| − log|S| − M] from these terms.
 
     Each term may be a sum over several divergences.
     """
-    return 0.5 * (mahalanobis + trace + logdet_ratio - dimension)
+    kl: np.floating = 0.5 * (mahalanobis + trace + logdet_ratio - dimension)
+    return kl
 
 
-def whitened_kl(mean, factors):
+def whitened_kl(mean: NDArray[np.floating], factors: NDArray[np.floating]) -> np.floating:
     """Return Σ_p KL[N(v_p, L_p L_pᵀ) ‖ N(0, I)], which is Σ_p KL[N(L v_p, L L_p L_pᵀ Lᵀ) ‖ N(0, L Lᵀ)] for any L.
 
     The means v are M×P, the factors P×M×M, lower triangular with a positive diagonal.
@@ -28,13 +34,18 @@ def whitened_kl(mean, factors):
     return gauss_kl(mahalanobis, trace, -logdet_S, P * M)
 
 
-def diagonal_kl(mean, K_mean, diagonals, factorised):
+def diagonal_kl(
+    mean: NDArray[np.floating],
+    K_mean: NDArray[np.floating],
+    diagonals: NDArray[np.floating],
+    factorised: Sequence[Factorised],
+) -> np.floating:
     """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p, one for each p or one for all ([S] (22)).
 
     With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
     are M×P, the diagonals P×M or 1×M.
     """
-    kl = 0.5 * np.vdot(mean, K_mean)
+    kl: np.floating = 0.5 * np.vdot(mean, K_mean)
     copies = mean.shape[1] // len(diagonals)
     for diagonal, C in zip(diagonals, factorised, strict=True):
         trace = np.vdot(diagonal, np.diagonal(C.inverse))

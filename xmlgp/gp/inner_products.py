@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
@@ -33,92 +34,115 @@ class Points(NamedTuple):
     The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
     """
 
-    coordinates: np.ndarray | sp.csr_array
-    residual: np.ndarray
+    coordinates: NDArray[np.floating] | sp.csr_array
+    residual: NDArray[np.floating]
 
 
 class Covariances(NamedTuple):
     """Covariances of points and inducing inputs, B×M, of inducing inputs, M×M, and of each point with itself, B.
 
-    Or their inner products, or the gradients by either.
+    They may also be inner products, or the gradients by covariances or inner products.
     """
 
-    K_BZ: np.ndarray
-    K_Z: np.ndarray
-    K_diag: np.ndarray
+    K_BZ: NDArray[np.floating]
+    K_Z: NDArray[np.floating]
+    K_diag: NDArray[np.floating]
 
 
-def forward_inducing(inducing, log_relevance=None):
-    """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and a pair for `forward_points`.
+class ScaledInducing(NamedTuple):
+    """W^½ Aᵀ, R×M or D×M, for W = diag(exp(log_relevance)), and the diagonal of W^½, or None for W = I."""
 
-    W = diag(exp(log_relevance)), or I without relevances. The pair is W^½ Aᵀ, R×M or D×M, and the diagonal of W^½, or
-    None without relevances.
+    transposed: NDArray[np.floating]
+    scale: NDArray[np.floating] | None
+
+
+class Tape(NamedTuple):
+    """C W^½ for the coordinates C of points, B×R or B×D, and the inducing inputs."""
+
+    coordinates: NDArray[np.floating] | sp.csr_array
+    scaled: ScaledInducing
+
+
+def forward_inducing(
+    inducing: NDArray[np.floating], log_relevance: NDArray[np.floating] | None = None
+) -> tuple[NDArray[np.floating], ScaledInducing]:
+    """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and W^½ Aᵀ for `forward_points`.
+
+    W = diag(exp(log_relevance)), or I without relevances.
     """
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
-        return dense.gram(transposed), (transposed, None)
+        return dense.gram(transposed), ScaledInducing(transposed, None)
     scale = bounded_exp(log_relevance, 0.5)
     scaled = np.empty_like(transposed)
 
-    def multiply(start, stop):
+    def multiply(start: int, stop: int) -> None:
         np.multiply(transposed[start:stop], scale[start:stop, None], out=scaled[start:stop])
 
     parallel_for(multiply, len(scaled), GRAIN // max(1, len(inducing)))
-    return dense.gram(scaled), (scaled, scale)
+    return dense.gram(scaled), ScaledInducing(scaled, scale)
 
 
-def forward_points(points, scaled):
+def forward_points(points: Points, scaled: ScaledInducing) -> tuple[NDArray[np.floating], NDArray[np.floating], Tape]:
     """Return the inner products C W Aᵀ, B×M, the squared norms diag(C W Cᵀ) + residual of points, B, and a tape.
 
     The residual is not weighted.
     """
     coordinates, residual = points
     transposed, scale = scaled
-    if sp.issparse(coordinates):
+    if isinstance(coordinates, np.ndarray):
+        coordinates = coordinates if scale is None else coordinates * scale
+        norms = np.einsum("br,br->b", coordinates, coordinates)
+        # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
+        products = dense.product(coordinates, transposed, rounds=ROUNDS)
+    else:
         data = coordinates.data.astype(transposed.dtype, copy=False)
         data = data if scale is None else data * scale[coordinates.indices]
         coordinates = sp.csr_array((data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
         squares = sp.csr_array((data * data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
         norms = squares.sum(axis=1)
         products = sparse.product(coordinates, transposed)
-    else:
-        coordinates = coordinates if scale is None else coordinates * scale
-        norms = np.einsum("br,br->b", coordinates, coordinates)
-        # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
-        products = dense.product(coordinates, transposed, rounds=ROUNDS)
-    return products, norms + residual, (coordinates, scaled)
+    return products, norms + residual, Tape(coordinates, scaled)
 
 
-def backward(tape, d_products, inducing_needed=True):
-    """Return the gradients by the inducing inputs, in Fortran order, and by the logarithms of relevances.
+def backward(tape: Tape, d_products: Covariances, inducing_needed: bool = True) -> dict[str, NDArray[np.floating]]:
+    """Return the gradients by the `inducing` inputs, in Fortran order, and, with relevances, by `log_relevance`.
 
-    The former is None if not needed, the latter without ARD. The tape is that of `forward_points`; the gradients by the
-    inner products and squared norms are `Covariances`, whose `K_Z` need not be symmetric.
+    With relevances, the first is left out unless `inducing_needed`. The tape is that of `forward_points`. The `K_Z` of
+    the gradients by inner products and squared norms need not be symmetric.
     """
     coordinates, (transposed, scale) = tape
     from_K_Z = dense.product(transposed, d_products.K_Z + d_products.K_Z.T)
-    if sp.issparse(coordinates):
-        coordinates_transposed = coordinates.T.tocsr()
-        from_K_BZ = sparse.product(coordinates_transposed, d_products.K_BZ)
-        d_relevance = None if scale is None else coordinates_transposed.power(2) @ d_products.K_diag
+    if isinstance(coordinates, np.ndarray):
+        columns = coordinates.T
+        from_K_BZ = dense.product(columns, d_products.K_BZ)
     else:
-        from_K_BZ = dense.product(coordinates.T, d_products.K_BZ)
-        d_relevance = None if scale is None else np.square(coordinates).T @ d_products.K_diag
+        columns = coordinates.T.tocsr()
+        from_K_BZ = sparse.product(columns, d_products.K_BZ)
     if scale is None:
         from_K_Z += from_K_BZ
-        return from_K_Z.T, None
+        return {"inducing": from_K_Z.T}
+    d_relevance = columns**2 @ d_products.K_diag
 
-    def combine(start, stop):
+    def combine(start: int, stop: int) -> None:
         _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop)
 
     parallel_for(combine, len(transposed), GRAIN // max(1, transposed.shape[1]))
-    d_relevance *= is_inside(scale, 0.5)
-    return from_K_Z.T if inducing_needed else None, d_relevance
+    gradients = {"log_relevance": d_relevance * is_inside(scale, 0.5)}
+    return gradients | {"inducing": from_K_Z.T} if inducing_needed else gradients
 
 
 @compiled
-def _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop):
-    """Add the part of the inducing inputs to `d_relevance`, and replace `from_K_Z` with the gradient w.r.t. Aᵀ."""
+def _combine(
+    transposed: NDArray[np.floating],
+    from_K_BZ: NDArray[np.floating],
+    from_K_Z: NDArray[np.floating],
+    scale: NDArray[np.floating],
+    d_relevance: NDArray[np.floating],
+    start: int,
+    stop: int,
+) -> None:
+    """Add the gradient through the inducing inputs to `d_relevance`; replace `from_K_Z` with the gradient by Aᵀ."""
     half = transposed.dtype.type(0.5)
     for r in range(start, stop):
         total = d_relevance[r]

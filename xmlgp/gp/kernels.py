@@ -5,11 +5,17 @@ forward pass has two stages: the covariances of the inducing inputs alone, from 
 those with a minibatch.
 """
 
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.gp import inner_products
-from xmlgp.gp.inner_products import Covariances
+from xmlgp.gp.inner_products import Covariances, Points, ScaledInducing
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
+from xmlgp.gp.parameters import Parameters
 from xmlgp.linear_algebra import dense, elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
@@ -23,36 +29,77 @@ GRAIN = 1 << 16
 NOISE_START = 0.01
 
 
+class LinearTape(NamedTuple):
+    """The variance, and the covariances as they are returned."""
+
+    variance: NDArray[np.floating]
+    K_BZ: NDArray[np.floating]
+    K_diag: NDArray[np.floating]
+
+
 class Linear:
     """The linear kernel k(x, x′) = σ² xᵀx′ with the hyperparameter log σ²."""
 
     name = "linear"
     hyperparameters = ("log_variance",)
 
-    def forward_inducing(self, inner, log_variance):
+    def forward_inducing(
+        self, inner: NDArray[np.floating], log_variance: NDArray[np.floating]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return K_Z and a tape, given the inner products of the inducing inputs."""
         K_Z = bounded_exp(log_variance) * inner
         return K_Z, K_Z
 
-    def forward_points(self, inner, norms, inducing_norms, log_variance):
+    def forward_points(
+        self,
+        inner: NDArray[np.floating],
+        norms: NDArray[np.floating],
+        inducing_norms: NDArray[np.floating],
+        log_variance: NDArray[np.floating],
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], LinearTape]:
         """Return K_BZ, diag K_B and a tape, given inner products, B×M, and the squared norms of points and of Z."""
         variance = bounded_exp(log_variance)
-        K_BZ = variance * inner
-        K_diag = variance * norms
-        return K_BZ, K_diag, (variance, K_BZ, K_diag)
+        tape = LinearTape(variance, variance * inner, variance * norms)
+        return tape.K_BZ, tape.K_diag, tape
 
-    def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients by the inner products (`Covariances`) and by the hyperparameters (dict).
+    def backward(
+        self, tape: tuple[NDArray[np.floating], LinearTape], d_covariances: Covariances
+    ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
+        """Return the gradients by the inner products and by the hyperparameters.
 
-        The tape is those of `forward_inducing` and `forward_points`. If not `inner_needed`, the first result is None,
-        and gradients by covariances that are zero may be None.
+        The tape is those of `forward_inducing` and `forward_points`.
         """
+        d_inner = Covariances(*(tape[1].variance * gradient for gradient in d_covariances))
+        return d_inner, self.hyperparameter_gradients(tape, *d_covariances)
+
+    def hyperparameter_gradients(
+        self,
+        tape: tuple[NDArray[np.floating], LinearTape],
+        d_K_BZ: NDArray[np.floating] | None,
+        d_K_Z: NDArray[np.floating] | None,
+        d_K_diag: NDArray[np.floating] | None,
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return the gradients by the hyperparameters; those by covariances that are zero may be None."""
         K_Z, (variance, K_BZ, K_diag) = tape
-        pairs = zip(d_covariances, Covariances(K_BZ, K_Z, K_diag), strict=True)
+        pairs = ((d_K_BZ, K_BZ), (d_K_Z, K_Z), (d_K_diag, K_diag))
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in pairs if gradient is not None)
-        gradients = {"log_variance": d_log_variance * is_inside(variance)}
-        d_inner = Covariances(*(variance * gradient for gradient in d_covariances)) if inner_needed else None
-        return d_inner, gradients
+        return {"log_variance": d_log_variance * is_inside(variance)}
+
+
+class Exponentials(NamedTuple):
+    """Covariances of the squared exponential kernel and their exponents."""
+
+    covariance: NDArray[np.floating]
+    exponent: NDArray[np.floating]
+
+
+class SquaredExponentialTape(NamedTuple):
+    """The variance, 1/ℓ², K_BZ with its exponents, and the prior variances of the points."""
+
+    variance: NDArray[np.floating]
+    precision: NDArray[np.floating]
+    cross: Exponentials
+    K_diag: NDArray[np.floating]
 
 
 class SquaredExponential:
@@ -61,40 +108,42 @@ class SquaredExponential:
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
 
-    def forward_inducing(self, inner, log_variance, log_lengthscale):
+    def forward_inducing(
+        self, inner: NDArray[np.floating], log_variance: NDArray[np.floating], log_lengthscale: NDArray[np.floating]
+    ) -> tuple[NDArray[np.floating], Exponentials]:
         """Return K_Z and a tape; see `Linear.forward_inducing`."""
         norms = np.diagonal(inner)
         precision = _inverse_squared_lengthscale(log_lengthscale)
         tape = _squared_exponential(inner, norms, norms, bounded_exp(log_variance), precision)
-        return tape[0], tape
+        return tape.covariance, tape
 
-    def forward_points(self, inner, norms, inducing_norms, log_variance, log_lengthscale):
+    def forward_points(
+        self,
+        inner: NDArray[np.floating],
+        norms: NDArray[np.floating],
+        inducing_norms: NDArray[np.floating],
+        log_variance: NDArray[np.floating],
+        log_lengthscale: NDArray[np.floating],
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], SquaredExponentialTape]:
         """Return K_BZ, diag K_B and a tape; see `Linear.forward_points`."""
         variance = bounded_exp(log_variance)
         precision = _inverse_squared_lengthscale(log_lengthscale)
-        K_BZ, exponent = _squared_exponential(inner, norms, inducing_norms, variance, precision)
+        cross = _squared_exponential(inner, norms, inducing_norms, variance, precision)
         K_diag = np.full_like(norms, variance)
-        return K_BZ, K_diag, (variance, precision, K_BZ, exponent, K_diag)
+        return cross.covariance, K_diag, SquaredExponentialTape(variance, precision, cross, K_diag)
 
-    def backward(self, tape, d_covariances, inner_needed=True):
+    def backward(
+        self, tape: tuple[Exponentials, SquaredExponentialTape], d_covariances: Covariances
+    ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by the inner products and the hyperparameters; see `Linear.backward`.
 
         With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
         """
-        (K_Z, exponent_Z), (variance, precision, K_BZ, exponent_BZ, K_diag) = tape
-        if not inner_needed:
-            sums = np.zeros(2)
-            if d_covariances.K_BZ is not None:
-                sums += _gradient_sums(d_covariances.K_BZ, K_BZ, exponent_BZ)
-                sums += [np.vdot(d_covariances.K_diag, K_diag), 0]
-            if d_covariances.K_Z is not None:
-                sums += _gradient_sums(d_covariances.K_Z, K_Z, exponent_Z)
-            d_log_lengthscale = -2 * sums[1] * is_inside(precision)
-            return None, {"log_variance": sums[0] * is_inside(variance), "log_lengthscale": d_log_lengthscale}
-        d_exponent_BZ = d_covariances.K_BZ * K_BZ
-        d_exponent_Z = d_covariances.K_Z * K_Z
+        inducing, (variance, precision, cross, K_diag) = tape
+        d_exponent_BZ = d_covariances.K_BZ * cross.covariance
+        d_exponent_Z = d_covariances.K_Z * inducing.covariance
         d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, K_diag)
-        d_exponents = np.vdot(d_exponent_BZ, exponent_BZ) + np.vdot(d_exponent_Z, exponent_Z)
+        d_exponents = np.vdot(d_exponent_BZ, cross.exponent) + np.vdot(d_exponent_Z, inducing.exponent)
         gradients = {
             "log_variance": d_log_variance * is_inside(variance),
             "log_lengthscale": (-2 * is_inside(precision).astype(d_exponent_BZ.dtype)) * d_exponents,
@@ -107,29 +156,64 @@ class SquaredExponential:
         d_exponent_Z *= precision
         return Covariances(d_exponent_BZ, d_exponent_Z, d_norms), gradients
 
+    def hyperparameter_gradients(
+        self,
+        tape: tuple[Exponentials, SquaredExponentialTape],
+        d_K_BZ: NDArray[np.floating] | None,
+        d_K_Z: NDArray[np.floating] | None,
+        d_K_diag: NDArray[np.floating] | None,
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return the gradients by the hyperparameters in one pass; see `Linear.hyperparameter_gradients`."""
+        inducing, (variance, precision, cross, K_diag) = tape
+        sums = np.zeros(2)
+        if d_K_BZ is not None:
+            sums += _gradient_sums(d_K_BZ, cross)
+        if d_K_diag is not None:
+            sums[0] += np.vdot(d_K_diag, K_diag)
+        if d_K_Z is not None:
+            sums += _gradient_sums(d_K_Z, inducing)
+        d_log_lengthscale = -2 * sums[1] * is_inside(precision)
+        return {"log_variance": sums[0] * is_inside(variance), "log_lengthscale": d_log_lengthscale}
 
-def _inverse_squared_lengthscale(log_lengthscale):
+
+def _inverse_squared_lengthscale(log_lengthscale: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return 1/ℓ², inside the limits of `log_parameters`."""
     return bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
 
 
-def _squared_exponential(inner, left_norms, right_norms, variance, precision):
-    """Return the covariances and their exponents."""
+def _squared_exponential(
+    inner: NDArray[np.floating],
+    left_norms: NDArray[np.floating],
+    right_norms: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    precision: NDArray[np.floating],
+) -> Exponentials:
     covariance = np.empty_like(inner)
     exponent = np.empty_like(inner)
     scalars = (inner.dtype.type(variance), inner.dtype.type(precision))
-    half_norms = 0.5 * left_norms, 0.5 * right_norms
+    left_half_norms = 0.5 * left_norms
+    right_half_norms = 0.5 * right_norms
 
-    def fill(start, stop):
+    def fill(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        _fill_exponentials(inner[rows], half_norms[0][rows], half_norms[1], *scalars, covariance[rows], exponent[rows])
+        _fill_exponentials(
+            inner[rows], left_half_norms[rows], right_half_norms, *scalars, covariance[rows], exponent[rows]
+        )
 
     parallel_for(fill, len(inner), GRAIN // max(1, inner.shape[1]))
-    return covariance, exponent
+    return Exponentials(covariance, exponent)
 
 
 @compiled
-def _fill_exponentials(inner, left_half_norms, right_half_norms, variance, precision, covariance, exponent):
+def _fill_exponentials(
+    inner: NDArray[np.floating],
+    left_half_norms: NDArray[np.floating],
+    right_half_norms: NDArray[np.floating],
+    variance: np.floating,
+    precision: np.floating,
+    covariance: NDArray[np.floating],
+    exponent: NDArray[np.floating],
+) -> None:
     zero = inner.dtype.type(0)
     for i in range(inner.shape[0]):
         for j in range(inner.shape[1]):
@@ -140,18 +224,23 @@ def _fill_exponentials(inner, left_half_norms, right_half_norms, variance, preci
             covariance[i, j] = variance * elementary.exponential(x) if x == x else x
 
 
-def _gradient_sums(gradient, covariance, exponent):
+def _gradient_sums(gradient: NDArray[np.floating], exponentials: Exponentials) -> NDArray[np.float64]:
     """Return Σ dK K and Σ dK K e, for the gradient dK with respect to covariances K with exponents e, in one pass."""
+    covariance, exponent = exponentials
 
-    def sums(start, stop):
+    def sums(start: int, stop: int) -> tuple[float, float]:
         rows = slice(start, stop)
         return _sum_products(gradient[rows], covariance[rows], exponent[rows])
 
-    return np.sum(parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1])), axis=0)
+    parts = parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1]))
+    total: NDArray[np.float64] = np.sum(parts, axis=0)
+    return total
 
 
 @compiled
-def _sum_products(gradient, covariance, exponent):
+def _sum_products(
+    gradient: NDArray[np.floating], covariance: NDArray[np.floating], exponent: NDArray[np.floating]
+) -> tuple[float, float]:
     first = 0.0
     second = 0.0
     for i in range(covariance.shape[0]):
@@ -167,10 +256,42 @@ def _sum_products(gradient, covariance, exponent):
 
 
 #: The kernels that a sum may consist of, by name.
-TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
+TERMS: dict[str, Linear | SquaredExponential] = {"linear": Linear(), "se": SquaredExponential()}
 
 #: Name of the noise variance in the flat mapping of parameters.
 NOISE_VARIANCE = "kernel.noise.log_variance"
+
+
+class InducingTerm(NamedTuple):
+    """A term of a `Kernel`, its hyperparameters, the inner products of the inducing inputs, M×M, and its tape."""
+
+    term: Linear | SquaredExponential
+    hyperparameters: list[NDArray[np.floating]]
+    inner: NDArray[np.floating]
+    scaled: ScaledInducing
+    tape: Any
+
+
+class InducingTape(NamedTuple):
+    """What `Kernel.forward_points` needs; the noise variance is None for a kernel without noise."""
+
+    terms: list[InducingTerm]
+    noise: NDArray[np.floating] | None
+
+
+class PointsTerm(NamedTuple):
+    """A term of a `Kernel`, and the tapes of the inner products and of both stages of the term."""
+
+    term: Linear | SquaredExponential
+    inner_tape: inner_products.Tape
+    tapes: Any
+
+
+class PointsTape(NamedTuple):
+    """What `Kernel.backward` needs."""
+
+    terms: list[PointsTerm]
+    noise: NDArray[np.floating] | None
 
 
 class Kernel:
@@ -186,70 +307,73 @@ class Kernel:
     both; "noise" may follow.
     """
 
-    def __init__(self, terms, ard):
+    def __init__(self, terms: Sequence[str], ard: bool) -> None:
         self.terms = [TERMS[name] for name in terms if name != "noise"]
         self.noise = "noise" in terms
         self.ard = ard
 
-    def parameter_names(self):
+    def parameter_names(self) -> list[str]:
         """Return the names of the hyperparameters in the flat mapping."""
         extra = ("log_relevance",) if self.ard else ()
         names = [f"kernel.{term.name}.{name}" for term in self.terms for name in term.hyperparameters + extra]
-        return names + [NOISE_VARIANCE] * self.noise
+        return [*names, NOISE_VARIANCE] if self.noise else names
 
-    def initial(self, dimension, lengthscale, dtype):
+    def initial(self, dimension: int, lengthscale: float, dtype: DTypeLike) -> dict[str, NDArray[np.floating]]:
         """Return initial hyperparameters by name, for inputs of R or D dimensions; the variances of terms sum to one.
 
         The lengthscale of a squared exponential term is in the units of the rows of X; one that is outside the limits
         raises NumericalError.
         """
-        log_lengthscale = checked_log(lengthscale, "the lengthscale", share=0.5)
-        start = {"log_variance": 0.0, "log_lengthscale": log_lengthscale, "log_relevance": np.zeros(dimension)}
-        start["log_variance"] = -np.log(len(self.terms))
+        start = {
+            "log_variance": -np.log(len(self.terms)),
+            "log_lengthscale": checked_log(lengthscale, "the lengthscale", share=0.5),
+            "log_relevance": np.zeros(dimension),
+        }
         parameters = {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
         if self.noise:
             parameters[NOISE_VARIANCE] = np.array(np.log(NOISE_START), dtype)
         return parameters
 
-    def forward_inducing(self, parameters):
+    def forward_inducing(self, parameters: Parameters) -> tuple[NDArray[np.floating], InducingTape]:
         """Return K_Z, M×M, and the tape that `forward_points` needs."""
-        # Without ARD all terms have the same inner products.
-        shared = None if self.ard else inner_products.forward_inducing(parameters["inducing"])
-        term_tapes = []
-        K_Z = None
+        terms: list[InducingTerm] = []
+        covariances = []
         for term in self.terms:
             hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
-            if self.ard:
-                relevance = parameters[f"kernel.{term.name}.log_relevance"]
-                shared = inner_products.forward_inducing(parameters["inducing"], relevance)
-            inner, scaled = shared
-            covariance, term_tape = term.forward_inducing(inner, *hyperparameters)
-            K_Z = covariance if K_Z is None else K_Z + covariance
-            term_tapes.append((term, hyperparameters, inner, scaled, term_tape))
-        noise = None
-        if self.noise:
-            noise = bounded_exp(parameters[NOISE_VARIANCE])
-            K_Z = K_Z + np.diag(np.full(len(K_Z), noise))
-        return K_Z, (term_tapes, noise)
+            # Without ARD all terms have the same inner products.
+            if self.ard or not terms:
+                relevance = parameters[f"kernel.{term.name}.log_relevance"] if self.ard else None
+                inner, scaled = inner_products.forward_inducing(parameters["inducing"], relevance)
+            covariance, tape = term.forward_inducing(inner, *hyperparameters)
+            covariances.append(covariance)
+            terms.append(InducingTerm(term, hyperparameters, inner, scaled, tape))
+        K_Z = functools.reduce(np.add, covariances)
+        if not self.noise:
+            return K_Z, InducingTape(terms, None)
+        noise = bounded_exp(parameters[NOISE_VARIANCE])
+        return K_Z + np.diag(np.full(len(K_Z), noise)), InducingTape(terms, noise)
 
-    def forward_points(self, points, inducing_tape):
+    def forward_points(
+        self, points: Points, inducing_tape: InducingTape
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], PointsTape]:
         """Return K_BZ, B×M, diag K_B, B, and the tape of both stages, given the tape of `forward_inducing`."""
-        term_tapes, noise = inducing_tape
-        tape = []
-        total = None
-        inner = None
-        for term, hyperparameters, inner_Z, scaled, term_tape in term_tapes:
-            if inner is None or self.ard:
-                *inner, inner_tape = inner_products.forward_points(points, scaled)
-            *covariances, points_tape = term.forward_points(*inner, np.diagonal(inner_Z), *hyperparameters)
-            total = covariances if total is None else list(map(np.add, total, covariances))
-            tape.append((term, inner_tape, (term_tape, points_tape)))
-        K_BZ, K_diag = total
-        if noise is not None:
-            K_diag = K_diag + noise
-        return K_BZ, K_diag, (tape, noise)
+        terms: list[PointsTerm] = []
+        cross = []
+        diagonals = []
+        for term, hyperparameters, inducing_inner, scaled, tape in inducing_tape.terms:
+            if self.ard or not terms:
+                inner, norms, inner_tape = inner_products.forward_points(points, scaled)
+            inducing_norms = np.diagonal(inducing_inner)
+            K_BZ, K_diag, points_tape = term.forward_points(inner, norms, inducing_norms, *hyperparameters)
+            cross.append(K_BZ)
+            diagonals.append(K_diag)
+            terms.append(PointsTerm(term, inner_tape, (tape, points_tape)))
+        K_diag = functools.reduce(np.add, diagonals)
+        if inducing_tape.noise is not None:
+            K_diag = K_diag + inducing_tape.noise
+        return functools.reduce(np.add, cross), K_diag, PointsTape(terms, inducing_tape.noise)
 
-    def primal_weights(self, parameters, dual_weights):
+    def primal_weights(self, parameters: Parameters, dual_weights: NDArray[np.floating]) -> NDArray[np.floating] | None:
         """Return the weights W, R×P or D×P, for which K_BZ α = C W with α, M×P; None if the kernel is not linear."""
         if [term.name for term in self.terms] != [Linear.name]:
             return None
@@ -259,30 +383,51 @@ class Kernel:
             weights *= bounded_exp(parameters["kernel.linear.log_relevance"])[:, None]
         return weights
 
-    def backward(self, tape, d_covariances, inducing_needed=True):
-        """Return the gradients by parameter name, those by the inducing inputs only if needed.
-
-        If not, and without ARD, gradients by covariances that are zero may be None: `K_Z`, or `K_BZ` with `K_diag`.
-        """
-        gradients = {}
+    def backward(
+        self, tape: PointsTape, d_covariances: Covariances, inducing_needed: bool = True
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return the gradients by parameter name, those by the inducing inputs only if needed."""
+        if not (inducing_needed or self.ard):
+            return self.hyperparameter_gradients(tape, *d_covariances)
+        gradients: dict[str, NDArray[np.floating]] = {}
         d_inner = None
-        (tape, noise) = tape
-        inner_needed = inducing_needed or self.ard
-        for term, inner_tape, term_tape in tape:
-            d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)
+        for term, inner_tape, tapes in tape.terms:
+            d_term, d_hyperparameters = term.backward(tapes, d_covariances)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
             if self.ard:
-                d_inducing, d_relevance = inner_products.backward(inner_tape, d_term, inducing_needed)
-                gradients[f"kernel.{term.name}.log_relevance"] = d_relevance
+                d_inputs = inner_products.backward(inner_tape, d_term, inducing_needed)
+                gradients[f"kernel.{term.name}.log_relevance"] = d_inputs["log_relevance"]
                 if inducing_needed:
-                    others = gradients.get("inducing")
-                    gradients["inducing"] = d_inducing if others is None else others + d_inducing
-            elif inner_needed:
+                    d_inducing = d_inputs["inducing"]
+                    earlier = gradients.get("inducing")
+                    gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
+            else:
                 d_inner = d_term if d_inner is None else Covariances(*map(np.add, d_inner, d_term))
-        if noise is not None:
-            d_noise = 0 if d_covariances.K_diag is None else d_covariances.K_diag.sum()
-            d_noise += 0 if d_covariances.K_Z is None else np.trace(d_covariances.K_Z)
-            gradients[NOISE_VARIANCE] = d_noise * noise * is_inside(noise)
-        if not self.ard and inducing_needed:
-            gradients["inducing"], _ = inner_products.backward(inner_tape, d_inner)
-        return gradients
+        gradients |= self._noise_gradient(tape, d_covariances.K_Z, d_covariances.K_diag)
+        return gradients if d_inner is None else gradients | inner_products.backward(inner_tape, d_inner)
+
+    def hyperparameter_gradients(
+        self,
+        tape: PointsTape,
+        d_K_BZ: NDArray[np.floating] | None,
+        d_K_Z: NDArray[np.floating] | None,
+        d_K_diag: NDArray[np.floating] | None,
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return the gradients of a kernel without ARD by the names of hyperparameters.
+
+        Gradients by covariances that are zero may be None.
+        """
+        gradients: dict[str, NDArray[np.floating]] = {}
+        for term, _, tapes in tape.terms:
+            d_hyperparameters = term.hyperparameter_gradients(tapes, d_K_BZ, d_K_Z, d_K_diag)
+            gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
+        return gradients | self._noise_gradient(tape, d_K_Z, d_K_diag)
+
+    def _noise_gradient(
+        self, tape: PointsTape, d_K_Z: NDArray[np.floating] | None, d_K_diag: NDArray[np.floating] | None
+    ) -> dict[str, NDArray[np.floating]]:
+        if tape.noise is None:
+            return {}
+        d_noise = 0 if d_K_diag is None else d_K_diag.sum()
+        d_noise += 0 if d_K_Z is None else np.trace(d_K_Z)
+        return {NOISE_VARIANCE: d_noise * tape.noise * is_inside(tape.noise)}

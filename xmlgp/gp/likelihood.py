@@ -4,7 +4,7 @@
 through their means, so all labels need the same expectation. With sampled negatives the same holds for a list of
 (point, label) pairs with weights.
 
-The forward and the backward pass are one function here, so that the memory does not grow with B·K.
+The forward and the backward pass are one function, so that memory does not grow with B·K.
 """
 
 from functools import partial
@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from xmlgp.gp.expectations import Expectations
+from xmlgp.gp.parameters import Gradients, IndexedRows
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
-    "IndexedRows",
     "Moments",
     "SampledPairs",
     "full_log_likelihood",
@@ -38,8 +40,8 @@ PAIRWISE_GRAIN = 1 << 17
 class Moments(NamedTuple):
     """Means m_ip, B×P, and variances s_ip, B×P, or B×1 if shared, of q(h_p(x_i)), or the gradients by them."""
 
-    mean: np.ndarray
-    variance: np.ndarray
+    mean: NDArray[np.floating]
+    variance: NDArray[np.floating]
 
 
 class SampledPairs(NamedTuple):
@@ -48,26 +50,27 @@ class SampledPairs(NamedTuple):
     `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives.
     """
 
-    indptr: np.ndarray
-    labels: np.ndarray
-    positive: np.ndarray
-    weight: np.ndarray
+    indptr: NDArray[np.integer]
+    labels: NDArray[np.integer]
+    positive: NDArray[np.bool_]
+    weight: NDArray[np.floating]
 
 
-class IndexedRows(NamedTuple):
-    """A gradient that is zero except in U rows, with their indices in ascending order and their values, U×... ."""
+class _SelectedLabels(NamedTuple):
+    """The labels that occur among pairs, U, the index of each pair's label in them, E, and their rows of Φ and Φ².
 
-    indices: np.ndarray
-    values: np.ndarray
+    The rows of Φ² are their sums, U×1, if the latent functions share a variance.
+    """
 
-    def toarray(self, count):
-        """Return the dense gradient, of `count` rows."""
-        dense = np.zeros((count, *self.values.shape[1:]), self.values.dtype)
-        dense[self.indices] = self.values
-        return dense
+    labels: NDArray[np.integer]
+    columns: NDArray[np.integer]
+    loadings: NDArray[np.floating]
+    squares: NDArray[np.floating]
 
 
-def utility_moments(moments, loadings, bias):
+def utility_moments(
+    moments: Moments, loadings: NDArray[np.floating], bias: NDArray[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip of q(f_ik) for all labels, both B×K ([S] (21))."""
     mean = moments.mean @ loadings.T
     mean += bias
@@ -78,12 +81,19 @@ def utility_moments(moments, loadings, bias):
 
 
 def full_log_likelihood(
-    moments, loadings, bias, labels, expectations, value_needed=True, fast=False, negative_weights=None
-):
-    """Return Σ_ik E log σ(y_ik f_ik), and its gradients by the moments, and by `loadings` and `bias` (dict).
+    moments: Moments,
+    loadings: NDArray[np.floating],
+    bias: NDArray[np.floating],
+    labels: sp.csr_array,
+    expectations: Expectations,
+    value_needed: bool = True,
+    fast: bool = False,
+    negative_weights: NDArray[np.floating] | None = None,
+) -> tuple[float | None, Moments, dict[str, NDArray[np.floating]]]:
+    """Return Σ_ik E log σ(y_ik f_ik), its gradients by the moments, and those by `loadings` and `bias`.
 
     The moments are those of the latent functions at the points of a minibatch; Φ is K×P; labels are the positives, B×K.
-    With negative weights c_k ≥ 1 it is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
+    With negative weights c_k ≥ 1, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
     `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
     """
     batch, count = labels.shape
@@ -98,28 +108,28 @@ def full_log_likelihood(
     bounds = np.linspace(0, count, blocks + 1).astype(int)
     values = [0.0] * blocks
 
-    def process(core):
-        total = Moments(*(np.zeros_like(values) for values in moments))
+    def process(core: int) -> Moments:
+        d_moments = Moments(*map(np.zeros_like, moments))
         for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
             first, last = by_label.indptr[[start, stop]]
             phi = loadings[start:stop]
-            here = (by_label.indices[first:last], positives[first:last] - start)
+            positive = (by_label.indices[first:last], positives[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
             weights = None if negative_weights is None else negative_weights[start:stop]
             if value_needed:
-                values[block] = float(mean[here].sum(dtype=np.float64))
+                values[block] = float(mean[positive].sum(dtype=np.float64))
                 softplus = expectations.expected_softplus(mean, variance)
-                _weigh_negatives(softplus, weights, here)
+                _weigh_negatives(softplus, weights, positive)
                 values[block] -= float(softplus.sum(dtype=np.float64))
             # In place: from here on these are the gradients of −log likelihood by mean and variance.
             expectations.gradients(mean, variance, fast, out=(mean, variance))
-            _weigh_negatives(mean, weights, here)
-            _weigh_negatives(variance, weights, here)
-            mean[here] -= 1
-            d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, total)
+            _weigh_negatives(mean, weights, positive)
+            _weigh_negatives(variance, weights, positive)
+            mean[positive] -= 1
+            d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, d_moments)
             d_bias[start:stop] = mean.sum(axis=0)
-        return total
+        return d_moments
 
     d_moments_by_core = run_parallel(partial(process, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
@@ -128,15 +138,25 @@ def full_log_likelihood(
     return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
 
 
-def _weigh_negatives(values, weights, positives):
-    """Multiply values, B×K, by the weights of labels, except at the positives, in place; None for no weights."""
+def _weigh_negatives(
+    values: NDArray[np.floating],
+    weights: NDArray[np.floating] | None,
+    positives: tuple[NDArray[np.integer], NDArray[np.integer]],
+) -> None:
+    """Multiply values, B×K, by the weights of labels, if any, except at the positives, in place."""
     if weights is not None:
-        kept = values[positives]
+        values_of_positives = values[positives]
         values *= weights
-        values[positives] = kept
+        values[positives] = values_of_positives
 
 
-def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
+def _add_latent_gradients(
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+    moments: Moments,
+    loadings: NDArray[np.floating],
+    d_moments: Moments,
+) -> NDArray[np.floating]:
     """Add the gradients of the moments to `d_moments` and return that of Φ, given those of the utilities, both B×K."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
@@ -147,62 +167,79 @@ def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
         d_latent_variance = d_variance @ squares
     np.add(d_moments.mean, d_mean @ loadings, out=d_moments.mean)
     np.add(d_moments.variance, d_latent_variance, out=d_moments.variance)
-    return d_mean.T @ moments.mean + 2 * d_squares * loadings
+    d_loadings: NDArray[np.floating] = d_mean.T @ moments.mean + 2 * d_squares * loadings
+    return d_loadings
 
 
-def sampled_log_likelihood(moments, loadings, bias, pairs, expectations, value_needed=True, fast=False):
+def sampled_log_likelihood(
+    moments: Moments,
+    loadings: NDArray[np.floating],
+    bias: NDArray[np.floating],
+    pairs: SampledPairs,
+    expectations: Expectations,
+    value_needed: bool = True,
+    fast: bool = False,
+) -> tuple[float | None, Moments, Gradients]:
     """Return the expected log likelihood over pairs, as an estimate of `full_log_likelihood`, and its gradients.
 
-    Its expectation over samples is [S] (23) without N/|B|. Arguments and results are as there, but the gradients by
-    `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
+    Its expectation over samples is [S] (23) without N/|B|. Arguments and results are those of `full_log_likelihood`,
+    but the gradients by `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
     """
-    indptr, columns, positive, weight = pairs
-    used, columns, phi, variance_weights = _select_labels(moments, loadings, columns)
-    mean, variance = _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
+    selected = _select_labels(moments, loadings, pairs.labels)
+    mean, variance = _pair_moments(moments, selected, bias, pairs.indptr)
     value = None
     if value_needed:
-        value = float(mean[positive].sum(dtype=np.float64))
-        value -= float(np.vdot(weight, expectations.expected_softplus(mean, variance)))
+        value = float(mean[pairs.positive].sum(dtype=np.float64))
+        value -= float(np.vdot(pairs.weight, expectations.expected_softplus(mean, variance)))
     d_mean, d_variance = expectations.gradients(mean, variance, fast)
-    d_mean *= -weight
-    d_variance *= -weight
-    d_mean += positive
-    shape = (len(indptr) - 1, len(used))
-    d_mean_matrix = sp.csr_array((d_mean, columns, indptr), shape=shape)
-    d_variance_matrix = sp.csr_array((d_variance, columns, indptr), shape=shape)
-    d_moments = Moments(sparse.product(d_mean_matrix, phi), sparse.product(d_variance_matrix, variance_weights))
-    d_variance_weights = sparse.product(d_variance_matrix.T.tocsr(), moments.variance)
-    d_phi = sparse.product(d_mean_matrix.T.tocsr(), moments.mean)
-    phi *= 2 * d_variance_weights
-    d_phi += phi
-    d_bias = np.bincount(columns, d_mean, len(used)).astype(bias.dtype)
-    return value, d_moments, {"loadings": IndexedRows(used, d_phi), "bias": IndexedRows(used, d_bias)}
+    d_mean *= -pairs.weight
+    d_variance *= -pairs.weight
+    d_mean += pairs.positive
+    shape = (len(pairs.indptr) - 1, len(selected.labels))
+    d_mean_matrix = sp.csr_array((d_mean, selected.columns, pairs.indptr), shape=shape)
+    d_variance_matrix = sp.csr_array((d_variance, selected.columns, pairs.indptr), shape=shape)
+    d_moments = Moments(
+        sparse.product(d_mean_matrix, selected.loadings), sparse.product(d_variance_matrix, selected.squares)
+    )
+    d_squares = sparse.product(d_variance_matrix.T.tocsr(), moments.variance)
+    d_loadings = sparse.product(d_mean_matrix.T.tocsr(), moments.mean)
+    d_loadings += selected.loadings * (2 * d_squares)
+    d_bias = np.bincount(selected.columns, d_mean, len(selected.labels)).astype(bias.dtype)
+    gradients = {"loadings": d_loadings, "bias": d_bias}
+    return value, d_moments, {name: IndexedRows(selected.labels, values) for name, values in gradients.items()}
 
 
-def pair_moments(moments, loadings, bias, indptr, labels):
+def pair_moments(
+    moments: Moments,
+    loadings: NDArray[np.floating],
+    bias: NDArray[np.floating],
+    indptr: NDArray[np.integer],
+    labels: NDArray[np.integer],
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return mean and variance of q(f_ik) for some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, both E."""
-    used, columns, phi, variance_weights = _select_labels(moments, loadings, labels)
-    return _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
+    return _pair_moments(moments, _select_labels(moments, loadings, labels), bias, indptr)
 
 
-def _select_labels(moments, loadings, labels):
-    """Return the labels that occur, U, the index of each pair's label among them, and their rows of Φ and Φ².
-
-    The rows of Φ² are their sums, U×1, if the latent functions share a variance.
-    """
-    used, columns = np.unique(labels, return_inverse=True)
-    phi = loadings[used]
+def _select_labels(moments: Moments, loadings: NDArray[np.floating], labels: NDArray[np.integer]) -> _SelectedLabels:
+    present, columns = np.unique(labels, return_inverse=True)
+    phi = loadings[present]
     squares = phi * phi
-    return used, columns, phi, squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
+    if moments.variance.shape[1] == 1:
+        squares = squares.sum(axis=1, keepdims=True)
+    return _SelectedLabels(present, columns, phi, squares)
 
 
-def _pair_moments(moments, phi, variance_weights, bias, indptr, columns):
-    mean = pairwise_products(moments.mean, phi, indptr, columns)
-    mean += bias[columns]
-    return mean, pairwise_products(moments.variance, variance_weights, indptr, columns)
+def _pair_moments(
+    moments: Moments, selected: _SelectedLabels, bias: NDArray[np.floating], indptr: NDArray[np.integer]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    mean = pairwise_products(moments.mean, selected.loadings, indptr, selected.columns)
+    mean += bias[selected.labels][selected.columns]
+    return mean, pairwise_products(moments.variance, selected.squares, indptr, selected.columns)
 
 
-def pairwise_products(left, right, indptr, columns):
+def pairwise_products(
+    left: NDArray[np.floating], right: NDArray[np.floating], indptr: NDArray[np.integer], columns: NDArray[np.integer]
+) -> NDArray[np.floating]:
     """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E, with k from `columns[indptr[i]:indptr[i + 1]]`."""
     out = np.empty(len(columns), left.dtype)
     rows = len(indptr) - 1
@@ -212,12 +249,20 @@ def pairwise_products(left, right, indptr, columns):
 
 
 @compiled
-def _fill_products(left, right, indptr, columns, out, start, stop):
+def _fill_products(
+    left: NDArray[np.floating],
+    right: NDArray[np.floating],
+    indptr: NDArray[np.integer],
+    columns: NDArray[np.integer],
+    out: NDArray[np.floating],
+    start: int,
+    stop: int,
+) -> None:
     for i in range(start, stop):
         row = left[i]
         for e in range(indptr[i], indptr[i + 1]):
-            other = right[columns[e]]
+            label = right[columns[e]]
             total = left.dtype.type(0)
             for p in range(row.size):
-                total += row[p] * other[p]
+                total += row[p] * label[p]
             out[e] = total

@@ -5,6 +5,7 @@ can then overflow in single precision, whatever values training reaches. A clipp
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import NumericalError
 
@@ -17,22 +18,24 @@ LIMIT = 40.0
 ROUNDING = 1e-5
 
 
-def bounded_exp(logarithm, power=1.0):
+def bounded_exp(logarithm: NDArray[np.floating] | float, power: float = 1.0) -> NDArray[np.floating]:
     """Return e^(x·power), with x clipped to ±`LIMIT`, elementwise."""
     clipped = np.clip(logarithm, -LIMIT, LIMIT)
-    return np.exp(clipped if power == 1 else power * clipped)
+    exponential: NDArray[np.floating] = np.exp(clipped if power == 1 else power * clipped)
+    return exponential
 
 
-def is_inside(values, power=1.0):
-    """Return whether results of `bounded_exp` with that power > 0 are inside the limits, where they vary with x."""
+def is_inside(values: NDArray[np.floating], power: float = 1.0) -> NDArray[np.bool_]:
+    """Return whether results of `bounded_exp` are inside the limits, where they vary with x; the power is positive."""
     least = np.exp(-LIMIT * power)
     most = np.exp(LIMIT * power)
-    return (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
+    inside: NDArray[np.bool_] = (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
+    return inside
 
 
-def checked_log(value, name, share=1.0):
+def checked_log(value: float, name: str, share: float = 1.0) -> float:
     """Return the logarithm of a positive initial value; outside ±`share`·`LIMIT` raise NumericalError with its name."""
-    logarithm = np.log(value)
+    logarithm = float(np.log(value))
     if not abs(logarithm) <= LIMIT * share:
         least = np.exp(-LIMIT * share)
         most = np.exp(LIMIT * share)

@@ -22,7 +22,7 @@ from scipy.linalg import get_lapack_funcs
 from xmlgp.errors import NumericalError
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
-from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import KERNEL
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
@@ -257,8 +257,7 @@ class Optimum:
             curvature = self._sites.curvature[rows]
             K_BZ_H *= 2 * curvature[:, None]
             K_BZ_H += linear[:, None] * self._weights
-            d_covariances = Covariances(K_BZ_H, None, -0.5 * curvature)
-            block_gradients[number] = KERNEL.backward(tape, d_covariances, inducing_needed=False)
+            block_gradients[number] = KERNEL.hyperparameter_gradients(tape, K_BZ_H, None, -0.5 * curvature)
 
         self.moments = self._visit_blocks(visit)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
@@ -267,7 +266,7 @@ class Optimum:
         d_K_Z = self._covariances.unwhiten(0.5 * inner)
         jitter_backward(d_K_Z)
         _, _, tape = self._covariances.block(0)
-        total = KERNEL.backward(tape, Covariances(None, d_K_Z, None), inducing_needed=False)
+        total = KERNEL.hyperparameter_gradients(tape, None, d_K_Z, None)
         return {name: total[name] + sum(block[name] for block in block_gradients) for name in total}
 
     def bound(self, positive: NDArray[np.bool_], expectations: JaakkolaJordan | Quadrature) -> float:

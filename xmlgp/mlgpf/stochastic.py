@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.mlgpf.sweep import PAIR_COST
 from xmlgp.training.inference import Inference
 from xmlgp.training.optimisers import OPTIMISERS, falling_rate

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.parameters import IndexedRows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 

@@ -1,16 +1,14 @@
-"""Gaussian expectations of the logistic likelihood, E log(1 + e^f) with f ~ N(m, v), in three ways.
+"""Gaussian expectations of the logistic likelihood, E log(1 + e^f) with f ~ N(m, v), in three ways (`Expectations`).
 
-Each way is a class with `name` and two methods:
-
-- `expected_softplus(mean, variance)` returns the expectation for each element.
-- `gradients(mean, variance, fast=False, out=None)` returns its derivatives by the mean and by the variance. Only
-  quadrature is faster with `fast`. The arrays `out` are C-contiguous, and may be `mean` and `variance` if these are.
-
-The variance is an array of the shape of the means, or a number; values below 0 count as 0.
-
-Predictive probabilities, `expected_sigmoid`, use quadrature in every case. `approximate_log_odds` orders labels as they
-do, or nearly, without quadrature.
+Predictive probabilities, `expected_sigmoid`, are by quadrature in every case. `approximate_log_odds` orders labels
+nearly as they do, without quadrature.
 """
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor, approximate_log_odds, highest_probability
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
@@ -18,6 +16,7 @@ from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected
 __all__ = [
     "DEFAULT_NODES",
     "EXPECTATIONS",
+    "Expectations",
     "JaakkolaJordan",
     "Quadrature",
     "Taylor",
@@ -27,11 +26,39 @@ __all__ = [
     "make_expectations",
 ]
 
+
+class Expectations(Protocol):
+    """E log(1 + e^f) and its derivatives, elementwise.
+
+    The variance is an array of the shape of the means, or a number; values below 0 count as 0.
+    """
+
+    def expected_softplus(
+        self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
+    ) -> NDArray[np.floating]:
+        """Return the expectation."""
+
+    def gradients(
+        self,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | float,
+        fast: bool = False,
+        out: Sequence[NDArray[np.floating]] | None = None,
+    ) -> Sequence[NDArray[np.floating]]:
+        """Return the derivatives of the expectation by the mean and by the variance.
+
+        Only quadrature is faster with `fast`. The arrays `out` are C-contiguous; they may be `mean` and `variance`.
+        """
+
+
 #: The classes, by the name that settings use.
-EXPECTATIONS = {kind.name: kind for kind in (Quadrature, JaakkolaJordan, Taylor)}
+EXPECTATIONS: dict[str, type[Quadrature | JaakkolaJordan | Taylor]] = {
+    "quadrature": Quadrature,
+    "jj": JaakkolaJordan,
+    "taylor": Taylor,
+}
 
 
-def make_expectations(name, nodes=DEFAULT_NODES):
+def make_expectations(name: str, nodes: int = DEFAULT_NODES) -> Expectations:
     """Return an instance of one of `EXPECTATIONS`; `nodes` is used by quadrature only."""
-    kind = EXPECTATIONS[name]
-    return kind(nodes) if kind is Quadrature else kind()
+    return Quadrature(nodes) if name == "quadrature" else EXPECTATIONS[name]()

@@ -1,8 +1,10 @@
 """Gaussian expectations of the logistic likelihood in closed form: a bound, and approximations."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill
@@ -11,9 +13,11 @@ from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
 __all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope", "highest_probability"]
 
-#: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
-#: where tanh has no cancellation.
+#: In single precision, λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and
+#: by tanh for larger ξ, where tanh has no cancellation.
 SINGLE_SERIES = 1.0
+
+#: The same in double precision.
 DOUBLE_SERIES = 0.25
 
 #: Coefficients of tanh(x)/x in x², the highest first.
@@ -32,19 +36,25 @@ class JaakkolaJordan:
     Computing 10, 2000; [I] section 1.
     """
 
-    name = "jj"
-
-    def expected_softplus(self, mean, variance):
+    def expected_softplus(
+        self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
+    ) -> NDArray[np.floating]:
         """Return m/2 + log(2 cosh(ξ/2)), elementwise."""
         return fill(_expected_softplus, 1, mean, variance)[0]
 
-    def gradients(self, mean, variance, fast=False, out=None):
+    def gradients(
+        self,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | float,
+        fast: bool = False,
+        out: Sequence[NDArray[np.floating]] | None = None,
+    ) -> Sequence[NDArray[np.floating]]:
         """Return the derivatives ½ + 2λ(ξ)m by the mean and λ(ξ) by the variance, elementwise."""
         return fill(_gradients, 2, mean, variance, out=out)
 
 
 @compiled
-def _optimal_xi(magnitude, variance, real):
+def _optimal_xi(magnitude: float, variance: float, real: Callable[[float], float]) -> tuple[float, float]:
     """Return ξ = √(m² + v) and ½ (ξ − |m|) = ½ v/(ξ + |m|), without overflow or cancellation."""
     std = np.sqrt(variance)
     larger = max(max(magnitude, std), real(1e-30))
@@ -54,7 +64,7 @@ def _optimal_xi(magnitude, variance, real):
 
 
 @compiled
-def _expected_softplus(mean, variance, out):
+def _expected_softplus(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     real = mean.dtype.type
     for k in range(mean.size):
         m = mean[k]
@@ -65,7 +75,7 @@ def _expected_softplus(mean, variance, out):
 
 
 @compiled
-def _lambda(x, e, real, limit):
+def _lambda(x: float, e: float, real: Callable[[float], float], limit: float) -> float:
     """Return λ(x) = tanh(x/2)/(4x), given e = e^−x and the `limit` of the series."""
     s = real(0.25) * x * x
     series = polynomial(s, TANH)
@@ -74,7 +84,7 @@ def _lambda(x, e, real, limit):
 
 
 @compiled
-def expected_softplus_and_slope(m, v):
+def expected_softplus_and_slope(m: float, v: float) -> tuple[float, float]:
     """Return the bound on E log(1 + e^f) and λ(ξ) for one f ~ N(m, v); callable in compiled functions."""
     mean = np.float64(m)
     variance = np.float64(v)
@@ -85,7 +95,12 @@ def expected_softplus_and_slope(m, v):
 
 
 @compiled
-def _gradients(mean, variance, d_mean, d_variance):
+def _gradients(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+) -> None:
     real = mean.dtype.type
     limit = real(SINGLE_SERIES if mean.itemsize == 4 else DOUBLE_SERIES)
     first = np.empty(CHUNK, mean.dtype)
@@ -113,19 +128,25 @@ class Taylor:
     log(1 + e^f) ≈ log(1 + e^m) + σ(m)(f − m) + ½ σ(m)σ(−m)(f − m)². Source: [I] (16).
     """
 
-    name = "taylor"
-
-    def expected_softplus(self, mean, variance):
+    def expected_softplus(
+        self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
+    ) -> NDArray[np.floating]:
         """Return log(1 + e^m) + ½ v σ(m)σ(−m), elementwise."""
         return fill(_expected_by_taylor, 1, mean, variance)[0]
 
-    def gradients(self, mean, variance, fast=False, out=None):
+    def gradients(
+        self,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | float,
+        fast: bool = False,
+        out: Sequence[NDArray[np.floating]] | None = None,
+    ) -> Sequence[NDArray[np.floating]]:
         """Return the derivatives σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) by the mean and ½ σ(m)σ(−m) by the variance."""
         return fill(_taylor_gradients, 2, mean, variance, out=out)
 
 
 @compiled
-def _expected_by_taylor(mean, variance, out):
+def _expected_by_taylor(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     real = mean.dtype.type
     for k in range(mean.size):
         e = exponential(-abs(mean[k]))
@@ -134,7 +155,12 @@ def _expected_by_taylor(mean, variance, out):
 
 
 @compiled
-def _taylor_gradients(mean, variance, d_mean, d_variance):
+def _taylor_gradients(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+) -> None:
     real = mean.dtype.type
     first = np.empty(CHUNK, mean.dtype)
     second = np.empty(CHUNK, mean.dtype)
@@ -155,8 +181,8 @@ def _taylor_gradients(mean, variance, d_mean, d_variance):
             d_variance[start + k] = second[k]
 
 
-def approximate_log_odds(mean, variance):
-    """Return m / √(1 + πv/8), elementwise: about the log odds of the predictive probability E σ(f) under f ~ N(m, v).
+def approximate_log_odds(mean: NDArray[np.floating], variance: NDArray[np.floating] | float) -> NDArray[np.floating]:
+    """Return m / √(1 + πv/8), elementwise, which approximates the log odds of E σ(f) under f ~ N(m, v).
 
     It orders labels nearly as E σ(f) does, without quadrature. Source: D. J. C. MacKay, The evidence framework applied
     to classification networks, Neural Computation 4, 1992.
@@ -164,17 +190,17 @@ def approximate_log_odds(mean, variance):
     return fill(_shrink, 1, mean, variance)[0]
 
 
-def highest_probability(log_odds):
-    """Return an upper bound of E σ(f), elementwise, where `approximate_log_odds` has given values.
+def highest_probability(log_odds: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return an upper bound of E σ(f), elementwise, for values of `approximate_log_odds`.
 
-    Far below zero the approximation exceeds the log odds of E σ(f), by several units where the variance is large; above
-    zero it falls short of them, so that the bound is 1.
+    Far below zero, the approximation exceeds the log odds of E σ(f), by several units where the variance is large.
+    Above zero, it is less than these log odds, so the bound is 1.
     """
     return np.where(log_odds <= 0, expit(np.minimum(log_odds, 0) + MARGIN), 1)
 
 
 @compiled
-def _shrink(mean, variance, out):
+def _shrink(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     real = mean.dtype.type
     for k in range(mean.size):
         out[k] = mean[k] / math.sqrt(real(1) + real(math.pi / 8) * max(variance[k], real(0)))

@@ -1,8 +1,11 @@
 """Gaussian expectations of the logistic likelihood by Gauss–Hermite quadrature."""
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
@@ -18,8 +21,10 @@ DEFAULT_NODES = 10
 SUFFICIENT_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
 #: Three terms of the series in `_fill_tails` suffice up to this value of a² c³, the square root of the fourth term. The
-#: first gives an error of 1e-6, the second an error below that of the quadrature.
+#: error is then 1e-6.
 FAST_TAIL = 1e-3
+
+#: The same with an error below that of the quadrature.
 EXACT_TAIL = 3e-5
 
 #: Largest variance for that series: c³ is well within single precision.
@@ -27,7 +32,7 @@ LARGEST_VARIANCE = 28.0
 
 
 @functools.cache
-def nodes_and_weights(count, dtype):
+def nodes_and_weights(count: int, dtype: np.dtype[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j), exact for polynomials up to 2·count − 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
@@ -36,50 +41,67 @@ def nodes_and_weights(count, dtype):
 class Quadrature:
     """E log(1 + e^f), f ~ N(m, v), by Gauss–Hermite quadrature with some nodes."""
 
-    name = "quadrature"
-
-    def __init__(self, nodes=DEFAULT_NODES):
+    def __init__(self, nodes: int = DEFAULT_NODES) -> None:
         self.nodes = nodes
 
-    def expected_softplus(self, mean, variance):
+    def expected_softplus(
+        self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
+    ) -> NDArray[np.floating]:
         """Return E log(1 + e^f), elementwise."""
-        return fill(_expected_softplus, 1, mean, variance, *_rules(self.nodes, False, mean.dtype))[0]
+        return fill(_expected_softplus, 1, mean, variance, _rules(self.nodes, False, mean.dtype))[0]
 
-    def gradients(self, mean, variance, fast=False, out=None):
+    def gradients(
+        self,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | float,
+        fast: bool = False,
+        out: Sequence[NDArray[np.floating]] | None = None,
+    ) -> Sequence[NDArray[np.floating]]:
         """Return the derivatives E σ(f) by the mean and ½ E σ(f)(1 − σ(f)) by the variance, elementwise.
 
         With `fast` it uses fewer nodes for small variances, and a series without nodes for very negative f. The error
         is at most about 1e-4, far below the noise of minibatches.
         """
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        return fill(_gradients, 2, mean, variance, tail, *_rules(self.nodes, fast, mean.dtype), out=out)
+        return fill(_gradients, 2, mean, variance, tail, _rules(self.nodes, fast, mean.dtype), out=out)
 
 
-def expected_sigmoid(mean, variance, nodes=DEFAULT_NODES):
+def expected_sigmoid(
+    mean: NDArray[np.floating], variance: NDArray[np.floating] | float, nodes: int = DEFAULT_NODES
+) -> NDArray[np.floating]:
     """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3)."""
     tail = mean.dtype.type(EXACT_TAIL)
-    probability, _ = fill(_gradients, 2, mean, variance, tail, *_rules(nodes, False, mean.dtype))
+    probability, _ = fill(_gradients, 2, mean, variance, tail, _rules(nodes, False, mean.dtype))
     # Rounding can take the sum of the weights above one.
-    return np.minimum(probability, 1, out=probability)
+    np.minimum(probability, 1, out=probability)
+    return probability
+
+
+class _Rules(NamedTuple):
+    """Quadrature rules, from which each chunk takes the first whose limit its largest variance does not exceed.
+
+    The last rule has no limit. `counts` are the numbers of nodes; nodes and weights are rules×count.
+    """
+
+    limits: NDArray[np.floating]
+    counts: NDArray[np.integer]
+    nodes: NDArray[np.floating]
+    weights: NDArray[np.floating]
 
 
 @functools.cache
-def _rules(count, fast, dtype):
-    """Return the quadrature rules of a call, from which each chunk chooses by its largest variance.
-
-    The first limit that the largest variance does not exceed selects the rule. Numbers of nodes are one more than
-    limits; nodes and weights are rules×count.
-    """
+def _rules(count: int, fast: bool, dtype: np.dtype[np.floating]) -> _Rules:
+    """Return the rules with at most `count` nodes; without `fast`, that with `count` nodes alone."""
     fewer = [(limit, nodes) for limit, nodes in SUFFICIENT_NODES if nodes < count] if fast else []
     counts = [nodes for _, nodes in fewer] + [count]
     tables = np.zeros((2, len(counts), count), dtype)
     for rule, nodes in enumerate(counts):
         tables[:, rule, :nodes] = nodes_and_weights(nodes, dtype)
-    return np.array([limit for limit, _ in fewer], dtype), np.array(counts), *tables
+    return _Rules(np.array([limit for limit, _ in fewer], dtype), np.array(counts), *tables)
 
 
 @compiled
-def _choose_rule(variance, limits):
+def _choose_rule(variance: NDArray[np.floating], limits: NDArray[np.floating]) -> int:
     """Return the index of the rule for a chunk; NaN selects the last, which has the most nodes."""
     largest = variance.max()
     for rule in range(limits.size):
@@ -89,7 +111,7 @@ def _choose_rule(variance, limits):
 
 
 @compiled
-def _exp_minus(x, real):
+def _exp_minus(x: float, real: Callable[[float], float]) -> float:
     """Return e^−x for x ≥ 0, in vector instructions only.
 
     e^−x = (e^(−x/128))^128, with a Taylor polynomial for the inner exponential. The relative error is 1e-5 in single
@@ -103,8 +125,15 @@ def _exp_minus(x, real):
 
 
 @compiled
-def _fill_tails(mean, variance, tail, d_mean, d_variance, rest):
-    """Fill in the derivatives for very negative f by a series; return the number of other elements, listed in `rest`.
+def _fill_tails(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    tail: float,
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+    rest: NDArray[np.integer],
+) -> int:
+    """Fill in the derivatives for very negative f by a series; write the other elements to `rest`, and return how many.
 
     σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
@@ -123,13 +152,20 @@ def _fill_tails(mean, variance, tail, d_mean, d_variance, rest):
     count = 0
     for k in range(mean.size):
         rest[count] = k
-        # NaN is among the others.
+        # NaN is one of them.
         count += not size[k] <= tail
     return count
 
 
 @compiled
-def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, weights):
+def _gradients(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    d_mean: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
+    tail: float,
+    rules: _Rules,
+) -> None:
     real = mean.dtype.type
     center = np.empty(CHUNK, mean.dtype)
     std = np.empty(CHUNK, mean.dtype)
@@ -154,15 +190,15 @@ def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, 
             d_variance[start + k] = second[k]
         if count == 0:
             continue
-        rule = _choose_rule(std[:count], limits)
+        rule = _choose_rule(std[:count], rules.limits)
         for k in range(count):
             # Rounding can take a variance below 0.
             std[k] = np.sqrt(max(std[k], real(0)))
             first[k] = real(0)
             second[k] = real(0)
-        for j in range(counts[rule]):
-            node = nodes[rule, j]
-            weight = weights[rule, j]
+        for j in range(rules.counts[rule]):
+            node = rules.nodes[rule, j]
+            weight = rules.weights[rule, j]
             for k in range(count):
                 f = center[k] + node * std[k]
                 # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
@@ -172,23 +208,26 @@ def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, 
                 first[k] += weight * (above if f >= real(0) else below)
                 second[k] += weight * (above * below)
         for k in range(count):
-            d_mean[start + rest[k]], d_variance[start + rest[k]] = first[k], real(0.5) * second[k]
+            d_mean[start + rest[k]] = first[k]
+            d_variance[start + rest[k]] = real(0.5) * second[k]
 
 
 @compiled
-def _expected_softplus(mean, variance, out, limits, counts, nodes, weights):
+def _expected_softplus(
+    mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating], rules: _Rules
+) -> None:
     real = mean.dtype.type
     std = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
         center = mean[start : start + CHUNK]
         total = out[start : start + CHUNK]
-        rule = _choose_rule(variance[start : start + CHUNK], limits)
+        rule = _choose_rule(variance[start : start + CHUNK], rules.limits)
         for k in range(center.size):
             std[k] = np.sqrt(max(variance[start + k], real(0)))
             total[k] = real(0)
-        for j in range(counts[rule]):
-            node = nodes[rule, j]
-            weight = weights[rule, j]
+        for j in range(rules.counts[rule]):
+            node = rules.nodes[rule, j]
+            weight = rules.weights[rule, j]
             for k in range(center.size):
                 f = center[k] + node * std[k]
                 e = _exp_minus(abs(f), real)
