@@ -1,7 +1,7 @@
 """The stochastic bound of MLGPF and its gradient: latent functions, then the likelihood, and both backwards."""
 
 from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -69,10 +69,7 @@ class LatentFunctions(Protocol[Tape]):
         """Return the gradients of the bound by parameter name; `for_step`, ascent directions in place of some."""
 
 
-Latent = TypeVar("Latent", bound=LatentFunctions[Any])
-
-
-class Bound(Generic[Latent]):
+class Bound:
     """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] on log p(Y).
 
     f_ik = Σ_p φ_kp h_p(x_i) + b_k. The latent functions h_p may have an earlier posterior q₀(u_p) in place of the prior
@@ -80,7 +77,9 @@ class Bound(Generic[Latent]):
     and the fixed ones of the latent functions have no gradients. Sources: [S] (12), [L] (13).
     """
 
-    def __init__(self, latent: Latent, expectations: Expectations | None = None, fixed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, latent: LatentFunctions[Any], expectations: Expectations | None = None, fixed: Iterable[str] = ()
+    ) -> None:
         self.latent = latent
         self.expectations = expectations or Quadrature()
         self.fixed = frozenset(fixed) | latent.fixed

@@ -13,8 +13,8 @@ from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
 __all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope", "highest_probability"]
 
-#: In single precision, λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and
-#: by tanh for larger ξ, where tanh has no cancellation.
+#: In single precision, λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding,
+#: and by tanh for larger ξ, where tanh has no cancellation.
 SINGLE_SERIES = 1.0
 
 #: The same in double precision.
