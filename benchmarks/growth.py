@@ -53,7 +53,7 @@ def learned_after(N, K):
     by_label, by_feature = np.full(K, -(-3 * N // K)), statistics_of(batch.features, batch.labels)[STATISTICS[1]]
     statistics = dict(zip(STATISTICS, (by_label, by_feature * N // BATCH), strict=True))
     method = WeightSpaceMethod(settings)
-    parameters = method.trained(Bound(WeightSpace(None)), method.initial(FEATURES, batch.labels, random))
+    parameters = method.trained(Bound(WeightSpace(None)), method.initial([FEATURES], batch.labels, random))
     parameters |= random_label_weights(K, random) | statistics
     preprocessed = Preprocessed(weighting_of_counts(settings.weighting, N, statistics[STATISTICS[1]]), None, None)
     facts = {"N": N, "D": FEATURES, "K": K, "fingerprint": ""}

@@ -195,7 +195,7 @@ def test_a_state_that_is_none_is_refused(interrupted, state):
         # Training would never come to the end of these epochs.
         {"done": 5, "step": 2}, {"epoch": 0, "done": 2}, {"epoch": 3}, {"epoch": -1}, {"epoch": "0"}, {"done": 0.5},
         {"ended": "no"}, {"history": [5]}, {"history": [{"epoch": 1}]}, {"estimates": ["x"]}, {"estimates": 5},
-        {"random": {"state": "x"}}, {"learning_rate": "x"}, {"first_failure": 5},
+        {"random": {"state": "x"}}, {"learning_rate": "x"},
     ],
     ids=str,
 )  # fmt: skip

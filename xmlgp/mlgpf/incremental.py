@@ -188,10 +188,8 @@ class BatchSteps(Stochastic):
         parameters = dict(self._model)
         trained = self.parameters()
         for name, rows in self._rows.items():
-            parameters[name] = trained[name]
-            if rows is not None:
-                parameters[name] = self._model[name].copy()
-                parameters[name][rows] = trained[name]
+            parameters[name] = self._model[name].copy("K")
+            parameters[name][rows] = trained[name]
         return parameters
 
 
@@ -345,9 +343,10 @@ def _unlisted_points(problem: LearningProblem) -> NDArray[np.int64]:
     """
     M = problem.replayed_count
     batch = M + np.arange(problem.n)
-    if not (problem.replayed and problem.replays_all):
+    replayed = problem.replayed
+    if replayed is None or not replayed.all or replayed.points.shortlist is None:
         return batch
-    unlisted = problem.replayed.points.shortlist[:, 0] == NOT_LISTED
+    unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED
     _, renewed = hold_out(M, LISTED_AGAIN, problem.random(12))
     unlisted[renewed] = True
     return np.append(np.flatnonzero(unlisted), batch)

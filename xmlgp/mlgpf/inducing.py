@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.trained import Earlier
-    from xmlgp.work import ThisMachine
-    from xmlgp.work.cluster import DaskCluster
+    from xmlgp.work import Work
 
 __all__ = ["InducingMethod"]
 
@@ -62,9 +61,7 @@ class InducingMethod(MLGPFMethod):
         self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
-    def coordinates(
-        self, features: csr_array | Blocks, preprocessed: Preprocessed, work: ThisMachine | DaskCluster
-    ) -> Inputs:
+    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
@@ -154,7 +151,7 @@ class InducingMethod(MLGPFMethod):
         latent = {name: parameters[name] for name in self.latent.parameter_names}
         bound = Bound(self.latent.as_prior(latent), self.expectations, {"bias"})
         moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
-        return LearningStart(dict.fromkeys(latent), coordinates, bound, latent | moving)
+        return LearningStart(dict.fromkeys(moving, slice(None)), coordinates, bound, latent | moving)
 
     def whitened(self, parameters: Parameters) -> Parameters:
         """Return a copy of the parameters."""

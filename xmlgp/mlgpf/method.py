@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.runtime.progress import Progress, silent
-from xmlgp.work import THIS_MACHINE, ThisMachine
+from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
     from xmlgp.data.blocks import Blocks
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.inference import Inference
     from xmlgp.training.trained import Earlier
-    from xmlgp.work.cluster import DaskCluster
 
 __all__ = ["LearningStart", "MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
 
@@ -43,18 +42,18 @@ class Problem(NamedTuple):
     features: csr_array | Blocks
     labels: csr_array
     preprocessed: Preprocessed
-    coordinates: Inputs | Selected
-    work: ThisMachine | DaskCluster = THIS_MACHINE
+    coordinates: Inputs
+    work: Work = THIS_MACHINE
     progress: Progress = silent
 
 
 class LearningStart(NamedTuple):
     """Where the stochastic steps over a batch begin: coordinates of its points, the bound, and latent functions.
 
-    `rows` has for each parameter of the model that steps change the rows that they change, or None for all.
+    `rows` has the rows that steps change of each parameter of the model that they change.
     """
 
-    rows: dict[str, NDArray[np.int64] | None]
+    rows: dict[str, NDArray[np.int64] | slice]
     coordinates: Inputs | Selected
     bound: Bound
     parameters: Parameters
@@ -73,9 +72,7 @@ class MLGPFMethod(Protocol):
     #: Stochastic steps over a batch, where a model learns on.
     learning_steps: ClassVar[int]
 
-    def coordinates(
-        self, features: csr_array | Blocks, preprocessed: Preprocessed, work: ThisMachine | DaskCluster
-    ) -> Inputs:
+    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
     def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:

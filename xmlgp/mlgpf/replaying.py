@@ -75,7 +75,8 @@ def select_replayed(buffer: ReplayBuffer, parameters: Parameters, problem: Probl
     swept = swept[swept >= 0]
     is_swept = np.zeros(K + 1, bool)  # the last one is for −1
     is_swept[swept] = True
-    matters = is_swept[buffer.shortlist].any(axis=1)
+    matters = np.zeros(buffer.size, bool)
+    matters |= is_swept[buffer.shortlist].any(axis=1)
     points = np.repeat(np.arange(buffer.size), np.diff(buffer.labels.indptr))
     matters[points[is_swept[buffer.labels.indices]]] = True
     random = np.random.default_rng([problem.settings.seed, 7, N])

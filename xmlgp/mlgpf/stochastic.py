@@ -62,6 +62,8 @@ class Stochastic(Inference):
     `MEASURING_SHARE`, make these then, and move nothing.
     """
 
+    random: np.random.Generator
+
     def __init__(
         self,
         method: MLGPFMethod,
@@ -88,6 +90,9 @@ class Stochastic(Inference):
         self.steps_per_epoch = -(-N // schedule.batch_size)
         self._steps = self.epochs * self.steps_per_epoch
         self._measuring = -(-self._steps // MEASURING_SHARE) if schedule.earlier_steps else 0
+        sizes = [len(rows) for rows in np.array_split(np.arange(N), self.steps_per_epoch)]
+        #: Where each minibatch begins in the order, and the last one ends.
+        self._starts = np.cumsum([0, *sizes])
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
 
@@ -108,7 +113,7 @@ class Stochastic(Inference):
         order = self._order if done else self.random.permutation(len(self._order))
         number = epoch * self.steps_per_epoch + done
         bound_needed = not done or number % BOUND_EVERY == 0
-        batch = self._make_batch(_split(order, self.steps_per_epoch, done), self.random)
+        batch = self._make_batch(order[self._starts[done] : self._starts[done + 1]], self.random)
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, bound_needed, for_step=True)
         if self._free is not None:
             gradients["loadings"] = _masked(gradients["loadings"], self._free)
@@ -139,13 +144,6 @@ class Stochastic(Inference):
     def parameters(self, epochs: int = 0) -> Parameters:
         """Return the parameters of the model by name; steps may change these arrays."""
         return self._method.trained(self._bound, self._parameters)
-
-
-def _split(array: NDArray[np.int64], count: int, number: int) -> NDArray[np.int64]:
-    """Return one of `count` almost equal parts of an array, counted from 0: that of `numpy.array_split`."""
-    size, longer = divmod(len(array), count)
-    start = number * size + min(number, longer)
-    return array[start : start + size + (number < longer)]
 
 
 def _masked(

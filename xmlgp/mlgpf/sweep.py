@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from xmlgp.data.blocks import Blocks
     from xmlgp.mlgpf.method import Parameters
-    from xmlgp.work import ThisMachine
-    from xmlgp.work.cluster import DaskCluster
+    from xmlgp.work import Work
 
 __all__ = ["OFFSET_SHARE", "PAIR_COST", "Factors", "Sweep", "SweepCost", "SweepData", "SweepPlan", "SweepPrior"]
 
@@ -184,7 +183,7 @@ class SweepData:
     object. Sweeps change the label weights in place.
     """
 
-    work: ThisMachine | DaskCluster
+    work: Work
     seed: int
     features: csr_array | Blocks
     shape: tuple[int, int]

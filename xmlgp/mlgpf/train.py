@@ -20,14 +20,14 @@ from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop, TrainingDiverged
 from xmlgp.training.trained import HeldOut, Trained, statistics_of
-from xmlgp.work import THIS_MACHINE, ThisMachine
+from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
     from xmlgp.data.blocks import Blocks
+    from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.runtime.progress import Progress
     from xmlgp.training.checkpoints import CheckpointWriter
-    from xmlgp.work.cluster import DaskCluster
 
 __all__ = ["RETRY_RATE", "Training", "run_inference", "train"]
 
@@ -46,13 +46,13 @@ class Training(Stages):
 
     def __init__(self, method: MLGPFMethod, problem: Problem, rate: float | None = None) -> None:
         settings = problem.settings
-        coordinates = problem.coordinates
+        coordinates: Inputs | Selected = problem.coordinates
         labels = problem.labels
         default = default_rate(settings)
         self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
         trained, held_out = calibration_points(settings, labels)
         if len(held_out):
-            coordinates = coordinates.select(trained)
+            coordinates = problem.coordinates.select(trained)
             labels = labels[trained]
         N = labels.shape[0]
         random = np.random.default_rng(settings.seed)
@@ -93,7 +93,7 @@ def train(
     settings: MLGPFSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
-    work: ThisMachine | DaskCluster = THIS_MACHINE,
+    work: Work = THIS_MACHINE,
 ) -> Trained:
     """Train MLGPF as its settings say; see `Model.train`.
 
@@ -136,10 +136,8 @@ def _train_twice(
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():
-            rate = resume_from.facts["learning_rate"]
+            rate = float(resume_from.facts["learning_rate"])
             failure = resume_from.facts["first_failure"]
-            if type(rate) not in (int, float) or not (failure is None or isinstance(failure, str)):
-                raise ValueError("the learning rate is not a number, or the failure no text")
     while True:
         facts = {"learning_rate": rate, "first_failure": failure}
         try:

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.inputs import Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.trained import Earlier
-    from xmlgp.work import ThisMachine
-    from xmlgp.work.cluster import DaskCluster
+    from xmlgp.work import Work
 
 __all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
 
@@ -98,9 +97,7 @@ class WeightSpaceMethod(MLGPFMethod):
         self.settings = settings
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
-    def coordinates(
-        self, features: csr_array | Blocks, preprocessed: Preprocessed, work: ThisMachine | DaskCluster
-    ) -> Inputs:
+    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
@@ -207,21 +204,20 @@ class WeightSpaceMethod(MLGPFMethod):
         X = sparse_of(features)
         used, columns, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
         local = csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
-        earlier = parameters["statistics.features"][used] - counts
-        rows: dict[str, NDArray[np.int64] | None] = {}
-        latent = {}
+        rows: dict[str, NDArray[np.int64] | slice] = {}
+        latent: Parameters = {}
         means = []
         for block in blocks_of(parameters):
             names = names_of(block)
+            changed = used if block == SPARSE else slice(None)
+            rows |= dict.fromkeys(names[:2], changed)
+            mean, log_variance, log_prior = (parameters[name][changed] for name in names)
             if block == SPARSE:
-                rows |= dict.fromkeys(names[:2], used)
-                mean, log_variance, log_prior = (parameters[name][used] for name in names)
+                earlier = parameters["statistics.features"][used] - counts
                 new = earlier == 0
                 mean[new] = 0
                 log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
             else:
-                rows |= dict.fromkeys(names[:2])
-                mean, log_variance, log_prior = (parameters[name] for name in names)
                 widths = dense_of(features).widths
                 earlier = N / np.repeat(widths, widths)
             log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier.astype(log_prior.dtype))

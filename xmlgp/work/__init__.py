@@ -3,7 +3,7 @@
 Only this room knows Dask. It has no formulas, and no schedule of its own: Dask chooses workers and replaces lost ones.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ class Work(Protocol):
 
     def map(
         self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """Yield `function(shared, *block)` for every block, a tuple, in order; blocks are taken as there is room.
 
         The function is one of a module of xmlgp; it depends on its arguments alone, and changes none of them. `shared`
@@ -51,7 +51,7 @@ class ThisMachine:
 
     def map(
         self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """Yield `function(shared, *block)` for every block; see `Work.map`."""
         shared = opened(shared)
         for block in blocks:

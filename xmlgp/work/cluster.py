@@ -7,7 +7,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -97,7 +97,7 @@ class DaskCluster:
 
     def map(
         self, function: Callable[..., T], blocks: Iterable[tuple[object, ...]], shared: object = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """Yield `function(shared, *block)` for every block, in order; see `Work.map`.
 
         ClusterError is raised if the scheduler or all workers are lost, or a worker does not answer or cannot use the
