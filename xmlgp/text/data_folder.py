@@ -1,9 +1,12 @@
 """The folder of vectorized corpora: data files, the names of features and labels, and the vectorizer."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from xmlgp.data.locate import locate
@@ -14,12 +17,12 @@ from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock, temporary_folder
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.analysis import Vectorizer
+from xmlgp.runtime.progress import Progress, ignore, silent
+from xmlgp.text.analysis import Analysis, Vectorizer
 from xmlgp.text.corpus import open_corpus
-from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
-from xmlgp.text.vectorize import vectorize
+from xmlgp.text.vectorize import Vectorized, vectorize
 
 __all__ = ["TRAIN", "vectorize_files", "write_folder"]
 
@@ -32,41 +35,50 @@ LOCK = ".lock"
 TEST = re.compile(r"test(-\d+)?\.txt")
 
 
-def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore):
-    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (Paths)."""
+def vectorize_files(
+    path: str,
+    tests: Sequence[str],
+    folder: str | Path,
+    analysis: Analysis,
+    options: CorpusOptions = NO_OPTIONS,
+    progress: Progress = silent,
+    note: Callable[[str], object] = ignore,
+) -> list[Path]:
+    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files."""
     if analysis.analyzer == "none":
         raise SettingsError("a data set of text needs words; `xmlgp train` leaves them out beside dense features")
     paths = [locate(path, "train"), *(locate(test, "test") for test in tests)]
-    names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
+    names = [TRAIN, *(f"test-{number}.txt" if number > 1 else "test.txt" for number in range(1, len(paths)))]
     _check_writable(folder)
     written = [Path(folder, name) for name in (*names, FEATURES, LABELS, VECTORIZER)]
     check_outputs([*written, *_of_an_earlier_data_set(Path(folder))], paths)
     vectorizer = Vectorizer(analysis, [], options.columns())
-    labels = []
-    files = {}
+    labels: list[str] = []
+    files: dict[str, Vectorized] = {}
     for name, path in zip(names, paths, strict=True):
         with open_corpus(path, options, note) as reader:
-            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, note=note)
-        vectorizer = found.vectorizer
-        labels = found.labels
-        files[name] = found
+            corpus = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, note=note)
+        vectorizer = corpus.vectorizer
+        labels = corpus.labels
+        files[name] = corpus
     written = write_folder(folder, files, progress)
-    for found, path in zip(files.values(), paths, strict=True):
-        note(f"{path}: {found.summary()}")
+    for corpus, path in zip(files.values(), paths, strict=True):
+        note(f"{path}: {corpus.summary()}")
     return written
 
 
-def write_folder(folder, files, progress=silent):
-    """Write `Vectorized` corpora of the same words and labels, by the names of their files; return all files (Path).
+def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: Progress = silent) -> list[Path]:
+    """Write corpora of the same words and labels, by the names of their files; return all files.
 
     If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
     """
     folder = Path(folder)
-    vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
+    first = next(iter(files.values()))
+    vectorizer = first.vectorizer
     description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
     contents = {
         FEATURES: format_names(vectorizer.words),
-        LABELS: format_names(labels),
+        LABELS: format_names(first.labels),
         VECTORIZER: description.encode(),
     }
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
@@ -74,7 +86,7 @@ def write_folder(folder, files, progress=silent):
         folder.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder) as staged:
             for name, vectorized in files.items():
-                header = Header(vectorized.N, len(vectorizer.words), len(labels))
+                header = Header(vectorized.N, len(vectorizer.words), len(first.labels))
                 with report_errors_as(folder / name, staged / name):
                     write_blocks(staged / name, header, vectorized.blocks(), progress, Path(folder, name))
             for name, content in contents.items():
@@ -88,21 +100,21 @@ def write_folder(folder, files, progress=silent):
                 for name in (*files, *contents):
                     os.replace(staged / name, folder / name)
     except BaseException:
-        for made in missing:
+        for parent in missing:
             with contextlib.suppress(OSError):
-                made.rmdir()
+                parent.rmdir()
         raise
     return [folder / name for name in (*files, *contents)]
 
 
-def _of_an_earlier_data_set(folder):
+def _of_an_earlier_data_set(folder: Path) -> list[Path]:
     """Return the vectorizer of an earlier data set of text and its files of test points, which have other words."""
     if not (folder / VECTORIZER).exists():
         return []
     return [folder / VECTORIZER, *(file for file in folder.iterdir() if TEST.fullmatch(file.name))]
 
 
-def _check_writable(folder):
+def _check_writable(folder: str | Path) -> None:
     """Raise OSError if files cannot be written to a folder, or to where it would be created."""
     folder = Path(folder).absolute()
     while not folder.exists():

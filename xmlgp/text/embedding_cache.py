@@ -4,17 +4,24 @@ They are rows of an SQLite database for each encoder, `$XDG_CACHE_HOME/xmlgp/emb
 `$XMLGP_CACHE_DIR/embeddings/…`), each with a checksum. What cannot be read is computed again.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import shutil
 import sqlite3
 import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.cache import cache_root, remove_unused
 
 __all__ = ["EmbeddingCache"]
+
+Result = TypeVar("Result")
 
 #: Incremented when the meaning of the rows changes.
 FORMAT_VERSION = 1
@@ -30,13 +37,13 @@ PATIENCE = 5
 class EmbeddingCache:
     """The embeddings, of E numbers in float32, that the encoder with a fingerprint gave to texts."""
 
-    def __init__(self, fingerprint, E):
+    def __init__(self, fingerprint: str, E: int) -> None:
         self._name = f"{fingerprint}-v{FORMAT_VERSION}"
         self._E = E
         self._patience = PATIENCE
 
-    def read(self, digests):
-        """Return the embeddings, each E, of those of the texts with some digests (bytes) that have one (dict)."""
+    def read(self, digests: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the stored embeddings, each E, of texts by their digests."""
         marks = ",".join("?" * len(digests))
         rows = self._executed(lambda database: database.execute(SELECT.format(marks), digests).fetchall())
         return {
@@ -45,13 +52,13 @@ class EmbeddingCache:
             if isinstance(embedding, bytes) and len(embedding) == 4 * self._E and zlib.crc32(embedding) == checksum
         }
 
-    def write(self, embeddings):
-        """Store the embeddings of texts by their digests (dict)."""
-        rows = [(text, np.asarray(own, "<f4").tobytes()) for text, own in embeddings.items()]
-        rows = [(*row, zlib.crc32(row[1])) for row in rows]
+    def write(self, embeddings: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Store the embeddings of texts by their digests."""
+        contents = {text: np.asarray(embedding, "<f4").tobytes() for text, embedding in embeddings.items()}
+        rows = [(text, content, zlib.crc32(content)) for text, content in contents.items()]
         self._executed(lambda database: database.executemany(INSERT, rows))
 
-    def _executed(self, statements):
+    def _executed(self, statements: Callable[[sqlite3.Connection], Result]) -> Result | None:
         """Return what a function of the database returns, or None; a damaged database is removed."""
         try:
             folder = cache_root() / "embeddings" / self._name

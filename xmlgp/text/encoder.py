@@ -5,18 +5,24 @@ sentence-transformers. An encoder is a folder, or the name of one on Hugging Fac
 no code and no pickle is read, and nothing is downloaded unless the user asks for it.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
+import importlib
 import json
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.cache import file_digest
 from xmlgp.errors import SettingsError, XmlgpError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import escape
 from xmlgp.text.embedding_cache import EmbeddingCache
@@ -58,68 +64,69 @@ class Encoder:
         E.
     """
 
-    def __init__(self, name, fingerprint=None, width=None):
+    def __init__(self, name: str, fingerprint: str | None = None, width: int | None = None) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.width = width
-        self._place = name
+        self._source = name
         self._download = False
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, object]:
         # A model names its encoder and does not contain it.
         return {name: value for name, value in self.__dict__.items() if name != "_function"}
 
-    def find(self, place=None, download=False):
-        """Read the files from another place, a folder or a name, or allow to download them."""
-        self._place = os.fspath(place or self.name)
+    def find(self, source: str | os.PathLike[str] | None = None, download: bool = False) -> None:
+        """Read the files from another folder or name, or allow to download them."""
+        self._source = os.fspath(source or self.name)
         self._download = download
         self.__dict__.pop("_function", None)
 
-    def encode(self, texts, cache=False, progress=silent):
+    def encode(self, texts: Sequence[str], cache: bool = False, progress: Progress = silent) -> NDArray[np.float32]:
         """Return the embeddings of texts, N×E in float32; with `cache`, they are stored, and stored ones are used."""
         # Half of a surrogate pair, which JSON can have, is no character.
-        texts = [text.encode("utf-8", "replace") for text in texts]
-        found = np.empty((len(texts), self.width), np.float32)
-        with progress("encoding", total=len(texts), unit=" texts") as bar:
-            for start in range(0, len(texts), TEXTS):
-                part = texts[start : start + TEXTS]
-                digests = [hashlib.sha256(text).digest() for text in part]
-                known = self._cache.read(digests) if cache else {}
-                new = {digest: text for digest, text in zip(digests, part, strict=True) if digest not in known}
-                if new:
-                    computed = self._computed([text.decode() for text in new.values()])
-                    new = dict(zip(new, computed, strict=True))
+        contents = [text.encode("utf-8", "replace") for text in texts]
+        embeddings = np.empty((len(contents), self.width or 0), np.float32)
+        with progress("encoding", total=len(contents), unit=" texts") as bar:
+            for start in range(0, len(contents), TEXTS):
+                block = contents[start : start + TEXTS]
+                digests = [hashlib.sha256(content).digest() for content in block]
+                stored = self._cache.read(digests) if cache else {}
+                missing = {key: content for key, content in zip(digests, block, strict=True) if key not in stored}
+                if missing:
+                    computed = self._computed([content.decode() for content in missing.values()])
+                    new = dict(zip(missing, computed, strict=True))
                     if cache:
                         self._cache.write(new)
-                found[start : start + len(part)] = [(known | new)[digest] for digest in digests]
-                bar.update(len(part))
-        return found
+                    stored |= new
+                embeddings[start : start + len(block)] = [stored[digest] for digest in digests]
+                bar.update(len(block))
+        return embeddings
 
-    def _computed(self, texts):
+    def _computed(self, texts: list[str]) -> NDArray[np.float32]:
         try:
-            found = np.asarray(self._function(texts), np.float32)
+            embeddings = np.asarray(self._function(texts), np.float32)
         except XmlgpError:
             raise
         except Exception as error:  # those of other packages may raise anything
-            raise XmlgpError(f"the encoder {self._place} fails: {_reason(error)}") from None
-        width = found.shape[-1] if self.width is None else self.width
-        if not width or found.shape != (len(texts), width) or not np.isfinite(found).all():
-            raise XmlgpError(f"the encoder {self._place} does not give {width or 'some'} finite numbers for each text")
-        return found
+            raise XmlgpError(f"the encoder {self._source} fails: {_reason(error)}") from None
+        width = embeddings.shape[-1] if self.width is None else self.width
+        if not width or embeddings.shape != (len(texts), width) or not np.isfinite(embeddings).all():
+            raise XmlgpError(f"the encoder {self._source} does not give {width or 'some'} finite numbers for each text")
+        return embeddings
 
     @functools.cached_property
     def _cache(self) -> EmbeddingCache:
-        return EmbeddingCache(self.fingerprint, self.width)
+        return EmbeddingCache(self.fingerprint or "", self.width or 0)
 
     @functools.cached_property
-    def _function(self):
+    def _function(self) -> Callable[[list[str]], object]:
         """The function from texts to embeddings; SettingsError if it is not there, or another one than before."""
-        folder = _found(self._place, self._download)
+        folder = _folder(self._source, self._download)
         classes = _classes(folder)
         files = _static_files(folder) if classes <= STATIC else _files(folder)
         if not files:
             raise SettingsError(
-                f"{self._place} is not an encoder: model2vec or sentence-transformers has saved none with its weights "
+                f"{self._source} is not an encoder: model2vec or sentence-transformers has saved none with its weights "
                 "in safetensors there"
             )
         digest = hashlib.sha256()
@@ -129,27 +136,27 @@ class Encoder:
         fingerprint = digest.hexdigest()
         if self.fingerprint not in (None, fingerprint):
             raise SettingsError(
-                f"{self._place} is not the encoder {self.name} that the model was trained with: its files are others"
+                f"{self._source} is not the encoder {self.name} that the model was trained with: its files are others"
             )
         self.fingerprint = fingerprint
         return _read_static(folder, classes) if classes <= STATIC else _read_transformer(folder)
 
-    def mapping(self):
+    def mapping(self) -> dict[str, object]:
         """Return what `from_mapping` needs, as JSON has it."""
         return {"name": self.name, "fingerprint": self.fingerprint, "width": self.width}
 
     @classmethod
-    def from_mapping(cls, mapping):
+    def from_mapping(cls, mapping: Mapping[str, object]) -> Encoder:
         """Return the encoder that an untrusted mapping names; TypeError, ValueError or LookupError if it names none."""
         name, fingerprint, width = (mapping[key] for key in ("name", "fingerprint", "width"))
-        if not (name and isinstance(name, str) and name.isprintable() and type(width) is int and width > 0):
+        if not (isinstance(name, str) and name and name.isprintable() and type(width) is int and width > 0):
             raise ValueError("this is not the description of an encoder")
-        if not FINGERPRINT.fullmatch(fingerprint):
+        if not (isinstance(fingerprint, str) and FINGERPRINT.fullmatch(fingerprint)):
             raise ValueError("this is not a fingerprint")
         return cls(name, fingerprint, width)
 
 
-def open_encoder(name, download=False):
+def open_encoder(name: str | os.PathLike[str], download: bool = False) -> Encoder:
     """Return the `Encoder` with a name on Hugging Face or in a folder; SettingsError if there is none."""
     name = os.fspath(name)
     encoder = Encoder(os.path.abspath(name) if os.path.isdir(name) else name)
@@ -160,25 +167,25 @@ def open_encoder(name, download=False):
     return encoder
 
 
-def _found(place, download):
-    """Return the folder (Path) of an encoder, which may be downloaded."""
-    if os.path.isdir(place):
-        return Path(place)
+def _folder(source: str, download: bool) -> Path:
+    """Return the folder of an encoder, which may be downloaded."""
+    if os.path.isdir(source):
+        return Path(source)
     hub = _imported("huggingface_hub", "encode")
     files = {"allow_patterns": DOWNLOADED, "ignore_patterns": NOT_DOWNLOADED}
     try:
-        return Path(hub.snapshot_download(place, local_files_only=not download, **files))
+        return Path(hub.snapshot_download(source, local_files_only=not download, **files))
     except Exception as error:  # of the network, of names, and others
         if download:
-            raise XmlgpError(f"the encoder {escape(place)} cannot be downloaded: {_reason(error)}") from None
+            raise XmlgpError(f"the encoder {escape(source)} cannot be downloaded: {_reason(error)}") from None
         raise SettingsError(
-            f"there is no encoder {escape(place)}, neither a folder nor in the cache of Hugging Face; `encoder=PATH` "
+            f"there is no encoder {escape(source)}, neither a folder nor in the cache of Hugging Face; `encoder=PATH` "
             "says where it is, and `download=True` downloads it by its name"
         ) from None
 
 
-def _classes(folder):
-    """Return the names of the classes of the modules of an encoder (set), none for one of model2vec alone."""
+def _classes(folder: Path) -> set[str]:
+    """Return the names of the classes of the modules of an encoder, none for one of model2vec alone."""
     file = folder / "modules.json"
     if not file.exists():
         return set()
@@ -190,18 +197,18 @@ def _classes(folder):
         raise SettingsError(f"{folder}: modules.json does not list the modules of an encoder") from None
 
 
-def _static_files(folder):
-    """Return the files of a static encoder (list of Path), or none, as model2vec finds them."""
-    for place in STATIC_FOLDERS:
+def _static_files(folder: Path) -> list[Path]:
+    """Return the files of a static encoder, or none, as model2vec finds them."""
+    for subfolder in STATIC_FOLDERS:
         for config in STATIC_CONFIGS:
-            files = [folder / config, folder / place / "model.safetensors", folder / place / "tokenizer.json"]
+            files = [folder / config, folder / subfolder / "model.safetensors", folder / subfolder / "tokenizer.json"]
             if all(file.is_file() for file in files):
                 return files
     return []
 
 
-def _files(folder):
-    """Return the files of another encoder (list of Path), or none if any of its weights are in no safetensors file."""
+def _files(folder: Path) -> list[Path]:
+    """Return the files of another encoder, or none if any of its weights are in no safetensors file."""
     files = sorted(
         file
         for file in folder.rglob("*")
@@ -214,7 +221,7 @@ def _files(folder):
     return files if weights and pickled <= weights else []
 
 
-def _read_static(folder, classes):
+def _read_static(folder: Path, classes: set[str]) -> Callable[[list[str]], object]:
     # Its tokenizer would start a thread for each core, and that before it is asked.
     os.environ.setdefault("RAYON_NUM_THREADS", str(core_count()))
     model2vec = _imported("model2vec", "encode")
@@ -222,7 +229,7 @@ def _read_static(folder, classes):
     return functools.partial(model.encode, use_multiprocessing=False)
 
 
-def _read_transformer(folder):
+def _read_transformer(folder: Path) -> Callable[[list[str]], object]:
     library = _imported("sentence_transformers", "encode-transformers")
     if int(library.__version__.split(".")[0]) < LEAST_TRANSFORMERS:
         raise XmlgpError(
@@ -236,22 +243,22 @@ def _read_transformer(folder):
         str(folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
     )
 
-    def function(texts):
+    def encode(texts: list[str]) -> object:
         torch.set_num_threads(core_count())
         return model.encode(texts, show_progress_bar=False)
 
-    return function
+    return encode
 
 
-def _reason(error):
+def _reason(error: Exception) -> str:
     """Return the first line of an error of another package."""
     return escape(str(error).strip().partition("\n")[0] or type(error).__name__)
 
 
-def _imported(name, extra):
+def _imported(name: str, extra: str) -> ModuleType:
     """Return a module; XmlgpError names the extra that has it if it is not installed."""
     try:
-        return __import__(name)
+        return importlib.import_module(name)
     except ImportError:
         package = name.replace("_", "-")
         raise XmlgpError(f"this encoder needs {package}: pip install 'xmlgp[{extra}]'") from None
