@@ -698,7 +698,7 @@ MUTANTS = [
         "lost term",
         "BMLPL forgets the counts of earlier points when it learns on.",
         "xmlgp/bmlpl/learning.py",
-        "= self._prior_counts + self._label_counts",
+        "= self._prior.counts + self._label_counts",
         "= self._label_counts",
         ("tests/bmlpl/test_learning.py",),
     ),

@@ -192,11 +192,11 @@ def test_a_model_of_gibbs_sampling_is_refused():
         learn(earlier, *others)
 
 
-def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):
+def test_chunks_have_each_point_once_and_build_on_each_other(monkeypatch):
     features, labels = clustered(500)
     earlier = trained_on(features[:100], labels[:100], batch_size=90)
     whole = learned(earlier, features[100:], labels[100:])
-    monkeypatch.setattr(module, "PART_ELEMENTS", 1)
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 1)
     priors, original = [], module.weight_prior
 
     def weight_prior(design, omega, points, precisions):
@@ -204,9 +204,9 @@ def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):
         return original(design, omega, points, precisions)
 
     monkeypatch.setattr(module, "weight_prior", weight_prior)
-    parts = learned(earlier, features[100:], labels[100:])
+    chunks = learned(earlier, features[100:], labels[100:])
     assert priors == [(80, 100), (80, 180), (80, 260), (80, 340), (80, 420)]
-    assert len(parts.history) == 5 * len(whole.history)
+    assert len(chunks.history) == 5 * len(whole.history)
     new, truth = clustered(seed=1)
-    areas = [roc_auc_score(truth.ravel(), probabilities(one.parameters, new).ravel()) for one in (whole, parts)]
+    areas = [roc_auc_score(truth.ravel(), probabilities(one.parameters, new).ravel()) for one in (whole, chunks)]
     assert areas[1] == pytest.approx(areas[0], abs=0.01)

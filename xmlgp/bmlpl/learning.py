@@ -1,9 +1,9 @@
 """Learning on with a trained BMLPL: EM of further points, with a prior that stands for the earlier ones."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.bmlpl import least_squares
@@ -26,17 +26,17 @@ from xmlgp.training.trained import Earlier, Trained
 
 __all__ = ["Learning", "learn", "memory_of_learning"]
 
-#: Iterations for each part of the points. Twice as many change little.
+#: Iterations for each chunk of the points. Twice as many change little.
 ITERATIONS = 10
 
 #: Conjugate gradient steps in each iteration. Twice as many change little.
 CG_STEPS = 3
 
-#: Alternations between counts and activations of a part before its first iteration.
+#: Alternations between counts and activations of a chunk before its first iteration.
 ROUNDS = 5
 
-#: Most elements of an N×T array. More points are learned in parts, one after the other, so that memory is bounded.
-PART_ELEMENTS = 1 << 24
+#: Most elements of an N×T array. More points are learned in chunks, one after the other, so that memory is bounded.
+CHUNK_ELEMENTS = 1 << 24
 
 
 def learn(
@@ -65,20 +65,39 @@ def memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
     """Return the largest arrays of a step: what is T wide by feature, by label and by point."""
     N, D, K = dataset.shape
     T = len(earlier.parameters["shapes"])
-    points = min(N, _part_size(earlier.settings, T))
+    points = min(N, _chunk_size(earlier.settings, T))
     used = len(np.unique(dataset.features.indices)) * points // max(1, N)
     row = np.dtype(earlier.settings.dtype).itemsize * T
     return [
-        # W and the counts of all; of a part W, its prior mean and precisions, and what conjugate gradients have.
+        # W and the counts of all; of a chunk W, its prior mean and precisions, and what conjugate gradients have.
         MemoryPart("the weights and counts of topics", row * (D + K + 8 * used)),
         # Counts, activations and the arrays of `LeastSquares`.
         MemoryPart("the topics of the points", row * 6 * points),
     ]
 
 
-def _part_size(settings: BMLPLSettings, T: int) -> int:
-    """Return the most points of a part, given the number of topics."""
-    return max(settings.batch_size, PART_ELEMENTS // T)
+def _chunk_size(settings: BMLPLSettings, T: int) -> int:
+    """Return the most points of a chunk, given the number of topics."""
+    return max(settings.batch_size, CHUNK_ELEMENTS // T)
+
+
+class Prior(NamedTuple):
+    """The prior of the points of a chunk, which stands for all points before them; see `Learning`.
+
+    The chunk has d features with the intercept, and some of the labels. `weights`, d×T, are those before the chunk,
+    with the log odds `log_odds` of x̄, T; `precisions`, d×T, and `strength`, T, are what `weight_prior` returns.
+    `counts` are the m_kt of the labels, and `totals` their sums over all labels, T. `tables` and `rates` are a and b,
+    both T.
+    """
+
+    weights: NDArray[np.floating]
+    log_odds: NDArray[np.floating]
+    precisions: NDArray[np.floating]
+    strength: NDArray[np.floating]
+    counts: NDArray[np.floating]
+    totals: NDArray[np.float64]
+    tables: NDArray[np.floating]
+    rates: NDArray[np.floating]
 
 
 class Learning(EM):
@@ -86,15 +105,15 @@ class Learning(EM):
 
     - Topic t has a Dirichlet prior of η + m_kt, with the counts of the earlier points (`recover_counts`).
     - Weights have a Gaussian prior around those of the model. It is the quadratic lower bound on the log posterior of
-      the earlier points at these weights, with an estimated matrix (`weight_prior`). A part of it has rank one and is
-      one more row of the system: the mean x̄ of the earlier points.
+      the earlier points at these weights, with an estimated matrix (`weight_prior`). A term of rank one is one more row
+      of the system: the mean x̄ of the earlier points.
     - The shape r_t has a prior Gamma(1 + a_t, b_t) with b_t = 1 + S_t and a_t = r_t b_t, where S_t estimates
       Σ_n log(1 + e^ψ_nt) over earlier points as N/B times the sum over the further ones. Its mode is r_t. In a model
       that has converged, a_t are the table counts r_t Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)] of the earlier points
       (`update_shapes`).
 
-    Points of more than `PART_ELEMENTS` activations are learned in random parts, one after the other: a part's posterior
-    is the prior of the next one. Only the labels and features that a part has are touched.
+    Points of more than `CHUNK_ELEMENTS` activations are learned in random chunks, one after the other: the posterior of
+    a chunk is the prior of the next one. Only the labels and features that a chunk has are touched.
     """
 
     _warm_up = 0
@@ -106,82 +125,79 @@ class Learning(EM):
         self._settings = settings
         self._coordinates = coordinates
         self._labels = labels
-        D = coordinates.feature_count
-        K = labels.shape[1]
-        T = len(model["shapes"])
         dtype = np.dtype(settings.dtype)
+        self.shapes = np.array(model["shapes"], dtype)
+        T = len(self.shapes)
+
+        #: W, τ and m_kt of all features and labels. In `EM` are those of a chunk, with a prior in place of τ.
+        D = coordinates.feature_count
+        self._all_weights = _with_new_features(model["weights"], D, 0, model["intercepts"], dtype)
+        usual = np.median(model["precisions"]) if earlier.D else settings.precision
+        last = least_squares.INTERCEPT_PRECISION
+        self._all_precisions = _with_new_features(model["precisions"], D, usual, last, dtype)
         frequencies = model["statistics.labels"]
-        #: W, τ and m_kt of all features and labels; in `EM` are those that a part has, and a prior in place of τ.
-        self._all_weights = np.zeros((D + 1, T), dtype)
-        self._all_weights[: earlier.D] = model["weights"]
-        self._all_weights[-1] = model["intercepts"]
-        self._all_counts = np.zeros((K, T), dtype)
+        self._all_counts = np.zeros((labels.shape[1], T), dtype)
         self._all_counts[: earlier.K] = recover_counts(
             model["topics"], model["shares"], frequencies.sum() * settings.revealed, settings.concentration
         )
-        self.shapes = np.array(model["shapes"], dtype)
-        self._all_precisions = np.empty(D + 1, dtype)
-        self._all_precisions[: earlier.D] = model["precisions"]
-        self._all_precisions[earlier.D :] = np.median(model["precisions"]) if earlier.D else settings.precision
-        self._all_precisions[-1] = least_squares.INTERCEPT_PRECISION
+
         self._frequencies = Positives(labels).frequencies()
         self._frequencies[: earlier.K] += frequencies
         #: n_d, the number of earlier points with each feature, and N last.
-        self._point_counts = np.zeros(D + 1, np.int64)
-        self._point_counts[: earlier.D] = model["statistics.features"]
-        self._point_counts[-1] = earlier.N
-        self._parts = SeededMinibatches(labels.shape[0], _part_size(settings, T), settings.seed)
-        self.epochs = ITERATIONS * len(self._parts)
-        #: The number of the part that is being learned.
-        self._part: int | None = None
+        self._point_counts = _with_new_features(model["statistics.features"], D, 0, earlier.N, np.dtype(np.int64))
+        self._chunks = SeededMinibatches(labels.shape[0], _chunk_size(settings, T), settings.seed)
+        self.epochs = ITERATIONS * len(self._chunks)
+        #: The number of the chunk that is being learned.
+        self._chunk: int | None = None
 
     def begin(self, epoch: int) -> None:
-        """Prepare for a part before its first iteration: its points, their prior, and their first counts."""
-        part = epoch // ITERATIONS
-        if part == self._part or part >= len(self._parts):
+        """Prepare for a chunk before its first iteration: its points, their prior, and their first counts."""
+        chunk = epoch // ITERATIONS
+        if chunk == self._chunk or chunk >= len(self._chunks):
             return
-        self._part = part
-        rows = self._parts.rows(0, part)
+        self._chunk = chunk
+        rows = self._chunks.rows(0, chunk)
         present, features = sparse.present_columns(self._coordinates.weighted(rows))
-        #: The features of the part, with the intercept, and its labels; both are renumbered.
+        #: The features of the chunk, with the intercept, and its labels; both are renumbered.
         self._present = np.append(present, len(self._all_weights) - 1)
         self._present_labels, labels = sparse.present_columns(self._labels[rows])
         self._positives = Positives(labels)
-        point_counts = self._points_before(part)[self._present]
-        B = features.shape[0]
-        T = len(self.shapes)
+        point_counts = self._points_before(chunk)[self._present]
         weights = self._all_weights[self._present]
-        precisions = self._all_precisions[self._present]
-        self._prior_counts = self._all_counts[self._present_labels]
-        self._label_counts = self._prior_counts
-        self._prior_totals = self._all_counts.sum(axis=0, dtype=np.float64)
+        counts = self._all_counts[self._present_labels]
+        totals = self._all_counts.sum(axis=0, dtype=np.float64)
 
+        B = features.shape[0]
         design = least_squares.Design(with_mean_point(features, point_counts))
-        system = least_squares.LeastSquares(design, T, weights.dtype)
-        self._system = system
+        system = least_squares.LeastSquares(design, len(self.shapes), weights.dtype)
+        system.center = weights
         system.set_log_odds(weights)
+        self._system = system
         #: With a last row of zeros for the mean point.
-        self._counts = np.zeros((B + 1, T), weights.dtype)
+        self._counts = np.zeros_like(system.log_odds)
         m = self._counts[:B]
         log_odds = system.log_odds[:B]
-        topics = self._topics()
+        topics = _topics_of(counts, totals + self._total_concentration, self._settings.concentration)
         self.activations = prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
             expected_counts(self._positives, topics, self.activations, m)
             activated = expected_activations(m, log_odds, self.shapes, self.activations)
+
+        precisions = self._all_precisions[self._present]
         system.set_tangent(weights, self._counts, self.shapes, precisions)
-        self.precisions, self._strength = weight_prior(design, system.omega, point_counts, precisions)
-        #: ψ of the mean point at the prior mean of W.
-        self._prior_log_odds = system.log_odds[-1].copy()
-        system.center = weights
+        self.precisions, strength = weight_prior(design, system.omega, point_counts, precisions)
         self._rates = SHAPE_RATE + activated.softplus * (point_counts[-1] / B)
         self._tables = self.shapes * self._rates
+        last_log_odds = system.log_odds[-1].copy()
+        self._prior = Prior(
+            weights, last_log_odds, self.precisions, strength, counts, totals, self._tables, self._rates
+        )
 
-    def _points_before(self, part: int) -> NDArray[np.int64]:
-        """Return how many points before a part have each feature, and the number of these points last."""
-        counts = self._point_counts.copy()
-        for number in range(part):
-            features = self._coordinates.weighted(self._parts.rows(0, number))
+    def _points_before(self, chunk: int) -> NDArray[np.int64]:
+        """Return how many points before a chunk have each feature, and the number of these points last."""
+        counts: NDArray[np.int64] = self._point_counts.copy()
+        for number in range(chunk):
+            features = self._coordinates.weighted(self._chunks.rows(0, number))
             counts[:-1] += np.bincount(features.indices, minlength=len(counts) - 1)
             counts[-1] += features.shape[0]
         return counts
@@ -193,62 +209,54 @@ class Learning(EM):
             "parameters.shapes": self.shapes,
             "counts.labels": self._all_counts,
         }
-        if self._part is None:
-            return arrays
-        return arrays | {
-            "counts.points": self._counts,
-            "prior.weights": self._system.center,
-            "prior.log_odds": self._prior_log_odds,
-            "prior.precisions": self.precisions,
-            "prior.strength": self._strength,
-            "prior.counts": self._prior_counts,
-            "prior.totals": self._prior_totals,
-            "prior.tables": self._tables,
-            "prior.rates": self._rates,
-        }
+        if self._chunk is not None:
+            arrays["counts.points"] = self._counts
+            arrays |= {f"prior.{name}": array for name, array in self._prior._asdict().items()}
+        return arrays
 
     def step(self, epoch: int, done: int) -> float:
-        """Make one iteration for a part; return its log posterior, given the shapes before it."""
+        """Make one iteration for a chunk; return its log posterior, given the shapes before it."""
         self.weights = self._all_weights[self._present]
         self._label_counts = self._all_counts[self._present_labels]
         value = super().step(epoch, done)
         self._all_weights[self._present] = self.weights
-        self._all_counts[self._present_labels] = self._prior_counts + self._label_counts
+        self._all_counts[self._present_labels] = self._prior.counts + self._label_counts
         return value
 
     def _set_tangent(self, epoch: int) -> None:
         """Set the bound on the likelihood; the row of the mean point stands for −½ s (ψ − ψ₀)², and has no counts."""
         system = self._system
         system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
-        system.omega[-1] = self._strength
-        system.residuals[-1] = self._strength * (self._prior_log_odds - system.log_odds[-1])
+        system.omega[-1] = self._prior.strength
+        system.residuals[-1] = self._prior.strength * (self._prior.log_odds - system.log_odds[-1])
+
+    @property
+    def _total_concentration(self) -> float:
+        """η summed over all labels."""
+        return len(self._all_counts) * self._settings.concentration
 
     def _topics(self) -> NDArray[np.floating]:
-        """Return the rows of V of the part's labels, given their counts, and set Σ_k (η + m_kt) over all labels, T."""
-        eta = self._settings.concentration
-        added = (self._label_counts - self._prior_counts).sum(axis=0, dtype=np.float64)
-        self._totals = self._prior_totals + added + len(self._all_counts) * eta
-        topics = self._label_counts + eta
-        topics /= self._totals
-        return topics
+        """Return the rows of V of the chunk's labels, given their counts, and set Σ_k (η + m_kt) over all labels, T."""
+        added = (self._label_counts - self._prior.counts).sum(axis=0, dtype=np.float64)
+        self._totals = self._prior.totals + added + self._total_concentration
+        return _topics_of(self._label_counts, self._totals, self._settings.concentration)
 
     def _log_prior_of_topics(self, topics: NDArray[np.floating]) -> float:
         """Return Σ_kt (η + m_kt) log v_kt with the earlier counts m, up to a constant.
 
-        v_kt of labels that the part does not have is a constant divided by the total of the topic.
+        v_kt of labels that the chunk does not have is a constant divided by the total of the topic.
         """
-        eta = self._settings.concentration
-        earlier = self._prior_counts + eta
+        earlier = self._prior.counts + self._settings.concentration
         logarithms = np.log(np.maximum(topics, TINY))
-        absent = self._prior_totals + len(self._all_counts) * eta - earlier.sum(axis=0, dtype=np.float64)
+        absent = self._prior.totals + self._total_concentration - earlier.sum(axis=0, dtype=np.float64)
         return float((earlier * logarithms).sum(dtype=np.float64) - absent @ np.log(self._totals))
 
     def _log_prior_of_weights(self) -> float:
         """Return −½ Σ_dt P_dt δ_dt² − ½ Σ_t s_t (x̄ᵀδ_t)² for the change δ of the weights."""
-        change = self.weights - self._system.center
-        distance = self._system.log_odds[-1] - self._prior_log_odds
+        change = self.weights - self._prior.weights
+        distance = self._system.log_odds[-1] - self._prior.log_odds
         total = np.einsum("dt,dt,dt->t", self.precisions, change, change).sum(dtype=np.float64)
-        return float(-0.5 * (total + (self._strength * np.square(distance)).sum(dtype=np.float64)))
+        return float(-0.5 * (total + (self._prior.strength * np.square(distance)).sum(dtype=np.float64)))
 
     def _log_prior_of_shapes(self) -> float:
         return float(self._tables @ np.log(self.shapes) - self._rates @ self.shapes)
@@ -256,6 +264,23 @@ class Learning(EM):
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
         return self._model(self._all_weights, self._all_precisions, self._all_counts, self._frequencies)
+
+
+def _with_new_features(
+    values: NDArray[Any], feature_count: int, new: float, last: ArrayLike, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return values of earlier features, then `new` for new ones, up to D of them, then those of the intercept."""
+    extended = np.full((feature_count + 1, *values.shape[1:]), new, dtype)
+    extended[: len(values)] = values
+    extended[-1] = last
+    return extended
+
+
+def _topics_of(counts: NDArray[np.floating], totals: NDArray[np.float64], concentration: float) -> NDArray[np.floating]:
+    """Return v_kt = (η + m_kt) / Σ_k (η + m_kt) of some labels, given the sums over all labels."""
+    topics = counts + concentration
+    topics /= totals
+    return topics
 
 
 def recover_counts(
