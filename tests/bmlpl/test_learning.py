@@ -11,6 +11,7 @@ from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.bmlpl import inference
 from xmlgp.bmlpl import learning as module
+from xmlgp.bmlpl.inference import ROUNDS
 from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import are_valid_parameters, topic_shares
@@ -81,7 +82,7 @@ def dense(earlier, X, Y, iterations):
     V = (counts + eta) / (counts + eta).sum(axis=0)
     psi = X @ start
     u = r * np.exp(psi)
-    for _ in range(module.ROUNDS):
+    for _ in range(ROUNDS):
         m = expectations(V, u).sum(axis=1)
         u = (m + r) * expit(psi)
     omega = (m + r) / (2 * psi) * np.tanh(psi / 2)

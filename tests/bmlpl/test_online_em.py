@@ -9,6 +9,7 @@ from tests.bmlpl.problems import clustered, problem, start_inference, unrelated
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
+from xmlgp.bmlpl.inference import ROUNDS
 from xmlgp.bmlpl.parameters import SHAPE_RATE
 
 
@@ -42,7 +43,7 @@ def dense_gradient(inference, features, labels, topics):
     design = np.hstack([features, np.ones((len(features), 1))])
     psi, r = design @ inference.weights, inference.shapes
     u = r * np.exp(psi)
-    for _ in range(module.ROUNDS):
+    for _ in range(ROUNDS):
         parts = u[:, None] * topics
         rates = parts.sum(axis=2, keepdims=True)
         counts = np.where(labels[:, :, None], parts / -np.expm1(-rates), 0)

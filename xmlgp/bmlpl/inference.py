@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares, parameters
-from xmlgp.bmlpl.activations import expected_activations, prior_mean
-from xmlgp.bmlpl.counts import Positives, expected_counts
+from xmlgp.bmlpl.activations import ActivationSums, expected_activations, prior_mean
+from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.inference import Inference
 
-__all__ = ["EM", "BMLPLInference", "ExactEM"]
+__all__ = ["EM", "BMLPLInference", "ExactEM", "infer_activations"]
 
 #: Iterations before shapes and precisions are learned; the first ones only find the labels of each topic.
 WARM_UP = 2
@@ -30,6 +30,28 @@ PRECISIONS_EVERY = 10
 
 #: Conjugate gradient steps in an update of the precisions.
 PRECISIONS_STEPS = 20
+
+
+#: Alternations of `infer_activations` between counts and activations.
+ROUNDS = 5
+
+
+def infer_activations(
+    positives: Positives,
+    topics: NDArray[np.floating],
+    log_odds: NDArray[np.floating],
+    shapes: NDArray[np.floating],
+    point_counts: NDArray[np.floating] | None = None,
+) -> tuple[NDArray[np.floating], Counts, ActivationSums]:
+    """Return activations that were alternated with counts, from their prior means on, the counts, and the sums.
+
+    The counts of points may be written to `point_counts`, N×T.
+    """
+    activations = prior_mean(log_odds, shapes)
+    for _ in range(ROUNDS):
+        counts = expected_counts(positives, topics, activations, point_counts)
+        sums = expected_activations(counts.by_point, log_odds, shapes, activations)
+    return activations, counts, sums
 
 
 class BMLPLInference(Inference):

@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.bmlpl import least_squares
-from xmlgp.bmlpl.activations import expected_activations, prior_mean
-from xmlgp.bmlpl.counts import Positives, expected_counts, reveal_labels
-from xmlgp.bmlpl.inference import EM
+from xmlgp.bmlpl.counts import Positives, reveal_labels
+from xmlgp.bmlpl.inference import EM, infer_activations
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
@@ -31,9 +30,6 @@ ITERATIONS = 10
 
 #: Conjugate gradient steps in each iteration. Twice as many change little.
 CG_STEPS = 3
-
-#: Alternations between counts and activations of a chunk before its first iteration.
-ROUNDS = 5
 
 #: Most elements of an N×T array. More points are learned in chunks, one after the other, so that memory is bounded.
 CHUNK_ELEMENTS = 1 << 24
@@ -175,13 +171,10 @@ class Learning(EM):
         self._system = system
         #: With a last row of zeros for the mean point.
         self._counts = np.zeros_like(system.log_odds)
-        m = self._counts[:B]
-        log_odds = system.log_odds[:B]
         topics = _topics_of(counts, totals + self._total_concentration, self._settings.concentration)
-        self.activations = prior_mean(log_odds, self.shapes)
-        for _ in range(ROUNDS):
-            expected_counts(self._positives, topics, self.activations, m)
-            activated = expected_activations(m, log_odds, self.shapes, self.activations)
+        self.activations, _, activated = infer_activations(
+            self._positives, topics, system.log_odds[:B], self.shapes, self._counts[:B]
+        )
 
         precisions = self._all_precisions[self._present]
         system.set_tangent(weights, self._counts, self.shapes, precisions)

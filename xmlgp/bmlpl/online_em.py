@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares
-from xmlgp.bmlpl.activations import ActivationSums, expected_activations, polya_gamma_means, prior_mean
+from xmlgp.bmlpl.activations import ActivationSums, polya_gamma_means
 from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference
+from xmlgp.bmlpl.inference import BMLPLInference, infer_activations
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra import sparse
@@ -22,9 +22,6 @@ __all__ = ["OnlineEM"]
 #: The weight γ of a minibatch in the statistics is (DELAY + step)^(−DECAY), so that early minibatches are forgotten.
 DELAY = 2.0
 DECAY = 0.6
-
-#: Alternations between counts and activations of a minibatch; they start from the prior in every epoch.
-ROUNDS = 5
 
 #: Adam's learning rate of the weights in the first half of the epochs; then it falls to zero.
 LEARNING_RATE = 0.05
@@ -82,10 +79,7 @@ class OnlineEM(BMLPLInference):
         topics = (self._label_counts[present] + settings.concentration) / totals
         topics = topics.astype(self.weights.dtype, copy=False)
         log_odds = sparse.product(design, self.weights)
-        u = prior_mean(log_odds, self.shapes)
-        for _ in range(ROUNDS):
-            counts = expected_counts(positives, topics, u)
-            activated = expected_activations(counts.by_point, log_odds, self.shapes, u)
+        u, counts, activated = infer_activations(positives, topics, log_odds, self.shapes)
         value = self._log_posterior(
             scale * expected_counts(positives, topics, u).log_likelihood,
             scale * activated.log_prior,

@@ -1,6 +1,7 @@
 """GPC as the rest of xmlgp sees it: its training and its record."""
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -97,7 +98,7 @@ def _review(settings: GPCSettings, description: Mapping[str, Any]) -> Iterator[s
     elif len(bounds) == settings.passes > 1:
         # A single estimate from minibatches is too noisy.
         tail = max(1, len(bounds) // 10)
-        gain = sum(bounds[-tail:]) / tail - sum(bounds[-2 * tail : -tail]) / len(bounds[-2 * tail : -tail])
+        gain = statistics.fmean(bounds[-tail:]) - statistics.fmean(bounds[-2 * tail : -tail])
         if gain > TOLERANCE * N * tail:
             yield f"the bound was still rising; more iterations would raise it further{advice}"
 
