@@ -75,7 +75,7 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
     data, (texts, labels) = small_dataset(), (["a dog", "a cat", "a cow"] * 9, [["dog"], ["cat"], []] * 9)
     model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features, data.labels)
     tagger = TextTagger(clone(model)).fit(texts, labels)
-    monkeypatch.setattr("xmlgp.prediction.predictor.run_parallel", counted)
+    monkeypatch.setattr("xmlgp.prediction.parts.run_parallel", counted)
     for name in "train", "learn":
         call = getattr(api, name)
         monkeypatch.setattr(api, name, lambda *args, call=call, **more: counted([lambda: call(*args, **more)])[0])

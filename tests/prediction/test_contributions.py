@@ -9,8 +9,8 @@ from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.prediction import predictor as module
 from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.parts import ROWS
 from xmlgp.prediction.scores_file import Scores
 
 N = 300
@@ -40,9 +40,9 @@ def ragged_scores():
     return Scores(indptr, chosen, np.zeros(len(chosen), np.float32), K)
 
 
-@pytest.mark.parametrize("rows", [1, 50, module.ROWS])
+@pytest.mark.parametrize("rows", [1, 50, ROWS])
 def test_contributions_are_those_of_each_pair(monkeypatch, rows):
-    monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr("xmlgp.prediction.parts.ROWS", rows)
     model, scores = Explained(), ragged_scores()
     found = model.explain(POINTS, scores)
     assert (sum(model.seen), max(model.seen) <= rows) == (N, True)

@@ -7,7 +7,6 @@ from scipy.special import expit
 
 from tests.grids import each_value
 from xmlgp.errors import NumericalError, SettingsError
-from xmlgp.prediction import predictor as module
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
@@ -77,8 +76,8 @@ def ranked(model, output, k=K):
     output=list(OUTPUTS),
 )
 def test_scores_of_top_labels_and_of_all_agree_with_a_stable_sort(monkeypatch, model, k, limits, output):
-    for name, limit in zip(("MAX_STREAMED", "LABELS", "CALIBRATED"), limits, strict=True):
-        monkeypatch.setattr(module, name, limit)
+    for name, limit in zip(("selection.MAX_STREAMED", "parts.LABELS", "predictor.CALIBRATED"), limits, strict=True):
+        monkeypatch.setattr(f"xmlgp.prediction.{name}", limit)
     (found,) = model().top(NEW, k, output, with_std=True)
     k = min(k or K, K)
     expected = ranked(model, output, k)
@@ -112,8 +111,8 @@ class Approximated(Linear):
 
 @each_value(k=[1, 3, 18, 19, 65], counts=[(4, 32), (1, 3, 5), (2,)], width=[1024, 7], with_std=[True, False])
 def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkeypatch, k, counts, width, with_std):
-    monkeypatch.setattr(module, "LABELS", width)
-    monkeypatch.setattr(module, "CANDIDATES", counts)
+    monkeypatch.setattr("xmlgp.prediction.parts.LABELS", width)
+    monkeypatch.setattr("xmlgp.prediction.selection.CANDIDATES", counts)
     for output in OUTPUTS:
         predictor = Approximated()
         (found,) = predictor.top(NEW, k, output, with_std)

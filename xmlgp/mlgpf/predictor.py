@@ -73,7 +73,7 @@ class MLGPFPredictor(Predictor):
         self.default_output = settings.ranking
         self._kernel = settings.kernel
         if "inducing" not in parameters:
-            self.least = 2
+            self.min_points = 2
         self._preprocessed = preprocessed
         self._parameters = parameters
         # Results do not depend on the number of cores.

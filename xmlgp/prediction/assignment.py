@@ -9,8 +9,9 @@ import numpy as np
 
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY
+from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ABOVE_HALF", "AssignmentRule", "RestrictedPredictor", "assign", "highest_expected_f1"]

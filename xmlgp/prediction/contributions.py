@@ -1,12 +1,18 @@
 """Contributions of features to utilities: which words speak for a label of a point, and which against it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.blocks import widths_of
+from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.prediction.scores_file import Scores
 
 __all__ = ["Contributions"]
 
@@ -25,15 +31,15 @@ class Contributions:
     blocks. The rest is the bias of the label and what the regression adds, None without one.
     """
 
-    indptr: np.ndarray
-    features: np.ndarray
-    values: np.ndarray
-    bias: np.ndarray
-    regression: np.ndarray | None = None
-    dense: np.ndarray | None = None
+    indptr: NDArray[np.int64]
+    features: NDArray[np.int32]
+    values: NDArray[np.floating]
+    bias: NDArray[np.floating]
+    regression: NDArray[np.floating] | None = None
+    dense: NDArray[np.floating] | None = None
 
     @classmethod
-    def unset(cls, features, scores, dtype, pooled=False):
+    def unset(cls, features: csr_array, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
         The regression has one if utilities are `pooled` with it.
@@ -49,16 +55,36 @@ class Contributions:
         return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense)
 
     @property
-    def rest(self):
+    def rest(self) -> NDArray[np.floating]:
         """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
         return self.bias if self.regression is None else self.bias + self.regression
 
-    def part(self, pairs):
+    def part(self, pairs: slice) -> Contributions:
         """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
         indptr = self.indptr[pairs.start : pairs.stop + 1]
         elements = slice(indptr[0], indptr[-1])
-        of_pairs = (None if array is None else array[pairs] for array in (self.bias, self.regression, self.dense))
-        return Contributions(indptr - indptr[0], self.features[elements], self.values[elements], *of_pairs)
+        return Contributions(
+            indptr - indptr[0],
+            self.features[elements],
+            self.values[elements],
+            self.bias[pairs],
+            None if self.regression is None else self.regression[pairs],
+            None if self.dense is None else self.dense[pairs],
+        )
+
+    def check_finite(self, scores: Scores) -> None:
+        """Raise NumericalError if a contribution to the utilities of these pairs is not finite."""
+        finite = np.isfinite(self.rest)
+        if self.dense is not None:
+            finite &= np.isfinite(self.dense).all(axis=1)
+        elements = np.flatnonzero(~np.isfinite(self.values))
+        finite[np.searchsorted(self.indptr, elements, side="right") - 1] = False
+        if not finite.all():
+            pair = np.argmin(finite)
+            point = np.searchsorted(scores.indptr, pair, side="right") - 1
+            raise NumericalError(
+                f"the contributions to the score of label {scores.labels[pair]} for point {point} are not finite"
+            )
 
     def shares(self, pair: int, names: Sequence[str] | None = None) -> dict[str, float]:
         """Return what words, each dense block, the regression and the bias add to the utility of pair j, by name.
@@ -68,19 +94,19 @@ class Contributions:
         words = self.values[self.indptr[pair] : self.indptr[pair + 1]].sum(dtype=np.float64)
         blocks = [] if self.dense is None else self.dense[pair].tolist()
         names = [f"dense {number}" for number in range(1, len(blocks) + 1)] if names is None else names
-        found = {"words": float(words)} | dict(zip(names, blocks, strict=True))
+        shares = {"words": float(words), **dict(zip(names, blocks, strict=True))}
         if self.regression is not None:
-            found["regression"] = float(self.regression[pair])
-        return found | {"bias": float(self.bias[pair])}
+            shares["regression"] = float(self.regression[pair])
+        return {**shares, "bias": float(self.bias[pair])}
 
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         """Return the features that speak most for the label of pair j, and those that speak most against it.
 
         Each list has at most `count` features with their contributions, the strongest first, equal ones by feature.
         """
-        part = slice(self.indptr[pair], self.indptr[pair + 1])
-        features = self.features[part]
-        values = self.values[part]
+        elements = slice(self.indptr[pair], self.indptr[pair + 1])
+        features = self.features[elements]
+        values = self.values[elements]
         order = np.lexsort((features, -np.abs(values)))
         sides = (order[values[order] > 0][:count], order[values[order] < 0][:count])
         positive, negative = (list(zip(features[s].tolist(), values[s].tolist(), strict=True)) for s in sides)
@@ -88,11 +114,13 @@ class Contributions:
 
 
 @compiled
-def _repeat_rows(indptr, indices, pairs, out):
+def _repeat_rows(
+    indptr: NDArray[np.integer], indices: NDArray[np.integer], pairs: NDArray[np.integer], out: NDArray[np.int32]
+) -> None:
     """Write the features of each point once for each of its pairs."""
-    place = 0
+    position = 0
     for i in range(indptr.size - 1):
         for _ in range(pairs[i], pairs[i + 1]):
             for e in range(indptr[i], indptr[i + 1]):
-                out[place] = indices[e]
-                place += 1
+                out[position] = indices[e]
+                position += 1

@@ -1,58 +1,52 @@
 """The base class of predictors: scores of all labels, or of the top labels in bounded memory."""
 
-import functools
-import itertools
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.blocks import empty_rows, stacked
 from xmlgp.errors import NumericalError, SettingsError
+from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.parts import LABELS, descending, for_parts, ignore_overflow, label_blocks
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.top_k import update_top_k
-from xmlgp.runtime.threads import one_blas_thread, run_parallel
+from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
+from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MEMORY", "OUTPUTS", "Neighbours", "Predictor", "ignore_overflow"]
+__all__ = ["MEMORY", "OUTPUTS", "Neighbours", "Predictor", "Prepared"]
 
 OUTPUTS = ("utility", "probability")
 
 #: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
 
-#: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
-ROWS = 256
-LABELS = 1024
-
-#: Points are split for the cores into a multiple of this number of parts, so that few cores are all busy to the end,
-#: but not into parts of fewer points than the second number.
-PARTS = 16
-LEAST_ROWS = 32
-
-#: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
-#: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
-#: label is a candidate.
-CANDIDATES = (4, 32)
-
 #: Probabilities that are calibrated at a time, in double precision.
 CALIBRATED = 1 << 16
 
-#: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
-MAX_STREAMED = 64
+#: What `Predictor.prepare` returns; each model has its own class.
+Prepared: TypeAlias = Any
+
+#: Settings and preprocessed arrays of a model; each model has its own classes.
+ModelSettings: TypeAlias = Any
+Preprocessed: TypeAlias = Any
 
 
 class Neighbours(NamedTuple):
     """The training points that are nearest to each of B points by their dense features, the nearest first.
 
-    `points` are their places among the M points that the model keeps, B×n; if these are all that it has learned
-    (`complete`), the places are those in the training data. `similarity` is the cosine of standardised dense features,
-    B×n; `labels` are those of all M points, M×K.
+    `points` are their positions among the M points that the model keeps, B×n; if these are all that it has learned
+    (`complete`), the positions are those in the training data. `similarity` is the cosine of standardised dense
+    features, B×n; `labels` are those of all M points, M×K.
     """
 
-    points: np.ndarray
-    similarity: np.ndarray
+    points: NDArray[np.integer]
+    similarity: NDArray[np.floating]
     labels: csr_array
     complete: bool
 
@@ -71,20 +65,23 @@ class Predictor(ABC):
     """
 
     default_output = "utility"
-    approximated = ()
-    calibration = None
+    approximated: tuple[str, ...] = ()
+    calibration: Calibration | None = None
     pooled = False
-    #: Fewer points are filled up to so many by empty ones: BLAS multiplies a few rows otherwise than many, so the last
-    #: digits of a score would depend on the points beside its own. With `dense.product_by_rows`, two are enough.
-    least = 8
+    #: Fewest points that are scored together, after which empty ones are added: BLAS multiplies a few rows otherwise
+    #: than many, so the last digits of a score would depend on the other points. With `dense.product_by_rows`, two are
+    #: enough.
+    min_points = 8
 
-    def __init__(self, feature_count, label_count, dtype):
+    def __init__(self, feature_count: int, label_count: int, dtype: DTypeLike) -> None:
         self.feature_count = feature_count
         self.label_count = label_count
         self.dtype = np.dtype(dtype)
 
     @classmethod
-    def from_arrays(cls, settings, preprocessed, parameters, D, K):
+    def from_arrays(
+        cls, settings: ModelSettings, preprocessed: Preprocessed, parameters: Mapping[str, NDArray[Any]], D: int, K: int
+    ) -> Predictor | None:
         """Return a predictor with untrusted parameters, name → array, or None if a model of D and K cannot have them.
 
         Names, types, shapes and values are checked.
@@ -93,20 +90,21 @@ class Predictor(ABC):
             with ignore_overflow():
                 if not cls.parameters_fit(settings, parameters, D, K):
                     return None
-                predictor = cls(settings, preprocessed, parameters, D)
+                create: Callable[..., Predictor] = cls
+                predictor = create(settings, preprocessed, parameters, D)
                 if predictor.label_count != K:
                     return None
                 with one_blas_thread():
                     # Scoring no points succeeds only if the shapes of all arrays agree.
                     points = predictor.prepare(preprocessed.no_points(D), "probability", True)
-                    shapes = [predictor.scores(points, block, "probability").shape for block in _blocks(K)]
+                    shapes = [predictor.scores(points, block, "probability").shape for block in label_blocks(K)]
         except (LookupError, TypeError, ValueError):
             return None
-        return predictor if shapes == [(0, block.stop - block.start) for block in _blocks(K)] else None
+        return predictor if shapes == [(0, block.stop - block.start) for block in label_blocks(K)] else None
 
     @classmethod
     @abstractmethod
-    def parameters_fit(cls, settings, parameters, D, K):
+    def parameters_fit(cls, settings: ModelSettings, parameters: Any, D: int, K: int) -> bool:
         """Return whether untrusted arrays, by name, can be the parameters of a model with these settings, D and K.
 
         The check need not cover what scoring no points covers (`from_arrays`). A LookupError, TypeError or ValueError
@@ -114,67 +112,69 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def prepare(self, features, output, with_std):
+    def prepare(self, features: csr_array, output: str, with_std: bool) -> Prepared:
         """Return the data of a few hundred points, B×D as read, that `scores` and, if `with_std`, `std` need."""
 
     @abstractmethod
-    def scores(self, points, labels, output):
+    def scores(self, points: Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels (slice within range(K)), B×L, for points from `prepare`."""
 
-    def approximate_scores(self, points, labels, output):
+    def approximate_scores(self, points: Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return numbers that order the labels of each point nearly as `scores` do, B×L, for an approximated output."""
         raise NotImplementedError
 
-    def highest_scores(self, approximate):
+    def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise."""
         raise NotImplementedError
 
-    def scores_of(self, points, labels, output):
+    def scores_of(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; labels as for `std`."""
         raise NotImplementedError
 
     @abstractmethod
-    def std(self, points, labels, output):
+    def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, C-contiguous int32, B×k."""
 
     @abstractmethod
-    def bytes_per_point(self, output, with_std):
+    def bytes_per_point(self, output: str, with_std: bool) -> int:
         """Return the memory that scoring takes per point, without the scores and standard deviations of its labels."""
 
-    def check_explainable(self):
+    def check_explainable(self) -> None:
         """Raise SettingsError if `explain` cannot explain the scores of this model."""
         raise SettingsError(
             "this model cannot be explained, because its utilities are not sums over features; "
             "train with model=mlgpf and kernel=linear"
         )
 
-    def contributions(self, features, scores, found):
+    def contributions(self, features: csr_array, scores: Scores, contributions: Contributions) -> None:
         """Write the contributions of the features of some points, B×D as read, to the utilities of their listed labels.
 
-        `scores` lists n labels; the scores themselves are not used. All arrays of `found`, `Contributions.unset`, are
+        `scores` lists n labels; the scores themselves are not used. All arrays of `contributions`, which are unset, are
         written.
         """
         raise NotImplementedError
 
-    def check_neighbours(self):
+    def check_neighbours(self) -> None:
         """Raise SettingsError if the model keeps no training points that `neighbours` can find."""
         raise SettingsError(
             "this model has no neighbours to show, because it keeps no training points with dense features; train with "
             "dense features, and with replay above 0"
         )
 
-    def neighbours(self, features, count):
+    def neighbours(self, features: csr_array, count: int) -> Neighbours:
         """Return the `Neighbours` of some points, B×D as read, with `count` training points for each."""
         raise NotImplementedError
 
-    def check(self, feature_count):
+    def check(self, feature_count: int) -> None:
         """Raise SettingsError if points do not have the model's number of features."""
         if feature_count != self.feature_count:
             raise SettingsError(
                 f"the points have {feature_count} features, but the model was trained on {self.feature_count}"
             )
 
-    def score(self, features, output=None, with_std=False):
+    def score(
+        self, features: csr_array, output: str | None = None, with_std: bool = False
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return the scores of all labels, N×K, and their standard deviations or None.
 
         The model's class describes its utilities and probabilities. Apart from the result, memory is bounded.
@@ -195,14 +195,16 @@ class Predictor(ABC):
         output = output or self.default_output
         count = features.shape[0]
 
-        def write(rows, points, scores, std):
-            for labels in _blocks(self.label_count):
+        def write(
+            rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
+        ) -> None:
+            for labels in label_blocks(self.label_count):
                 scores[:, labels] = self.scores(points, labels, output)
-                if with_std:
+                if std is not None:
                     columns = np.arange(labels.start, labels.stop, dtype=np.int32)
                     std[:, labels] = self.std(points, np.tile(columns, (len(scores), 1)), output)
 
-        scores, std = self._write_scores(write, self._filled(features), self.label_count, output, with_std)
+        scores, std = self._write_scores(write, self.filled(features), self.label_count, output, with_std)
         scores = scores[:count]
         std = None if std is None else std[:count]
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
@@ -211,7 +213,14 @@ class Predictor(ABC):
             raise NumericalError(f"the score of label {label} for point {point} is not finite")
         return scores, std
 
-    def top(self, features, k, output=None, with_std=False, memory=MEMORY):
+    def top(
+        self,
+        features: csr_array,
+        k: int | None,
+        output: str | None = None,
+        with_std: bool = False,
+        memory: int = MEMORY,
+    ) -> Iterator[Scores]:
         """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
         Parameters
@@ -240,20 +249,22 @@ class Predictor(ABC):
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.shape[0], chunk):
             rows = features[start : start + chunk]
-            yield self._top(self._filled(rows), k, output, with_std).rows(0, rows.shape[0])
+            yield self._top(self.filled(rows), k, output, with_std).rows(0, rows.shape[0])
 
-    def _top(self, features, k, output, with_std):
+    def _top(self, features: csr_array, k: int, output: str, with_std: bool) -> Scores:
         labels = np.empty((features.shape[0], k), np.int32)
 
-        def write(rows, points, scores, std):
-            self._select(points, features[rows], output, labels[rows], scores)
-            if with_std:
+        def write(
+            rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
+        ) -> None:
+            select_best(self, points, features[rows], output, Best(labels[rows], scores))
+            if std is not None:
                 std[:] = self.std(points, labels[rows], output)
 
         scores, std = self._write_scores(write, features, k, output, with_std)
         return Scores.from_top(labels, scores, self.label_count, std)
 
-    def explain(self, features, scores):
+    def explain(self, features: csr_array, scores: Scores) -> Contributions:
         """Return which features speak for and against labels of points: `Contributions` to the mean utilities.
 
         The features, N×D, are as read; of `scores` only the labels are used. Calibration, a map of probabilities,
@@ -269,22 +280,33 @@ class Predictor(ABC):
                 f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.shape[0]} points, "
                 f"and the model has {self.label_count} labels"
             )
-        found = Contributions.unset(features, scores, self.dtype, self.pooled)
+        contributions = Contributions.unset(features, scores, self.dtype, self.pooled)
 
-        def part(rows):
+        def write(rows: slice) -> None:
             pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
-            self.contributions(features[rows], scores.rows(rows.start, rows.stop), found.part(pairs))
+            self.contributions(features[rows], scores.rows(rows.start, rows.stop), contributions.part(pairs))
 
-        _for_parts(part, features.shape[0])
-        _check_finite(found, scores)
-        return found
+        for_parts(write, features.shape[0])
+        contributions.check_finite(scores)
+        return contributions
 
-    def _filled(self, features):
-        """Return the features of points, and of empty ones after them up to `least`; no points stay none."""
+    def filled(self, features: csr_array) -> csr_array:
+        """Return the features of points, and of empty ones after them up to `min_points`; no points stay none."""
         count = features.shape[0]
-        return stacked([features, empty_rows(features, self.least - count)]) if 0 < count < self.least else features
+        return (
+            stacked([features, empty_rows(features, self.min_points - count)])
+            if 0 < count < self.min_points
+            else features
+        )
 
-    def _write_scores(self, function, features, k, output, with_std):
+    def _write_scores(
+        self,
+        function: Callable[[slice, Prepared, NDArray[np.floating], NDArray[np.floating] | None], None],
+        features: csr_array,
+        k: int,
+        output: str,
+        with_std: bool,
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return scores, N×k, and their standard deviations or None, which are calibrated here.
 
         `function(rows, points, scores, std)` writes those of a few hundred prepared points at a time, on all cores.
@@ -292,105 +314,25 @@ class Predictor(ABC):
         scores = np.empty((features.shape[0], k), self.dtype)
         std = np.empty_like(scores) if with_std else None
 
-        def part(rows):
-            written = scores[rows], std[rows] if with_std else None
-            function(rows, self.prepare(features[rows], output, with_std), *written)
+        def write(rows: slice) -> None:
+            part_scores = scores[rows]
+            part_std = None if std is None else std[rows]
+            function(rows, self.prepare(features[rows], output, with_std), part_scores, part_std)
             if self.calibration and output == "probability":
-                self._calibrate(*written)
+                _calibrate(self.calibration, part_scores, part_std)
 
-        _for_parts(part, features.shape[0])
+        for_parts(write, features.shape[0])
         return scores, std
 
-    def _calibrate(self, scores, std):
-        """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place."""
-        size = max(1, CALIBRATED // scores.shape[1])
-        for start in range(0, len(scores), size):
-            rows = slice(start, start + size)
-            order = _descending(scores[rows])
-            ranked = np.take_along_axis(scores[rows], order, axis=1)
-            np.put_along_axis(scores[rows], order, self.calibration(ranked), axis=1)
-            if std is not None:
-                ranked_std = np.take_along_axis(std[rows], order, axis=1)
-                np.put_along_axis(std[rows], order, self.calibration.calibrated_std(ranked, ranked_std), axis=1)
 
-    def _select(self, points, features, output, labels, scores, counts=None):
-        """Write the k labels of highest score of each point and their scores: best first, equal scores by label.
-
-        Points are given as prepared and as read. `counts` has the numbers of candidates to try, in multiples of k + 4;
-        default: `CANDIDATES`.
-        """
-        counts = CANDIDATES if counts is None else counts
-        k = labels.shape[1]
-        if k > MAX_STREAMED:
-            values = np.empty((len(labels), self.label_count), self.dtype)
-            for block in _blocks(self.label_count):
-                values[:, block] = self.scores(points, block, output)
-            order = _descending(values)[:, :k]
-            labels[:] = order
-            scores[:] = np.take_along_axis(values, order, axis=1)
-            return
-        count = counts[0] * (k + 4) if counts and output in self.approximated else self.label_count
-        if count >= self.label_count:
-            self._stream(self.scores, points, output, labels, scores)
-            return
-        candidates = np.empty((len(labels), count), np.int32)
-        approximate = np.empty(candidates.shape, self.dtype)
-        self._stream(self.approximate_scores, points, output, candidates, approximate)
-        candidates.sort(axis=1)
-        values = self.scores_of(points, candidates, output)
-        order = _descending(values)[:, :k]
-        labels[:], scores[:] = (np.take_along_axis(found, order, axis=1) for found in (candidates, values))
-        # No other label has a higher score than the last candidate can have. Comparisons with nan are false.
-        unsure = np.flatnonzero(~(scores[:, -1] >= self.highest_scores(approximate[:, -1])))
-        if len(unsure):
-            features = self._filled(features[unsure])
-            found = [np.empty((features.shape[0], k), array.dtype) for array in (labels, scores)]
-            self._select(self.prepare(features, output, False), features, output, *found, counts[1:])
-            labels[unsure], scores[unsure] = (array[: len(unsure)] for array in found)
-
-    def _stream(self, function, points, output, labels, best):
-        """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
-        for block in _blocks(self.label_count):
-            update_top_k(function(points, block, output), block.start, labels, best)
-
-
-def _for_parts(function, count):
-    """Call a function on all cores with slices of range(count), a few hundred points each.
-
-    The parts do not depend on the number of cores: BLAS adds up in an order that depends on the shapes of matrices, so
-    the last digits of scores would depend on it too.
-    """
-    parts = max(1, min(-(-count // (ROWS * PARTS)) * PARTS, count // LEAST_ROWS), -(-count // ROWS))
-    bounds = [count * part // parts for part in range(parts + 1)]
-    with one_blas_thread(), ignore_overflow():
-        run_parallel(functools.partial(function, slice(*part)) for part in itertools.pairwise(bounds))
-
-
-def _descending(scores):
-    """Return the order of the labels of each point, best first, equal scores by label."""
-    return np.argsort(-scores, axis=1, kind="stable")
-
-
-def _check_finite(contributions, scores):
-    finite = np.isfinite(contributions.rest)
-    if contributions.dense is not None:
-        finite &= np.isfinite(contributions.dense).all(axis=1)
-    pairs = np.flatnonzero(~finite)[:1]
-    elements = np.flatnonzero(~np.isfinite(contributions.values))[:1]
-    if len(pairs) or len(elements):
-        pair = min([*pairs, *np.searchsorted(contributions.indptr, elements, side="right") - 1])
-        point = np.searchsorted(scores.indptr, pair, side="right") - 1
-        raise NumericalError(
-            f"the contributions to the score of label {scores.labels[pair]} for point {point} are not finite"
-        )
-
-
-def _blocks(label_count):
-    """Yield slices of at most `LABELS` labels that together cover all labels."""
-    for start in range(0, label_count, LABELS):
-        yield slice(start, min(start + LABELS, label_count))
-
-
-def ignore_overflow():
-    """Disable NumPy's warnings of results that are not finite, for code whose result is checked later."""
-    return np.errstate(divide="ignore", over="ignore", invalid="ignore")
+def _calibrate(calibration: Calibration, scores: NDArray[np.floating], std: NDArray[np.floating] | None) -> None:
+    """Calibrate probabilities of labels, B×k in any order, and their standard deviations or None, in place."""
+    size = max(1, CALIBRATED // scores.shape[1])
+    for start in range(0, len(scores), size):
+        rows = slice(start, start + size)
+        order = descending(scores[rows])
+        ranked = np.take_along_axis(scores[rows], order, axis=1)
+        np.put_along_axis(scores[rows], order, calibration(ranked), axis=1)
+        if std is not None:
+            ranked_std = np.take_along_axis(std[rows], order, axis=1)
+            np.put_along_axis(std[rows], order, calibration.calibrated_std(ranked, ranked_std), axis=1)

@@ -10,8 +10,9 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.predictor import MAX_STREAMED, OUTPUTS
+from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import parallel_for
 
