@@ -887,8 +887,8 @@ MUTANTS = [
         "wrong condition",
         "Connections that only wait take all open files of a worker.",
         "xmlgp/serving/connections.py",
-        "if len(self.connections) > self._limit.most:",
-        "if len(self.connections) > 10 * self._limit.most:",
+        "if self._connections.count > self._connections.limit:",
+        "if self._connections.count > 10 * self._connections.limit:",
         ("tests/serving/test_server.py",),
     ),
     Mutant(

@@ -35,7 +35,7 @@ def check_problem(answer, status, reason=""):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"Text": "x"}, "no field text"),
+        ({"Text": "x"}, "the field text is missing"),
         ({"text": ["x", "y"]}, "text is given 2 times"),
         *(
             ({"text": "x", "limit": value}, "limit is")
@@ -73,17 +73,20 @@ def test_wrong_fields_are_named(client, fields, reason):
         (b'{"documents": "\xff"}', "not UTF-8"),
         (b"\xff\xfe{\0}\0", "not UTF-8"),
         (b'{"documents": [], "limit": 3}', "limit is in the body; for a batch it must be in the query"),
-        (b"[]", "list of documents"),
-        (b"{}", "list of documents"),
-        (b'{"documents": {}}', "list of documents"),
-        (b'{"documents": [7]}', "document 0 is not an object"),
-        (b'{"documents": [{"text": "x"}, {}]}', "document 1 has no text"),
-        (b'{"documents": [{"text": null}]}', "document 0 has no text"),
-        (b'{"documents": [{"text": ["x"]}]}', "text of document 0 is not text"),
-        (b'{"documents": [{"text": "\\ud800"}]}', "text of document 0 has half of a surrogate pair"),
-        (b'{"documents": [{"text": "x", "document_id": "\\udfff"}]}', "document_id of document 0 has half"),
-        (b'{"documents": [{"text": "x", "document_id": 7}]}', "document_id of document 0 is not text"),
-        (json.dumps({"documents": [{"text": "x"}] * 33}).encode(), "33 documents, but a request can have 32"),
+        (b"[]", "the body is not an object"),
+        (b"{}", "documents is missing"),
+        (b'{"documents": {}}', "documents is not a list"),
+        (b'{"documents": [7]}', r"documents\[0\] is not an object"),
+        (b'{"documents": [{"text": "x"}, {}]}', r"documents\[1\].text is missing"),
+        (b'{"documents": [{"text": null}]}', r"documents\[0\].text is not text"),
+        (b'{"documents": [{"text": ["x"]}]}', r"documents\[0\].text is not text"),
+        (b'{"documents": [{"text": "\\ud800"}]}', r"documents\[0\].text has half of a surrogate pair"),
+        (b'{"documents": [{"text": "x", "document_id": "\\udfff"}]}', r"documents\[0\].document_id has half"),
+        (b'{"documents": [{"text": "x", "document_id": 7}]}', r"documents\[0\].document_id is not text or null"),
+        (
+            json.dumps({"documents": [{"text": "x"}] * 33}).encode(),
+            "documents has 33 items, but at most 32 are allowed",
+        ),
     ],
 )
 def test_a_wrong_batch_is_refused(client, body, reason):
@@ -94,7 +97,9 @@ def test_a_wrong_batch_is_refused(client, body, reason):
     "body", [b"text=\xff", b"text=%ff", b"text=a&%c3=b", "text=ä".encode("latin-1"), "text=ä".encode("utf-16")]
 )
 def test_a_form_that_is_not_utf8_is_refused(client, body):
-    check_problem(client.post(SUGGEST, content=body, headers=FORM), 400, "the form is not UTF-8|no field text")
+    check_problem(
+        client.post(SUGGEST, content=body, headers=FORM), 400, "the form is not UTF-8|the field text is missing"
+    )
 
 
 def test_a_query_that_is_not_utf8_is_refused(client):
@@ -102,7 +107,7 @@ def test_a_query_that_is_not_utf8_is_refused(client):
 
 
 def test_no_body_is_refused(client):
-    check_problem(client.post(SUGGEST, headers=FORM), 400, "no field text")
+    check_problem(client.post(SUGGEST, headers=FORM), 400, "the field text is missing")
     check_problem(client.post(BATCH, headers=IN_JSON), 400, "not JSON")
     check_problem(client.post(SUGGEST), 415, "the body has no type")
 
@@ -265,7 +270,8 @@ def check_any(answer):
 def shared_client(model):
     from starlette.testclient import TestClient
 
-    from xmlgp.serving.app import Options, make_app
+    from xmlgp.serving.app import make_app
+    from xmlgp.serving.options import Options
 
     with TestClient(make_app(Options((str(model),), learns=False)), "http://localhost") as client:
         yield client

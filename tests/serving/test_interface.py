@@ -92,7 +92,7 @@ def test_a_local_server_answers_for_this_machine_only(client_of, model):
         assert answer.status_code == 400
         assert "--allow-host" in answer.json()["detail"]
     elsewhere = {"Host": "evil.example"}
-    assert client_of(model, local=False).get(PROJECTS, headers=elsewhere).status_code == 200
+    assert client_of(model, is_local=False).get(PROJECTS, headers=elsewhere).status_code == 200
     token = elsewhere | {"Authorization": "Bearer t"}
     assert client_of(model, token="t").get(PROJECTS, headers=token).status_code == 200
 

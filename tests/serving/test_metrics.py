@@ -1,6 +1,5 @@
 """Metrics that processes share: a worker goes on where the one before it ended, and no full disk ends it."""
 
-import os
 import resource
 import signal
 import subprocess
@@ -12,11 +11,10 @@ pytest.importorskip("prometheus_client", reason="prometheus_client is not instal
 
 #: A worker, the third of its server: it counts two documents and one request that waits, and shows what it shares.
 PROGRAM = """
-import multiprocessing
 import sys
-multiprocessing.current_process().name = "2"
+from pathlib import Path
 from xmlgp.serving.metrics import Metrics
-metrics = Metrics()
+metrics = Metrics(folder=Path(sys.argv[1]), number=2)
 print(metrics.response().body.decode())
 metrics.documents.labels("tickets").inc(2)
 metrics.waiting.inc()
@@ -32,8 +30,7 @@ def worker(folder, limit=None):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(folder)},
+        [sys.executable, "-c", PROGRAM, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,11 +1,15 @@
 """Who may ask: the token of a server, the host that a request is for, and what browsers may do with an answer."""
 
+from __future__ import annotations
+
 import hmac
 import ipaddress
 import re
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from xmlgp.serving.options import Options
 from xmlgp.serving.problems import Problem, problem_response
 
 __all__ = ["Access", "is_loopback"]
@@ -29,7 +33,7 @@ POLICY = (
 )
 
 
-def is_loopback(host):
+def is_loopback(host: str) -> bool:
     """Return whether a host is this machine only, by its name or address."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -41,22 +45,23 @@ class Access:
     """Lets requests through to an ASGI application if they may ask it, and adds headers for browsers.
 
     Each request but those for the pages needs the token, if there is one. Without a token, a server that only this
-    machine reaches answers requests for this machine and for `hosts` only: a page of a stranger, open in a browser
-    here, could otherwise let its own name lead here and ask what it likes.
+    machine reaches answers requests for this machine and for the allowed hosts only: a page of a stranger, open in a
+    browser here, could otherwise let its own name lead here and ask what it likes.
     """
 
-    def __init__(self, app, token=None, local=True, hosts=()):
+    def __init__(self, app: ASGIApp, options: Options) -> None:
         self._app = app
-        self._token = token
-        self._hosts = {host.lower() for host in hosts} if local and token is None else None
+        self._token = options.token
+        self._checks_host = options.is_local and options.token is None
+        self._hosts = {host.lower() for host in options.allow_host}
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def send_with_headers(message):
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -69,23 +74,23 @@ class Access:
         problem = self._problem(scope)
         await (problem_response(problem) if problem else self._app)(scope, receive, send_with_headers)
 
-    def _problem(self, scope):
-        """Return why a request is refused (`Problem`), or None."""
+    def _problem(self, scope: Scope) -> Problem | None:
+        """Return why a request is refused, or None."""
         headers = Headers(scope=scope)
-        if self._hosts is not None:
+        if self._checks_host:
             host = _name_of(headers.get("host", LOOPBACK))
             if not is_loopback(host) and host not in self._hosts:
                 return Problem(400, FOREIGN)
         if self._token is None or scope["path"] in OPEN:
             return None
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode()):
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode()):
             return None
-        detail = "the token is wrong" if given else "a token is needed, as `Authorization: Bearer TOKEN`"
+        detail = "the token is wrong" if token else "a token is needed, as `Authorization: Bearer TOKEN`"
         return Problem(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
 def _name_of(host: str) -> str:
     """Return the name or the address in a header `Host`, without the port, or nothing if it is malformed."""
-    found = HOST.fullmatch(host.strip().lower())
-    return found[1] or found[2] if found else ""
+    match = HOST.fullmatch(host.strip().lower())
+    return (match[1] or match[2]) if match else ""

@@ -1,16 +1,21 @@
 """The queue of a worker: requests that wait together are scored together, on a thread of their own."""
 
+from __future__ import annotations
+
 import asyncio
 import itertools
 import logging
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xmlgp.errors import XmlgpError
+from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.serving.problems import FAILED, Problem, Unavailable
-from xmlgp.serving.suggestions import suggest
+from xmlgp.serving.requests import Parameters
+from xmlgp.serving.suggestions import Suggestions, suggest
 
 __all__ = ["Queue"]
 
@@ -22,13 +27,13 @@ log = logging.getLogger(__name__)
 
 
 class _Request(NamedTuple):
-    model: Any
-    texts: list
-    parameters: Any
-    answer: asyncio.Future
+    model: TrainedModel
+    texts: list[str]
+    parameters: Parameters
+    answer: asyncio.Future[Suggestions]
 
     @property
-    def key(self):
+    def key(self) -> tuple[int, Parameters]:
         """What requests that are scored together have in common."""
         return id(self.model), self.parameters
 
@@ -39,17 +44,23 @@ class Queue:
     `observe` is called with the number of texts of each batch.
     """
 
-    def __init__(self, longest, seconds, threads=None, observe=lambda count: None):
+    def __init__(
+        self,
+        longest: int,
+        seconds: float,
+        threads: int | None = None,
+        observe: Callable[[float], object] = lambda count: None,
+    ) -> None:
         self._longest = longest
         self._seconds = seconds
         self._threads = threads
         self._observe = observe
-        self._waiting = deque()
+        self._waiting: deque[_Request] = deque()
         self._arrived = asyncio.Event()
         self.length = 0
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-score")
 
-    async def suggest(self, model, texts, parameters):
+    async def suggest(self, model: TrainedModel, texts: list[str], parameters: Parameters) -> Suggestions:
         """Return the suggestions for texts, as `suggestions.suggest` does.
 
         Problem 503 if too many texts are waiting or it takes too long, 400 if the model refuses the parameters.
@@ -67,7 +78,7 @@ class Queue:
         finally:
             self.length -= len(texts)
 
-    async def run(self):
+    async def run(self) -> None:
         """Score what waits, until the task is cancelled."""
         while True:
             await self._arrived.wait()
@@ -83,37 +94,36 @@ class Queue:
                     if not request.answer.done():
                         request.answer.set_exception(_problem_of(error))
 
-    def close(self):
+    def close(self) -> None:
         """End the thread that scores, after what it is doing."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _next_batch(self):
-        """Return requests that can be scored together, in the order of their arrival; the others stay."""
-        batch = []
+    def _next_batch(self) -> list[_Request]:
+        """Return requests that can be scored together, in the order of their arrival; other requests stay."""
+        batch: list[_Request] = []
         texts = 0
         characters = 0
-        others = deque()
+        different: deque[_Request] = deque()
         while self._waiting and texts < TEXTS and characters < CHARACTERS:
             request = self._waiting.popleft()
             # Whoever asked may have gone.
             if request.answer.done():
                 continue
             if batch and request.key != batch[0].key:
-                others.append(request)
+                different.append(request)
                 continue
             batch.append(request)
             texts += len(request.texts)
             characters += sum(map(len, request.texts))
-        self._waiting.extendleft(reversed(others))
+        self._waiting.extendleft(reversed(different))
         return batch
 
-    async def _answer(self, batch):
+    async def _answer(self, batch: list[_Request]) -> None:
         texts = list(itertools.chain.from_iterable(request.texts for request in batch))
-        model, _, parameters, _ = batch[0]
+        arguments = batch[0].model, texts, batch[0].parameters
         try:
-            found = await asyncio.get_running_loop().run_in_executor(
-                self._executor, self._suggest, model, texts, parameters
-            )
+            loop = asyncio.get_running_loop()
+            suggestions = await loop.run_in_executor(self._executor, self._suggest, *arguments)
         except Exception as error:
             if len(batch) > 1:
                 # One of them caused it.
@@ -127,15 +137,15 @@ class Queue:
         for request in batch:
             stop = start + len(request.texts)
             if not request.answer.done():
-                request.answer.set_result(found[start:stop])
+                request.answer.set_result(suggestions[start:stop])
             start = stop
 
-    def _suggest(self, model, texts, parameters):
+    def _suggest(self, model: TrainedModel, texts: list[str], parameters: Parameters) -> Suggestions:
         with limit_threads(self._threads):
             return suggest(model, texts, parameters)
 
 
-def _problem_of(error):
+def _problem_of(error: Exception) -> Problem:
     """Return what a client is told."""
     if isinstance(error, XmlgpError):
         return Problem(400, str(error))

@@ -1,26 +1,36 @@
-"""Connections of a worker: what Uvicorn does not do by itself is to end those that only wait, and to limit them."""
+"""The connections of a worker: one that waits for a request ends after some seconds, and their number is limited."""
 
+from __future__ import annotations
+
+import asyncio
+import contextlib
 import logging
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, cast
 
 try:
     import resource
 except ImportError:  # Windows
-    resource = None
+    resource = None  # type: ignore[assignment]  # a module that this system does not have
 
 import h11
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from xmlgp.errors import XmlgpError
 from xmlgp.serving.problems import refusal
 
-__all__ = ["Connections", "PatientProtocol", "room_for_connections"]
+__all__ = ["Answering", "Connections", "connection_limit"]
 
 log = logging.getLogger(__name__)
 
-#: What a client is told of a request that the application does not get: the status and one sentence.
-TOO_SLOW = (408, "the request did not arrive in time")
-MALFORMED = (400, "the request is not HTTP")
+#: What a client is told whose request does not reach the application: the status and one sentence.
+TOO_SLOW = 408, "the request did not arrive in time"
 TOO_MANY = 503, "there are too many connections; try again later"
 
 #: Open files where the limit is unknown.
@@ -32,126 +42,167 @@ OTHER_FILES = 64
 #: The fewest connections that are worth starting.
 FEWEST = 16
 
-#: Headers of a request of which only one counts, after which the connection ends (RFC 9112).
-TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
-
-
-class PatientProtocol(H11Protocol):
-    """A connection that ends if what is awaited does not arrive within some seconds.
-
-    This is the first lines of a request, or the rest of one that has been answered already.
-    """
-
-    def __init__(self, seconds, limit, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self._seconds = seconds
-        self._limit = limit
-        self._too_slow_task = None
-        self._awaited = None
-
-    def connection_made(self, transport):
-        """Wait for the first request; if there are too many connections, end the one that has waited longest."""
-        super().connection_made(transport)
-        self._look()
-        if len(self.connections) > self._limit.most:
-            log.warning("there are more than %d connections; the idle ones make room", self._limit.most)
-            next(iter(self._limit.idle), self).refuse()
-
-    def data_received(self, data):
-        """Go on; wait for the rest of a request of which only the beginning has arrived."""
-        super().data_received(data)
-        self._look()
-
-    def on_response_complete(self):
-        """Go on; wait for the rest of a request that is answered before it has arrived."""
-        super().on_response_complete()
-        self._look()
-
-    def connection_lost(self, error):
-        """Stop waiting."""
-        self._stop_waiting()
-        super().connection_lost(error)
-
-    def send_400_response(self, text):
-        """Say that a request is malformed, unless it has been answered already, and end the connection."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(refusal(*MALFORMED))
-        self.transport.close()
-
-    def _unsupported_upgrade_warning(self):
-        """Log nothing: a client may offer another protocol with each request."""
-
-    def _look(self):
-        if self.cycle and {name for name, _ in self.headers} >= TWO_LENGTHS:
-            # A proxy may take the other one, and what follows the body for a request of someone else.
-            self.cycle.keep_alive = False
-        state = self.conn.their_state
-        # Uvicorn itself ends a connection that is idle after an answer, until something arrives.
-        awaited = not self.timeout_keep_alive_task if state is h11.IDLE else self._is_answered()
-        if self.transport.is_closing() or not awaited:
-            self._stop_waiting()
-        elif self._awaited is not state:
-            self._stop_waiting()
-            self._awaited = state
-            self._too_slow_task = self.loop.call_later(self._seconds, self._end)
-            self._limit.idle[self] = None
-
-    def _is_answered(self):
-        """Return whether the rest of a request is of no use."""
-        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
-
-    def _stop_waiting(self):
-        if self._too_slow_task:
-            self._too_slow_task.cancel()
-        self._too_slow_task = self._awaited = None
-        self._limit.idle.pop(self, None)
-
-    def refuse(self) -> None:
-        """End the connection, which is one too many, before it has an answer."""
-        self._stop_waiting()
-        if not self.transport.is_closing():
-            if self.conn.our_state is h11.IDLE:
-                self.transport.write(refusal(*TOO_MANY))
-            self.transport.close()
-
-    def _end(self):
-        self._stop_waiting()
-        if self.transport.is_closing():
-            return
-        # Nothing is awaited of a client that has an answer and sends no other request.
-        if self.conn.their_state is h11.IDLE and (self.cycle is None or self.conn.trailing_data[0]):
-            self.transport.write(refusal(*TOO_SLOW))
-        self.transport.close()
-
 
 class Connections:
-    """The connections of a worker, of which there are at most so many.
+    """The connections of a worker: at most `limit`, each of which waits for a request for at most `seconds`.
 
-    `idle` are those of which a request is awaited, the one that has waited longest first.
+    Called by Uvicorn in place of its protocol class, it returns a new connection.
     """
 
-    def __init__(self, most: float) -> None:
-        self.most = most
-        self.idle = {}
+    def __init__(self, limit: int, seconds: float) -> None:
+        self.limit = limit
+        self.seconds = seconds
+        self.count = 0
+        #: Connections that wait for a request, the one that has waited longest first.
+        self.waiting: dict[_Connection, None] = {}
+
+    def __call__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> asyncio.Protocol:
+        """Return a new connection; the parameters are those of `H11Protocol`."""
+        return _Connection(self, H11Protocol(config, server_state, app_state, _loop))
 
 
-def room_for_connections(backlog: int) -> float:
-    """Return how many connections a worker has room for beside the models that are open in this process.
+class _Connection(asyncio.Protocol):
+    """Passes everything on to Uvicorn's protocol, and ends the connection if no request arrives in time."""
+
+    def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
+        self._connections = connections
+        self._protocol = protocol
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle | None = None
+        #: Requests that the application is answering.
+        self._requests = 0
+        #: Whether the client waits for an answer: at first, and after the beginning of another request.
+        self._expects_answer = True
+        #: Whether all of the latest request has been read; what arrives is otherwise the rest of it.
+        self.is_read = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # what a socket has
+        self._protocol.connection_made(transport)
+        self._connections.count += 1
+        self._wait()
+        if self._connections.count > self._connections.limit:
+            log.warning("there are more than %d connections; the idle ones make room", self._connections.limit)
+            next(iter(self._connections.waiting))._end(TOO_MANY)
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_read:
+            self._expects_answer = True
+        context = CURRENT.set(self)
+        try:
+            self._protocol.data_received(data)
+        except h11.LocalProtocolError:
+            # Uvicorn answers a malformed rest of a request, also if that has an answer already.
+            self._transport.close()
+        finally:
+            CURRENT.reset(context)
+
+    def eof_received(self) -> None:
+        self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._stop_waiting()
+        self._connections.count -= 1
+        self._protocol.connection_lost(error)
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Let the connection wait for nothing while the application answers a request in the block."""
+        self._requests += 1
+        self._stop_waiting()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._expects_answer = False
+            if not self._requests and not self._transport.is_closing():
+                self._wait()
+
+    def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._connections.seconds, self._end, TOO_SLOW)
+        self._connections.waiting[self] = None
+
+    def _stop_waiting(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._connections.waiting.pop(self, None)
+
+    def _end(self, problem: tuple[int, str]) -> None:
+        """End the connection; a client that waits for an answer is told why."""
+        self._stop_waiting()
+        if not self._transport.is_closing():
+            if self._expects_answer:
+                self._transport.write(refusal(*problem))
+            self._transport.close()
+
+
+#: The connection whose data are being read; Uvicorn calls the application in this context.
+CURRENT: ContextVar[_Connection | None] = ContextVar("connection", default=None)
+
+
+class Answering:
+    """Tells the connection of a request that an ASGI application is answering it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        connection = CURRENT.get()
+        if connection is None:  # the lifespan
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        connection.is_read = not {"content-length", "transfer-encoding"} & set(headers)
+        has_two_lengths = {"content-length", "transfer-encoding"} <= set(headers)
+
+        async def receive_and_note() -> Message:
+            message = await receive()
+            connection.is_read |= not message.get("more_body")
+            return message
+
+        async def send_and_close(message: Message) -> None:
+            if has_two_lengths and message["type"] == "http.response.start":
+                # A proxy may take the other length, and what follows the body for a request of someone else (RFC 9112).
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        with connection.answering():
+            await self._app(scope, receive_and_note, send_and_close)
+
+
+def connection_limit(backlog: int) -> int:
+    """Return how many connections a worker can have beside the models that are open in this process.
 
     Those of the backlog can be accepted before one is ended. XmlgpError if the limit of open files is too low.
     """
+    most_files = _most_files()
     # A model that is replaced is open together with the one that replaces it.
-    room = _most_files() - 2 * _open_files() - OTHER_FILES - backlog
-    if room < FEWEST:
-        needed = (2 * _open_files() + OTHER_FILES + FEWEST) * 4 // 3 + 1
+    reserved = 2 * _open_files() + OTHER_FILES
+    limit = most_files - reserved - backlog
+    if limit < FEWEST:
+        needed = (reserved + FEWEST) * 4 // 3 + 1
         raise XmlgpError(
-            f"the limit of open files of this process, {_most_files()}, is too low for a server of these models; raise "
+            f"the limit of open files of this process, {most_files}, is too low for a server of these models; raise "
             f"it to {needed} or more (`ulimit -n {needed}`)"
         )
-    return room
+    return limit
 
 
-def _most_files() -> float:
+def _most_files() -> int:
     if resource is None:
         return UNKNOWN_LIMIT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,11 +1,15 @@
 """Learning on from requests, in a process of its own: the server goes on answering, and what it uses is freed."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
 import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
 from xmlgp.serving.learner import SIGNALS, learn_what_is_sent
@@ -36,10 +40,10 @@ class Learner:
         self._threads = ThreadPoolExecutor(models, thread_name_prefix="xmlgp-learn")
         #: Held while a process is started and registered, so that `close` finds all of them.
         self._lock = threading.Lock()
-        self._processes = set()
+        self._processes: set[SpawnProcess] = set()
         self._closed = False
 
-    async def learn(self, path, texts, labels):
+    async def learn(self, path: str, texts: list[str], labels: list[list[str]]) -> None:
         """Let a model learn texts with the names or URIs of their labels.
 
         Problem 503 if another process goes on writing the model, or learning fails; 400 if the model refuses the
@@ -59,7 +63,7 @@ class Learner:
                 process.kill()
         self._threads.shutdown(wait=False)
 
-    def _run(self, path, texts, labels):
+    def _run(self, path: str, texts: list[str], labels: list[list[str]]) -> None:
         try:
             connection, process = self._start(path)
         except OSError as error:
@@ -97,7 +101,7 @@ class Learner:
             log.error("%s", text)
             raise Unavailable(IN_USE if kind == "in use" else FAILED)
 
-    def _start(self, path):
+    def _start(self, path: str) -> tuple[Connection, SpawnProcess]:
         """Start a process that learns what it is sent; return the connection to it, and the process."""
         context = multiprocessing.get_context("spawn")
         connection, other = context.Pipe()

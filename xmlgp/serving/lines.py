@@ -1,5 +1,7 @@
 """Lines on standard error that nothing waits for: if they cannot be written, they are dropped and counted."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -23,10 +25,11 @@ class _Writer:
     """Writes lines on a thread of its own, which may wait for a reader without end."""
 
     def __init__(self) -> None:
-        self._lines = queue.Queue(WAITING)
+        #: Lines with their form, and an event that is set when all lines before it are written.
+        self._lines: queue.Queue[tuple[str, str] | threading.Event] = queue.Queue(WAITING)
         self._dropped = 0
         self._lock = threading.Lock()
-        self._thread = None
+        self._thread: threading.Thread | None = None
 
     def put(self, line: str, form: str = "text") -> None:
         """Let a line be written soon, or drop it."""

@@ -1,11 +1,19 @@
 """The log of a server: a line for each request, and what goes wrong."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
+from typing import Any
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
 from xmlgp.serving.lines import write_line
+from xmlgp.serving.metrics import Metrics
 from xmlgp.serving.problems import Unavailable, problem_response
 
 __all__ = ["RequestLog", "configure_log"]
@@ -32,7 +40,7 @@ class _Lines(logging.Handler):
         super().__init__()
         self._form = form
         #: For each message when it was last written, and how often it has come since.
-        self._written = {}
+        self._written: dict[str, tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -40,7 +48,8 @@ class _Lines(logging.Handler):
             more = self._more(f"{text} {record.exc_info and record.exc_info[1]!r}")
             if more is None:
                 return
-            text += f" (and {more} times since this was logged before)" * bool(more)
+            if more:
+                text += f" (and {more} times since this was logged before)"
         if record.exc_info:
             text += "\n" + logging.Formatter().formatException(record.exc_info)
         write_line(self._form, level=record.levelname.lower(), message=text)
@@ -64,12 +73,12 @@ class RequestLog:
     The application may note `project` and `documents` in the state of a request. Neither texts nor labels are logged.
     """
 
-    def __init__(self, app, metrics, form):
+    def __init__(self, app: ASGIApp, metrics: Metrics, form: str) -> None:
         self._app = app
         self._metrics = metrics
         self._form = form
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -78,7 +87,7 @@ class RequestLog:
         status = None
         about = scope.setdefault("state", {})
 
-        async def send_and_note(message):
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -101,16 +110,15 @@ class RequestLog:
             self._metrics.seconds.labels(endpoint).observe(took)
             self._write(scope, status, took, about)
 
-    def _write(self, scope, status, took, about):
+    def _write(self, scope: Scope, status: int | None, took: float, about: Mapping[str, Any]) -> None:
         # A proxy on this machine says who the client is, and so can any client on it.
         client = escape(scope["client"][0]) if scope.get("client") else None
-        method, path = (escape(text) for text in (scope["method"], scope["raw_path"].decode("ascii", "replace")))
+        method = escape(scope["method"])
+        path = escape(scope["raw_path"].decode("ascii", "replace"))
+        facts = {"client": client, "method": method, "path": path, "status": status}
         documents = about.get("documents")
         if self._form == "json":
-            facts = {"status": status, "seconds": round(took, 6), "documents": documents}
-            write_line("json", level="info", client=client, method=method, path=path, **facts)
-            return
-        amount = None if documents is None else f"{documents} document{'s' * (documents != 1)}"
-        write_line(
-            "text", client=client, method=method, path=path, status=status, took=f"{1000 * took:.1f} ms", amount=amount
-        )
+            write_line("json", level="info", **facts, seconds=round(took, 6), documents=documents)
+        else:
+            amount = None if documents is None else counted(documents, "document")
+            write_line("text", **facts, took=f"{1000 * took:.1f} ms", amount=amount)

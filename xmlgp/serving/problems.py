@@ -1,5 +1,8 @@
 """What a client is told if its request fails: problem details (RFC 9457), with one sentence."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.responses import JSONResponse
@@ -13,7 +16,7 @@ FAILED = "the server failed; its log has the details"
 class Problem(Exception):
     """A request that fails with this HTTP status; `detail` is one sentence for whoever reads the answer."""
 
-    def __init__(self, status, detail, headers=None):
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -23,11 +26,11 @@ class Problem(Exception):
 class Unavailable(Problem):
     """A request that can be sent again later, after some seconds."""
 
-    def __init__(self, detail, seconds=1):
+    def __init__(self, detail: str, seconds: int = 1) -> None:
         super().__init__(503, detail, {"Retry-After": str(seconds)})
 
 
-def problem_response(problem):
+def problem_response(problem: Problem) -> JSONResponse:
     """Return the response for a `Problem`."""
     status = HTTPStatus(problem.status)
     content = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": problem.detail}

@@ -1,5 +1,7 @@
 """Projects: the models that a server suggests labels with, each as it is in its folder now."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import datetime
@@ -8,10 +10,11 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.model_folder.description import DESCRIPTION
-from xmlgp.runs.trained_model import load
+from xmlgp.runs.trained_model import TrainedModel, load
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.problems import Unavailable
 from xmlgp.serving.requests import Parameters
@@ -35,8 +38,11 @@ TRIAL = "a text to try the model with"
 
 log = logging.getLogger(__name__)
 
+#: What tells the models in a folder apart: when the description was written, in nanoseconds, its inode and its size.
+Version: TypeAlias = tuple[int, int, int]
 
-def project_id(path):
+
+def project_id(path: str | os.PathLike[str]) -> str:
     """Return the project of a model: the name of its folder, or of the link that leads to it."""
     # A link is switched to another model, which goes on under the name of the link.
     return Path(os.path.abspath(path)).name
@@ -48,15 +54,16 @@ class Project:
     `model` is None until one could be opened.
     """
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.id = project_id(path)
-        self.model = None
+        self.model: TrainedModel | None = None
         self.explains = False
-        self._version = None
-        self._modified = None
-        self._opening = None
-        self._failure = None
+        #: The version of the folder that was last opened or tried, and that of `model`.
+        self._version: Version | None = None
+        self._model_version: Version | None = None
+        self._opening: asyncio.Future[None] | None = None
+        self._failure: tuple[Version | None, str] | None = None
         self._missed = 0
         self._pause = SOONEST
         self._again = float("inf")
@@ -66,7 +73,7 @@ class Project:
         """Open the model; XmlgpError if there is none in the folder, or it does not suggest labels of texts."""
         version = self._latest()
         self.model, self.explains = self._open()
-        self._version = self._modified = version
+        self._version = self._model_version = version
 
     def open_if_possible(self) -> None:
         """Open the model; log why not if it cannot be opened, and try again later."""
@@ -77,7 +84,7 @@ class Project:
             self._version = version
             self._put_off(version, error)
 
-    async def current(self):
+    async def current(self) -> TrainedModel:
         """Return the model as it is now; one that takes long to open is not waited for.
 
         Problem 503 if no model could be opened yet.
@@ -102,14 +109,15 @@ class Project:
         with contextlib.suppress(Unavailable):
             await self.current()
 
-    async def _take_up(self, version):
+    async def _take_up(self, version: Version) -> None:
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._executor, self._open)
+            model, explains = await asyncio.get_running_loop().run_in_executor(self._executor, self._open)
         except Exception as error:
             self._put_off(version, error)
         else:
-            self.model, self.explains = found
-            self._modified = version
+            self.model = model
+            self.explains = explains
+            self._model_version = version
             self._failure = None
             self._again = float("inf")
             log.info("%s: opened the model that is in the folder now", self.path)
@@ -117,7 +125,7 @@ class Project:
             self._version = version
             self._opening = None
 
-    def _put_off(self, version, error):
+    def _put_off(self, version: Version | None, error: Exception) -> None:
         """Try a model that cannot be opened again later; log what is wrong with it once."""
         self._pause = min(2 * self._pause, LATEST) if version == self._version else SOONEST
         self._again = time.monotonic() + self._pause
@@ -131,39 +139,40 @@ class Project:
         else:
             log.error("%s: the model could not be opened; %s", self.path, until, exc_info=error)
 
-    def _latest(self):
-        """Return what tells the models in the folder apart, or None if there is none."""
+    def _latest(self) -> Version | None:
+        """Return the version of the model in the folder, or None if there is none."""
         try:
-            found = os.stat(self.path / DESCRIPTION)
+            status = os.stat(self.path / DESCRIPTION)
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return status.st_mtime_ns, status.st_ino, status.st_size
 
-    def _open(self):
+    def _open(self) -> tuple[TrainedModel, bool]:
         """Return the model in the folder, and whether it can explain."""
         model = load(self.path)
         if not model.names.vectorizer:
             raise SettingsError(f"{self.path}: the model was not trained on text, so it has no suggestions for texts")
         if not model.names.labels:
             raise SettingsError(f"{self.path}: the labels of the model have no names")
-        needed = [name for name in model.block_names if name != "encoder"]
-        if needed:
+        if set(model.block_names) - {"encoder"}:
             raise SettingsError(
                 f"{self.path}: the model needs dense features from a file, which texts do not have; a model that was "
                 "trained with an encoder computes them"
             )
+        explains = True
         try:
             model.predictor.check_explainable()
-            explains = True
         except SettingsError:
             explains = False
         suggest(model, [TRIAL], Parameters(explain=int(explains)))
         return model, explains
 
-    def describe(self, learns):
+    def describe(self, learns: bool) -> dict[str, Any]:
         """Return the project as Annif describes one, and what a client needs to know of this server."""
-        tuned = self.model and self.model.tuned
-        of_probabilities = tuned is not None and tuned.output == "probability"
+        model = self.model
+        tuned = None
+        if model and model.tuned and model.tuned.output == "probability":
+            tuned = {name: getattr(model.tuned, name) for name in ("metric", "threshold", "limit")}
         return {
             "project_id": self.id,
             "name": self.id,
@@ -173,28 +182,27 @@ class Project:
             "vocab": {
                 "vocab_id": self.id,
                 "languages": [],
-                "size": self.model.data["K"] if self.model else None,
-                "loaded": self.model is not None,
+                "size": model.data["K"] if model else None,
+                "loaded": model is not None,
             },
             "vocab_language": None,
-            "is_trained": self.model is not None,
+            "is_trained": model is not None,
             "modification_time": self._modification_time(),
             "learns": learns,
             "explains": self.explains,
-            "tuned": {name: getattr(tuned, name) for name in ("metric", "threshold", "limit")}
-            if of_probabilities
-            else None,
+            "tuned": tuned,
         }
 
     def _modification_time(self) -> str | None:
-        if self._modified is None:
+        if self._model_version is None:
             return None
         try:
-            modified = datetime.datetime.fromtimestamp(self._modified[0] / 1e9, datetime.timezone.utc)
+            seconds = self._model_version[0] / 1e9
+            modified = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
         except (OSError, OverflowError, ValueError):  # file systems have times that calendars do not
             return None
         return modified.isoformat().replace("+00:00", "Z")
 
-    def close(self):
+    def close(self) -> None:
         """End the thread that opens models."""
         self._executor.shutdown(wait=False, cancel_futures=True)

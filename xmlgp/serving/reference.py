@@ -1,21 +1,25 @@
 """The interface of the server, described for programs (OpenAPI) and shown as a page for reading."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 
 import jinja2
 import yaml
 
-__all__ = ["openapi", "reference_page"]
+__all__ = ["openapi", "reference_page", "resolve"]
 
 
-def openapi(version):
+def openapi(version: str) -> dict[str, Any]:
     """Return the description of the interface in OpenAPI, a dict of what JSON has, for this version of xmlgp."""
-    document = yaml.safe_load(_read("openapi.yaml"))
+    document: dict[str, Any] = yaml.safe_load(_read("openapi.yaml"))
     document["info"]["version"] = version
     return document
 
 
-def reference_page(document):
+def reference_page(document: Mapping[str, Any]) -> str:
     """Return a page of HTML, without scripts, that shows what a description in OpenAPI has.
 
     Its style sheet is `page.css`, two folders above the page.
@@ -27,7 +31,7 @@ def reference_page(document):
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"resolve": lambda part: _resolve(document, part), "target": _target, "kind": _kind}
+    environment.filters |= {"resolve": lambda part: resolve(document, part), "target": _target, "kind": _kind}
     operations = [
         (path, method, operation | {"parameters": operation.get("parameters", [])})
         for path, methods in document["paths"].items()
@@ -36,33 +40,36 @@ def reference_page(document):
     return environment.get_template("reference.html").render(document=document, operations=operations)
 
 
-def _read(name):
+def _read(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _target(part):
+def _target(part: Mapping[str, Any]) -> str | None:
     """Return the name of the schema, parameter or response that a part of a description refers to, or None."""
-    return part["$ref"].rpartition("/")[2] if "$ref" in part else None
+    return str(part["$ref"]).rpartition("/")[2] if "$ref" in part else None
 
 
-def _resolve(document, part):
+def resolve(document: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a part of a description, or what it refers to, with what it says itself."""
     if "$ref" not in part:
         return part
-    found = document
+    target = document
     for key in part["$ref"].removeprefix("#/").split("/"):
-        found = found[key]
-    return _resolve(document, found) | {key: value for key, value in part.items() if key != "$ref"}
+        target = target[key]
+    return {**resolve(document, target), **{key: value for key, value in part.items() if key != "$ref"}}
 
 
-def _kind(schema):
+def _kind(schema: Mapping[str, Any]) -> str:
     """Return the types and the limits of a value that has no schema of its parts, in words."""
     types = schema.get("type", "any")
-    words = " or ".join([types] if isinstance(types, str) else types)
-    limits = [f"from {schema['minimum']}"] if "minimum" in schema else []
-    limits += [f"to {schema['maximum']}"] if "maximum" in schema else []
-    values = [str(value) for value in schema.get("enum", [schema["const"]] if "const" in schema else [])]
-    parts = [" ".join([words, *limits]), "one of " * (len(values) > 1) + ", ".join(values)]
+    words = [types if isinstance(types, str) else " or ".join(types)]
+    words += [f"from {schema['minimum']}"] if "minimum" in schema else []
+    words += [f"to {schema['maximum']}"] if "maximum" in schema else []
+    parts = [" ".join(words)]
+    if "enum" in schema:
+        parts.append(f"one of {', '.join(schema['enum'])}")
+    if "const" in schema:
+        parts.append(str(schema["const"]))
     if "default" in schema:
         parts.append(f"{str(schema['default']).lower()} by default")
-    return "; ".join(filter(None, parts))
+    return "; ".join(parts)

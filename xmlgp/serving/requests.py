@@ -1,29 +1,32 @@
 """What clients send: bodies within limits, forms and JSON in UTF-8, and the parameters of suggestions."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json
 import re
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import anyio
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
 from xmlgp.runtime.untrusted_json import count_values
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.problems import Problem, Unavailable
 
-__all__ = ["FORM", "JSON", "Bodies", "Parameters", "parsed", "read_form", "read_json", "read_query", "text_of"]
-
-#: Labels that an answer has at most, those if they are explained, and words for and against each of these: more would
-#: take gigabytes for a batch.
-MOST_LABELS = 1000
-MOST_EXPLAINED = 100
-MOST_WORDS = 20
+__all__ = ["Bodies", "Parameters", "parsed", "read_form", "read_json", "read_query"]
 
 #: Labels of an answer by default, as for Annif.
 LABELS = 10
+
+#: The most labels of an answer if they are chosen by expected F1.
+MOST_LABELS = 1000
+
+#: The most labels of an answer if they are explained: more would take gigabytes for a batch.
+MOST_EXPLAINED = 100
 
 #: Fields of a form, or of a query.
 MOST_FIELDS = 10_000
@@ -37,17 +40,16 @@ FEW = 10_000
 #: How many bodies of the largest size are in memory at a time.
 BODIES = 8
 
-FORM = "application/x-www-form-urlencoded"
-JSON = "application/json"
+#: The length of a body, as a header has it.
+LENGTH = re.compile("[0-9]{1,9}")
 
-WHOLE = re.compile("[0-9]{1,9}")
-DECIMAL = re.compile(r"[0-9]{0,9}\.?[0-9]{0,30}(e-?[0-9]{1,2})?", re.IGNORECASE)
+Value = TypeVar("Value")
 
 
 class Parameters(NamedTuple):
     """Which labels a client asks for; requests with equal parameters are scored together.
 
-    `limit` is None if the client gave none.
+    `limit` is None if the client sends none.
     """
 
     limit: int | None = None
@@ -58,7 +60,7 @@ class Parameters(NamedTuple):
     assign: bool = False
 
     @property
-    def most(self):
+    def most(self) -> int:
         """The most labels of a text."""
         if self.limit is not None:
             return self.limit
@@ -67,82 +69,49 @@ class Parameters(NamedTuple):
         return MOST_EXPLAINED if self.explain else MOST_LABELS
 
     @classmethod
-    def of(cls, fields):
-        """Return those in pairs of name and value; other names have no effect, as for Annif."""
-        given = {}
-        for name, value in fields:
-            if name in cls._fields:
-                given.setdefault(name, []).append(value)
-        labels = {name: tuple(given.pop(name)) for name in ("only", "without") if name in given}
-        for name, values in given.items():
-            if len(values) > 1:
-                raise Problem(400, f"{name} is given {len(values)} times")
-        single = {name: READERS[name](name, values[0]) for name, values in given.items()}
-        if single.get("assign") and single.get("threshold"):
+    def of(cls, fields: Mapping[str, Any]) -> Parameters:
+        """Return the parameters among the values of fields; Problem 400 if they exclude each other."""
+        parameters = cls(**{name: value for name, value in fields.items() if name in cls._fields})
+        if parameters.assign and parameters.threshold:
             raise Problem(400, "assign and threshold exclude each other")
-        if single.get("explain") and single.get("limit", 0) > MOST_EXPLAINED:
-            raise Problem(400, f"limit is {single['limit']}, but with explain it can be at most {MOST_EXPLAINED}")
-        return cls(**single, **labels)
-
-
-def _whole(most):
-    def read(name, value):
-        if not WHOLE.fullmatch(value) or int(value) > most:
-            raise Problem(400, f"{name} is {excerpt(value)}, not a whole number from 0 to {most}")
-        return int(value)
-
-    return read
-
-
-def _probability(name, value):
-    number = float(value) if re.search("[0-9]", value) and DECIMAL.fullmatch(value) else 2
-    if not 0 <= number <= 1:
-        raise Problem(400, f"{name} is {excerpt(value)}, not a number from 0 to 1")
-    return number
-
-
-def _truth(name, value):
-    if value.lower() not in ("true", "false"):
-        raise Problem(400, f"{name} is {excerpt(value)}, neither true nor false")
-    return value.lower() == "true"
-
-
-READERS = {"limit": _whole(MOST_LABELS), "threshold": _probability, "explain": _whole(MOST_WORDS), "assign": _truth}
+        if parameters.explain and parameters.most > MOST_EXPLAINED:
+            raise Problem(400, f"limit is {parameters.limit}, but with explain it can be at most {MOST_EXPLAINED}")
+        return parameters
 
 
 class Bodies:
     """Reads the bodies of requests: of at most `largest` bytes, within some seconds, and only a few at a time."""
 
-    def __init__(self, largest, seconds):
+    def __init__(self, largest: int, seconds: float) -> None:
         self._largest = largest
         self._seconds = seconds
-        self._held = 0
+        self._bytes = 0
 
     @contextlib.asynccontextmanager
-    async def read(self, request, content_type):
+    async def read(self, request: Request, content_type: str) -> AsyncIterator[bytes]:
         """Yield the body of a request as bytes, which count until the end of the block.
 
         Problem 415 if it is not of this type, 413 if it is too large, 408 if it comes too slowly, 503 if there are too
         many.
         """
-        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if given != content_type:
-            found = f"is {excerpt(given)}" if given else "has no type"
-            raise Problem(415, f"the body {found}; send {content_type}")
-        chunks = []
+        actual_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if actual_type != content_type:
+            reason = f"is {excerpt(actual_type)}" if actual_type else "has no type"
+            raise Problem(415, f"the body {reason}; send {content_type}")
+        chunks: list[bytes] = []
         try:
             await self._receive(request, chunks)
             yield b"".join(chunks)
         finally:
-            self._held -= sum(map(len, chunks))
+            self._bytes -= sum(map(len, chunks))
 
-    async def _receive(self, request, chunks):
+    async def _receive(self, request: Request, chunks: list[bytes]) -> None:
         """Append the parts of a body to a list, and count them."""
         too_large = Problem(413, f"the body has more than {self._largest} bytes", {"Connection": "close"})
         declared = request.headers.get("content-length", "")
         size = 0
         # A client that asks first waits for the answer.
-        if WHOLE.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
+        if LENGTH.fullmatch(declared) and int(declared) > self._largest and "expect" in request.headers:
             raise too_large
         try:
             # A client that does not is still sending: before it is told, what it sends is read and forgotten.
@@ -150,9 +119,9 @@ class Bodies:
                 async for chunk in request.stream():
                     size += len(chunk)
                     if size <= self._largest:
-                        if self._held + len(chunk) > BODIES * self._largest:
+                        if self._bytes + len(chunk) > BODIES * self._largest:
                             raise Unavailable("too many large requests are being read; try again later")
-                        self._held += len(chunk)
+                        self._bytes += len(chunk)
                         chunks.append(chunk)
         except TimeoutError:
             if size <= self._largest:
@@ -164,12 +133,12 @@ class Bodies:
             raise too_large
 
 
-async def parsed(function, body):
+async def parsed(function: Callable[[bytes], Value], body: bytes) -> Value:
     """Return what a function makes of a body; a large one is read beside other requests, on another thread."""
     return await asyncio.to_thread(function, body) if len(body) > LARGE else function(body)
 
 
-def read_form(body):
+def read_form(body: bytes) -> list[tuple[str, str]]:
     """Return the pairs of name and value in a form (bytes); Problem 400 if it is malformed."""
     try:
         return parse_qsl(
@@ -181,7 +150,7 @@ def read_form(body):
         raise Problem(400, f"the form has more than {MOST_FIELDS} fields") from None
 
 
-def read_query(request):
+def read_query(request: Request) -> list[tuple[str, str]]:
     """Return the pairs of name and value in the query of a request; Problem 400 if it is malformed."""
     try:
         # A query that is not ASCII is malformed, but curl sends it.
@@ -190,7 +159,7 @@ def read_query(request):
         raise Problem(400, problem.detail.replace("the form", "the query")) from None
 
 
-def read_json(body):
+def read_json(body: bytes) -> object:
     """Return the value in JSON (bytes); Problem 400 if it is malformed, or has next to nothing but brackets."""
     # Reading these takes ten times as long as text, and nothing else can be read meanwhile.
     if count_values(body) > max(len(body) // 4, FEW):
@@ -203,19 +172,5 @@ def read_json(body):
         raise Problem(400, "the body is not JSON") from None
 
 
-def _refuse(constant):
+def _refuse(constant: str) -> object:
     raise ValueError(constant)
-
-
-def text_of(found, name, of):
-    """Return the text in a field of an object from JSON; Problem 400, which names the object, if it has none."""
-    if not isinstance(found, dict):
-        raise Problem(400, f"{of} is not an object")
-    text = found.get(name)
-    if not isinstance(text, str):
-        raise Problem(400, f"{of} has no {name}" if text is None else f"{name} of {of} is not text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Problem(400, f"{name} of {of} has half of a surrogate pair") from None
-    return text

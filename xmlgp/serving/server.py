@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 try:
     import resource
 except ImportError:  # Windows
-    resource = None
+    resource = None  # type: ignore[assignment]  # a module that this system does not have
 
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runs.given import FilePath
 from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
+from xmlgp.serving.lines import finish_lines, write_line
+from xmlgp.serving.options import Options
 
 __all__ = ["LOGS", "serve"]
 
@@ -36,20 +37,17 @@ WORKERS = 4
 #: Connections that wait to be accepted.
 BACKLOG = 2048
 
-#: Bytes of the first lines of a request, with its query.
-HEADERS = 1 << 16
-
-#: Seconds in which a worker must answer the process that looks after it. It is killed then, so this is long.
-HEALTHY = 60
-
 #: Files and connections that a process may have open: more than the usual 1,024, for slow clients.
 OPEN_FILES = 65_536
 
 #: The longest token that is read.
 LONGEST_TOKEN = 4096
 
+#: Milliseconds after which a connection ends whose client does not read its answer.
+UNREAD = 60_000
 
-def serve(
+
+def serve(  # noqa: PLR0913, which are the options of the command
     models: FilePath | Sequence[FilePath],
     *,
     host: str = "127.0.0.1",
@@ -105,22 +103,70 @@ def serve(
     XmlgpError
         If a package is missing, a model cannot be used, or the address cannot be listened on.
     """
+    options = Options(
+        models=_folders(models),
+        learns=learn,
+        token=None if token is None else _read_token(token),
+        allow_origin=tuple(allow_origin),
+        allow_host=tuple(allow_host),
+        log=log,
+        largest=int(max_body * 1e6),
+        seconds=timeout,
+        queue=queue,
+        threads=core_count(),
+        backlog=min(BACKLOG, _allow_connections() // 4),
+    )
+    if log not in LOGS:
+        raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
+    if learn and "*" in allow_origin and token is None:
+        raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
     try:
-        from uvicorn import Config
+        _run(options, host, port, workers or min(core_count(), WORKERS), _in_form(log, note))
+    finally:
+        finish_lines()
 
-        from xmlgp.serving.app import Options, create_app
-        from xmlgp.serving.connections import Connections, PatientProtocol, room_for_connections
-        from xmlgp.serving.lines import finish_lines, write_line
+
+def _run(options: Options, host: str, port: int, workers: int, note: Callable[[str], object]) -> None:
+    """Open the models, listen, and look after workers until a signal."""
+    try:
+        from xmlgp.serving.access import is_loopback
+        from xmlgp.serving.connections import connection_limit
         from xmlgp.serving.logs import configure_log
-        from xmlgp.serving.metrics import SHARED
         from xmlgp.serving.projects import Project, project_id
         from xmlgp.serving.supervisor import Supervisor
     except ImportError:
         raise XmlgpError("serving needs Starlette and others: pip install 'xmlgp[serve]'") from None
-    folders = [os.fspath(path) for path in ([models] if isinstance(models, str | os.PathLike) else models)]
-    names = [project_id(path) for path in folders]
-    if not folders:
+    names = [project_id(path) for path in options.models]
+    _check_names(names)
+    # What the workers would fail by is said before they start, and what is compiled is compiled once.
+    with contextlib.ExitStack() as opened:
+        for path in options.models:
+            opened.enter_context(contextlib.closing(Project(path))).open()
+        options = replace(options, connections=connection_limit(options.backlog))
+    configure_log(options.log)
+    with contextlib.closing(_listen(host, port)) as listening, temporary_folder(Path(tempfile.gettempdir())) as metrics:
+        address, port, *_ = listening.getsockname()
+        options = replace(options, is_local=is_loopback(address), metrics=metrics)
+        supervisor = Supervisor(options, listening, workers)
+        with supervisor.receive_signals():
+            shown = f"[{host}]" if ":" in host else host
+            note(f"listening on http://{shown}:{port} with {', '.join(names)}; stop with Ctrl-C")
+            if not options.is_local and options.token is None:
+                can = "ask, and change the models" if options.learns else "ask"
+                note(f"{WARNING}whoever reaches this address can {can}; a token (`token=FILE`) would keep others out")
+            supervisor.run()
+    note("stopped")
+
+
+def _folders(models: FilePath | Sequence[FilePath]) -> tuple[str, ...]:
+    paths = [models] if isinstance(models, str | os.PathLike) else models
+    if not paths:
         raise UsageError("There is no model to serve.")
+    return tuple(os.fspath(path) for path in paths)
+
+
+def _check_names(names: list[str]) -> None:
+    """Raise UsageError if the names of folders cannot be those of projects."""
     for name in names:
         if not name.isprintable():
             raise UsageError(
@@ -132,77 +178,19 @@ def serve(
                 f"Two models are in folders of the name {name}, which would be one project; rename one, or serve a "
                 "symbolic link to it."
             )
-    if log not in LOGS:
-        raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
-    if learn and "*" in allow_origin and token is None:
-        raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
-    threads = core_count()
-    secret = None if token is None else _read_token(token)
-    backlog = min(BACKLOG, _allow_connections() // 4)
-    # What the workers would fail by is said before they start, and what is compiled is compiled once.
-    with contextlib.ExitStack() as opened:
-        for folder in folders:
-            opened.enter_context(contextlib.closing(Project(folder))).open()
-        connections = Connections(room_for_connections(backlog))
-    listening = _listen(host, port)
-    local = _is_local(listening)
-    with contextlib.closing(listening), temporary_folder(Path(tempfile.gettempdir())) as shared:
-        options = Options(
-            models=tuple(folders),
-            learns=learn,
-            token=secret,
-            local=local,
-            allow_origin=tuple(allow_origin),
-            allow_host=tuple(allow_host),
-            log=log,
-            largest=int(max_body * 1e6),
-            seconds=timeout,
-            queue=queue,
-            threads=threads,
-            parent=os.getpid(),
-        )
-        config = Config(
-            functools.partial(create_app, options),
-            factory=True,
-            workers=workers or min(threads, WORKERS),
-            http=functools.partial(PatientProtocol, timeout, connections),
-            loop="asyncio",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            backlog=backlog,
-            h11_max_incomplete_event_size=HEADERS,
-            timeout_graceful_shutdown=int(timeout) + 1,
-            timeout_worker_healthcheck=HEALTHY,
-        )
-        configure_log(log)
-        if log == "json":
-
-            def note(text):
-                level = "warning" if text.startswith(WARNING) else "info"
-                write_line(log, level=level, message=text.removeprefix(WARNING))
-
-        shown = f"[{host}]" if ":" in host else host
-        with _environment(SHARED, os.fspath(shared)), _signal_handlers():
-            # From here on it receives signals.
-            supervisor = Supervisor(config, [listening])
-            note(f"listening on http://{shown}:{listening.getsockname()[1]} with {', '.join(names)}; stop with Ctrl-C")
-            if not local and secret is None:
-                can = "ask, and change the models" if learn else "ask"
-                note(f"{WARNING}whoever reaches this address can {can}; a token (`token=FILE`) would keep others out")
-            supervisor.run()
-    try:
-        if supervisor.failed:
-            raise XmlgpError("the workers of the server could not start")
-        note("stopped")
-    finally:
-        finish_lines()
 
 
-def _read_token(path):
+def _in_form(log: str, note: Callable[[str], object]) -> Callable[[str], object]:
+    """Return what shows a message: as JSON if the log is."""
+
+    def note_json(text: str) -> None:
+        level = "warning" if text.startswith(WARNING) else "info"
+        write_line("json", level=level, message=text.removeprefix(WARNING))
+
+    return note_json if log == "json" else note
+
+
+def _read_token(path: FilePath) -> str:
     """Return the token in a file; XmlgpError if it has none."""
     try:
         with open(path, encoding="ascii") as stream:
@@ -214,7 +202,7 @@ def _read_token(path):
     return token
 
 
-def _listen(host, port):
+def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address, so that clients that come before the workers wait for them."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -222,8 +210,8 @@ def _listen(host, port):
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):
-                # Connections inherit it: one whose client does not read its answer ends.
-                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
+                # Connections inherit it.
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD)
             listening.bind(address)
             listening.listen(BACKLOG)
             listening.set_inheritable(True)
@@ -248,34 +236,3 @@ def _allow_connections() -> int:
     if soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return max(soft, most)
-
-
-def _is_local(listening):
-    from xmlgp.serving.access import is_loopback
-
-    return is_loopback(listening.getsockname()[0])
-
-
-@contextlib.contextmanager
-def _environment(name, value) -> Iterator[None]:
-    """Set a variable for the processes that are started in the block."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
-
-
-@contextlib.contextmanager
-def _signal_handlers() -> Iterator[None]:
-    """Restore the handlers of signals after the block, in which the server has its own."""
-    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            if handler is not None and signal.getsignal(number) is not handler:
-                signal.signal(number, handler)

@@ -1,116 +1,95 @@
-"""The process that looks after workers: unlike that of Uvicorn, it waits between attempts, and answers meanwhile."""
+"""The process that looks after the workers of a server."""
+
+from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import signal
 import socket
 import time
+from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
+from types import FrameType
 
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
-from uvicorn.supervisors.multiprocess import SIGNALS, Process
-
+from xmlgp.errors import XmlgpError
 from xmlgp.runtime.interrupts import interrupts_kept_from_processes
+from xmlgp.serving.options import Options
 from xmlgp.serving.problems import refusal
+from xmlgp.serving.worker import STARTUP_FAILURE, shutdown_seconds, work
 
 __all__ = ["Supervisor"]
 
 log = logging.getLogger(__name__)
 
+#: Signals that end a server. Windows has no SIGHUP, and only Windows has SIGBREAK.
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+
 #: What a client is told while no worker runs: the status and one sentence.
 NO_WORKER = 503, "the server is starting again; try again later"
 
-#: Seconds between looks at workers that are ending.
-PAUSE = 0.1
+#: Seconds between looks at the workers.
+LOOK = 0.1
 
-#: Seconds that they may take longer than what they are answering.
+#: Seconds that workers may take to end, beside what they are answering.
 GRACE = 5.0
 
 #: Seconds after which a worker is steady.
 STEADY = 60.0
 
-#: Longest pause in seconds before another one takes the place of one that was not.
+#: Longest pause in seconds before another worker takes the place of one that was not steady.
 LONGEST = 60.0
 
-#: Connections that are answered at each look while no worker runs.
+#: Connections that are refused at each look while no worker runs, and bytes of their requests that are read.
 REFUSED = 256
-
-#: Bytes of their requests that are read.
 READ = 1 << 16
 
-
-class _Place:
-    """The place of a worker: when it was started, and when another one is to be started after it has ended."""
-
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.due = None
-        self._pause = 0.0
-
-    def put_off(self) -> float:
-        """Return the seconds until another worker is started: more after each one that ends soon."""
-        now = time.monotonic()
-        self._pause = 0.0 if now - self.started >= STEADY else min(max(1.0, 2 * self._pause), LONGEST)
-        self.due = now + self._pause
-        return self._pause
+SPAWN = multiprocessing.get_context("spawn")
 
 
-class Supervisor(Multiprocess):
-    """Starts the workers of a server, and others in the place of those that end or do not answer.
+class Supervisor:
+    """Starts the workers of a server, and others in the place of those that end.
 
-    Places of workers that end again and again are left empty for a while, twice as long each time. It never waits for a
-    worker, so that signals take effect at once also while workers start.
+    A place whose workers end again and again stays empty for a while, twice as long each time.
     """
 
-    def __init__(self, config, sockets):
-        ignored = [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
-        super().__init__(config, sockets)
-        for number in ignored:  # by `nohup`
-            signal.signal(number, signal.SIG_IGN)
-        # When each worker that has not answered yet was asked whether it is well.
-        self._asked = {}
-        self._places = []
-        # Whether a worker has served; until then the server cannot start at all.
-        self._served = False
+    def __init__(self, options: Options, listening: socket.socket, count: int) -> None:
+        self._shutdown_seconds = shutdown_seconds(options) + GRACE
+        self._listening = listening
+        self._places = [_Place(options, listening, number) for number in range(count)]
+        self._signals = 0
 
-    def init_processes(self):
-        """Start all workers."""
-        self.processes += [self._start(place) for place in range(self.processes_num)]
-        self._places += [_Place() for _ in self.processes]
+    @contextlib.contextmanager
+    def receive_signals(self) -> Iterator[None]:
+        """Let signals end `run` in the block; those that the process was started to ignore stay ignored."""
+        numbers = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        handlers = {number: signal.signal(number, self._receive) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
-    def keep_subprocess_alive(self):
-        """Start workers in the place of those that have ended, and log it; answer clients while none runs."""
-        for place, process in enumerate(self.processes):
-            own = self._places[place]
-            works = own.due is not None or (process.process.is_alive() and self._answers(process))
-            if not works and not self._end_of(process, own):
-                self.should_exit.set()
-                return
-            if own.due is not None and time.monotonic() >= own.due:
-                own.started = time.monotonic()
-                own.due = None
-                self.processes[place] = self._start(place)
-        if all(own.due is not None for own in self._places):
-            self._refuse()
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._signals += 1
 
-    def _end_of(self, process: Process, place: _Place) -> bool:
-        """Log that a worker has ended, and when another one takes its place; return whether one does."""
-        ended_itself = not process.process.is_alive()
-        process.kill()
-        process.join()
-        self._asked.pop(process.pid, None)
-        if process.exitcode == STARTUP_FAILURE and not self._served:
-            return False
-        how = _how_it_ended(process.exitcode) if ended_itself else "did not answer and was ended"
-        pause = place.put_off()
-        log.warning("worker %d %s; another one takes its place in %.0f s", process.pid, how, pause)
-        return True
+    def run(self) -> None:
+        """Look after the workers until a signal; XmlgpError if they cannot start at all."""
+        try:
+            while not self._signals:
+                for place in self._places:
+                    place.keep_worker()
+                if not any(place.is_working() for place in self._places):
+                    self._refuse()
+                time.sleep(LOOK)
+        finally:
+            self._end()
 
     def _refuse(self) -> None:
-        """Answer clients that wait for a worker while there is none."""
+        """Answer clients while there is no worker."""
         for _ in range(REFUSED):
             try:
-                connection, _ = self.sockets[0].accept()
+                connection, _ = self._listening.accept()
             except OSError:
                 return
             with connection, contextlib.suppress(OSError):
@@ -120,50 +99,65 @@ class Supervisor(Multiprocess):
                 # What is not read when a connection is closed would take the answer with it.
                 connection.recv(READ)
 
-    def join_all(self):
-        """Wait for the workers, which end what they are doing; a second signal or too long a time ends them at once."""
-        deadline = time.monotonic() + self.config.timeout_graceful_shutdown + GRACE
-        for process in self.processes:
-            while process.process.is_alive():
-                process.process.join(PAUSE)
-                if self.signal_queue or time.monotonic() > deadline:
-                    for other in self.processes:
-                        other.process.kill()
+    def _end(self) -> None:
+        """End the workers after what they are doing, or at once at another signal or after too long a time."""
+        signals = self._signals
+        deadline = time.monotonic() + self._shutdown_seconds
+        for place in self._places:
+            place.end()
+        while any(place.is_working() for place in self._places):
+            time.sleep(LOOK)
+            if self._signals > signals or time.monotonic() > deadline:
+                for place in self._places:
+                    place.end(at_once=True)
 
-    def handle_hup(self):
-        """End the server as its terminal is closed; models are taken up without a restart."""
-        self.handle_term()
 
-    @property
-    def failed(self):
-        """Whether a worker could not start."""
-        return not self._served and any(process.exitcode == STARTUP_FAILURE for process in self.processes)
+class _Place:
+    """The place of a worker: its process, and when another one is to be started."""
 
-    def _start(self, place: int) -> Process:
-        process = Process(self.config, self.sockets)
-        # Its metrics go on where those of the worker before it ended.
-        process.process.name = str(place)
+    def __init__(self, options: Options, listening: socket.socket, number: int) -> None:
+        self._arguments = options, listening, number
+        self._process: SpawnProcess | None = None
+        self._started = 0.0
+        self._starts = 0
+        self._due: float | None = 0.0
+        self._pause = 0.0
+
+    def keep_worker(self) -> None:
+        """Start a worker if it is time; log that one has ended. XmlgpError if the first one cannot start."""
+        now = time.monotonic()
+        if self._due is not None:
+            if now >= self._due:
+                self._start()
+        elif self._process and not self.is_working():
+            status = self._process.exitcode
+            if status == STARTUP_FAILURE and self._starts == 1:
+                raise XmlgpError("the workers of the server could not start")
+            self._pause = 0.0 if now - self._started >= STEADY else min(max(1.0, 2 * self._pause), LONGEST)
+            self._due = now + self._pause
+            text = "worker %d %s; another one takes its place in %.0f s"
+            log.warning(text, self._process.pid, _describe_end(status), self._pause)
+
+    def _start(self) -> None:
+        self._due = None
+        self._started = time.monotonic()
+        self._starts += 1
+        self._process = SPAWN.Process(target=work, args=self._arguments)
         # A terminal sends Ctrl-C to all processes; this one ends the others.
         with interrupts_kept_from_processes():
-            process.start()
-        return process
+            self._process.start()
 
-    def _answers(self, process):
-        """Return whether a worker has answered lately; ask it again if it has."""
-        connection = process.parent_conn
-        now = time.monotonic()
-        # What it wrote before it ended may be there, too.
-        with contextlib.suppress(OSError, EOFError):
-            if process.pid in self._asked and connection.poll():
-                self._served |= connection.recv()
-                del self._asked[process.pid]
-            if process.pid not in self._asked:
-                connection.send(b"ping")
-                self._asked[process.pid] = now
-        return now - self._asked.get(process.pid, now) < self.config.timeout_worker_healthcheck
+    def is_working(self) -> bool:
+        """Return whether there is a worker that has not ended."""
+        return self._process is not None and self._process.is_alive()
+
+    def end(self, at_once: bool = False) -> None:
+        """End the worker, after what it is doing unless `at_once`."""
+        if self._process:
+            (self._process.kill if at_once else self._process.terminate)()
 
 
-def _how_it_ended(status: int | None) -> str:
+def _describe_end(status: int | None) -> str:
     if status is not None and status < 0:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-status).name}"
