@@ -179,12 +179,12 @@ class Learning(EM):
         precisions = self._all_precisions[self._present]
         system.set_tangent(weights, self._counts, self.shapes, precisions)
         self.precisions, strength = weight_prior(design, system.omega, point_counts, precisions)
-        self._rates = SHAPE_RATE + activated.softplus * (point_counts[-1] / B)
-        self._tables = self.shapes * self._rates
+        rates = SHAPE_RATE + activated.softplus * (point_counts[-1] / B)
+        tables = self.shapes * rates
         last_log_odds = system.log_odds[-1].copy()
-        self._prior = Prior(
-            weights, last_log_odds, self.precisions, strength, counts, totals, self._tables, self._rates
-        )
+        self._prior = Prior(weights, last_log_odds, self.precisions, strength, counts, totals, tables, rates)
+        self._tables = tables
+        self._rates = rates
 
     def _points_before(self, chunk: int) -> NDArray[np.int64]:
         """Return how many points before a chunk have each feature, and the number of these points last."""

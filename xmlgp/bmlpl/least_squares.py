@@ -85,7 +85,7 @@ class LeastSquares:
         shape = design.rows.shape[0], topic_count
         self.design = design
         self.log_odds = np.empty(shape, dtype)
-        self.omega = np.empty(shape, dtype)
+        self.omega: NDArray[np.floating] = np.empty(shape, dtype)
         self.residuals = np.empty(shape, dtype)
         self.precisions = np.empty(design.rows.shape[1], dtype)
         self.center: NDArray[np.floating] | float = 0.0

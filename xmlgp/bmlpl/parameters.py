@@ -146,7 +146,7 @@ def topic_shares(counts: NDArray[np.floating], frequencies: NDArray[np.integer])
     """
     totals = counts.sum(axis=1, dtype=np.float64)
     weights = np.divide(frequencies, totals, out=np.zeros(len(totals)), where=totals > 0)
-    shares = weights.astype(counts.dtype) @ counts
+    shares: NDArray[np.floating] = weights.astype(counts.dtype) @ counts
     if not shares.any():
         # Without positive labels all topics have the same share.
         shares = np.ones_like(shares)

@@ -13,7 +13,9 @@ from xmlgp.linear_algebra.cholesky import Factorised
 __all__ = ["diagonal_kl", "gauss_kl", "whitened_kl"]
 
 
-def gauss_kl(mahalanobis: np.floating, trace: np.floating, logdet_ratio: np.floating, dimension: int) -> np.floating:
+def gauss_kl(
+    mahalanobis: np.floating, trace: np.floating, logdet_ratio: np.floating | float, dimension: int
+) -> np.floating:
     """Return KL[N(m, S) ‖ N(0, K)] = ½ [mᵀ K⁻¹ m + tr(K⁻¹ S) + log|K| − log|S| − M] from these terms.
 
     Each term may be a sum over several divergences.

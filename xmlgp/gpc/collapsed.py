@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.divergences import gauss_kl
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.kernels import PointsTape
 from xmlgp.gpc.model import KERNEL
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, jitter_backward
 from xmlgp.linear_algebra.dense import product
@@ -59,8 +60,8 @@ def optimal_tangent_points(moments: PointMoments) -> NDArray[np.float64]:
 def tangent_point_gradient(
     tangent_points: NDArray[np.float64],
     moments: PointMoments,
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    slope: NDArray[np.floating],
+    curvature: NDArray[np.floating],
 ) -> NDArray[np.float64]:
     """Return the derivatives −½ λ′(ξ_i)(E f_i² − ξ_i²) of the bound of Jaakkola and Jordan by the tangent points.
 
@@ -77,8 +78,8 @@ def tangent_point_gradient(
 class Sites(NamedTuple):
     """The quadratic approximation Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²]; c and λ are N."""
 
-    linear: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    linear: NDArray[np.floating]
+    curvature: NDArray[np.floating]
     constant: float
 
 
@@ -106,7 +107,7 @@ class CollapsedBound:
 
     def slope_and_curvature(
         self, tangent_points: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return σ(t) and λ(t), both N."""
         slope, half_curvature = self._expectations.gradients(tangent_points, np.zeros_like(tangent_points))
         return slope, 2 * half_curvature
@@ -142,16 +143,16 @@ class BlockCovariances:
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
         self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
         self._is_cached = 2 * count * M * K_Z.itemsize <= CACHE_LIMIT
-        self._cache: dict[int, tuple[NDArray[np.float64], NDArray[np.float64], tuple[Any, ...]]] = {}
+        self._cache: dict[int, tuple[NDArray[np.floating], NDArray[np.floating], PointsTape]] = {}
 
-    def block(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[Any, ...]]:
+    def block(self, number: int) -> tuple[NDArray[np.floating], NDArray[np.floating], PointsTape]:
         """Return K_BZ, diag K_B and the tape of the kernel for a block of points."""
-        covariances = self._cache.get(number)
-        if covariances is None:
-            points = Points(*self._coordinates.rows(self.blocks[number]))
-            covariances = KERNEL.forward_points(points, self._inducing_tape)
-            if self._is_cached:
-                self._cache[number] = covariances
+        if number in self._cache:
+            return self._cache[number]
+        points = Points(*self._coordinates.rows(self.blocks[number]))
+        covariances = KERNEL.forward_points(points, self._inducing_tape)
+        if self._is_cached:
+            self._cache[number] = covariances
         return covariances
 
     def for_blocks(self, task: Callable[[int, slice, int], None]) -> None:
@@ -224,7 +225,7 @@ class Optimum:
         return self._visit_blocks(None)
 
     def _visit_blocks(
-        self, visit: Callable[[int, slice, tuple[Any, ...], NDArray[np.float64]], None] | None
+        self, visit: Callable[[int, slice, PointsTape, NDArray[np.floating]], None] | None
     ) -> PointMoments:
         """Return the moments of q(f_i).
 
@@ -248,11 +249,11 @@ class Optimum:
         self._covariances.for_blocks(fill)
         return moments
 
-    def gradients(self) -> dict[str, np.float64]:
+    def gradients(self) -> dict[str, NDArray[np.floating]]:
         """Return the gradients of F with respect to θ, by parameter name; the `moments` come with them."""
-        block_gradients: list[dict[str, np.float64]] = [{} for _ in self._covariances.blocks]
+        block_gradients: list[dict[str, NDArray[np.floating]]] = [{} for _ in self._covariances.blocks]
 
-        def visit(number: int, rows: slice, tape: tuple[Any, ...], K_BZ_H: NDArray[np.float64]) -> None:
+        def visit(number: int, rows: slice, tape: PointsTape, K_BZ_H: NDArray[np.floating]) -> None:
             linear = self._sites.linear[rows]
             curvature = self._sites.curvature[rows]
             K_BZ_H *= 2 * curvature[:, None]

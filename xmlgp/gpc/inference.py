@@ -89,7 +89,7 @@ class JJ(Inference):
         self.epochs = settings.passes
         self.after_evaluation: Callable[[], None] = lambda: None
 
-    def _start(self, std: np.float64) -> None:
+    def _start(self, std: NDArray[np.floating]) -> None:
         # Optimal for q(u) = p(u).
         self._tangent_points[:] = std
 
@@ -184,7 +184,7 @@ class TaylorExpansion(JJ):
 
     expectations = Taylor()
 
-    def _start(self, std: np.float64) -> None:
+    def _start(self, std: NDArray[np.floating]) -> None:
         self._tangent_points[:] = 0
         self._kept = self._state.copy()
         #: The highest bound, and the number of iterations since that did not raise it.
@@ -273,7 +273,7 @@ class SVIAdaDelta(Inference):
         """Return the parameters of the model, by name."""
         return {name: self._all[name].copy() for name in model.PARAMETER_NAMES}
 
-    def step(self, epoch: int, done: int) -> float:
+    def step(self, epoch: int, done: int) -> float | None:
         """Update with one minibatch; return an estimate of the bound before the update."""
         batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
         value, gradients = self._bound.value_and_gradients(self._all, batch)

@@ -43,9 +43,9 @@ def initial_parameters(inducing: ArrayLike) -> dict[str, NDArray[np.floating]]:
     return {"inducing": Z} | KERNEL.initial(Z.shape[1], scale or 1.0, np.float64)
 
 
-def prior_variance(parameters: Mapping[str, NDArray[np.floating]]) -> np.float64:
-    """Return the prior variance of f at any point, σ² + ν²."""
-    return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
+def prior_variance(parameters: Mapping[str, NDArray[np.floating]]) -> NDArray[np.floating]:
+    """Return the prior variance of f at any point, σ² + ν², a scalar."""
+    return bounded_exp(parameters["kernel.se.log_variance"]) + bounded_exp(parameters["kernel.noise.log_variance"])
 
 
 def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str, NDArray[np.floating]]]:

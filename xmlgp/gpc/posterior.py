@@ -80,7 +80,7 @@ class FullPosterior:
         variance += np.einsum("bm,bm->b", projected_factor, projected_factor)
         return Moments(projected @ mean, variance[:, None]), Projections(projected, projected_factor)
 
-    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.float64, Tape]:
+    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
         """Return the moments, the divergence, and the tape."""
         mean, factor, prior = prepared
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)

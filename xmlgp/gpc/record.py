@@ -103,7 +103,7 @@ def _review(settings: GPCSettings, description: Mapping[str, Any]) -> Iterator[s
             yield f"the bound was still rising; more iterations would raise it further{advice}"
 
 
-def _hyperparameters(parameters: Mapping[str, NDArray[np.floating]]) -> dict[str, np.float64]:
+def _hyperparameters(parameters: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
     """Return the learned hyperparameters, in the units of the (standardised) features."""
     names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
     return {symbol: bounded_exp(parameters[name]) for symbol, name in names.items()}
