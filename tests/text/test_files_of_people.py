@@ -41,6 +41,13 @@ def read(path, content, options=NO_OPTIONS, **arguments):
     return found, sorted({note.partition(": ")[2] for note in notes})
 
 
+def line_of_refusal(path, *arguments, **options):
+    """Return the line of a corpus that is refused; `test_messages.py` has the sentences."""
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(path, *arguments, **options)
+    return caught.value.line
+
+
 def succeed(*arguments, **options):
     """Run a command that succeeds."""
     result = run(*arguments, **options)
@@ -61,10 +68,8 @@ def labels_first(text, labels):
 
 def test_labels_before_a_text_are_refused_and_read_as_the_advice_says(tmp_path):
     content = lines(labels_first)
-    with pytest.raises(DataFormatError, match="labels seem to be before the tab"):
-        documents_of(write(tmp_path / "many.txt", content * 50))
-    with pytest.raises(DataFormatError, match="labels seem to be before the tab.*`--columns labels,text`"):
-        documents_of(write(tmp_path / "a.txt", content))
+    for copies in 1, 50:
+        assert line_of_refusal(write(tmp_path / "a.txt", content * copies)) == 1
     options = CorpusOptions(header="labels,text", separator=" ")
     assert read(tmp_path / "a.txt", content, options)[0] == ROWS
     # As the message says, the other order is possible too.
@@ -91,10 +96,10 @@ def test_titles_that_are_shorter_than_their_labels_are_no_labels(tmp_path):
     content = "".join(f"{text}\t{' '.join(labels)}\n" for text, labels in rows)
     found, notes = read(tmp_path / "a.txt", content)
     assert found == rows
-    (note,) = notes
-    assert note.startswith(
-        "'Annual Annual 0' is read as a text, and the words after the tab as labels; `--columns labels,"
-    )
+    assert notes == [
+        "'Annual Annual 0' is read as a text, and the words after the tab as labels; `--columns labels,text` reads "
+        "them the other way round"
+    ]
 
 
 @pytest.mark.parametrize("first", ["id,text,labels", "ID, Text ,Labels", "id,labels,text"])
@@ -102,8 +107,7 @@ def test_a_header_that_has_the_given_names_counts(tmp_path, first):
     content = f"{first}\n" + "".join(f"{','.join((own.strip().lower() + '1') for own in first.split(','))}\n" * 2)
     found, notes = read(tmp_path / "a.csv", content, CorpusOptions(header="id,labels,text"))
     assert found == [("text1", ["labels1"])] * 2
-    assert "1 row is the header again; left out" in notes
-    assert any("which count here" in note for note in notes) == (first != "id,labels,text")
+    assert len(notes) == (2 if first == "id,labels,text" else 3)
 
 
 def test_lines_that_may_be_rows_of_a_model_are_noted(tmp_path):
@@ -121,8 +125,7 @@ def test_a_line_of_usual_names_is_a_header_only_with_a_tab(tmp_path):
     path = write(tmp_path / "a.txt", "title\ncat\n")
     assert len(documents_of(path, CorpusOptions(format="annif"), labelled=False)) == 2
     path = write(tmp_path / "a.txt", "title\ttext\tlabels\na\tb\tc\n")
-    with pytest.raises(DataFormatError, match="`--text-column title --label-column labels` reads its columns"):
-        documents_of(path, CorpusOptions(format="annif"))
+    assert line_of_refusal(path, CorpusOptions(format="annif")) == 1
 
 
 def write(path, content):
@@ -132,14 +135,12 @@ def write(path, content):
 
 def test_an_identifier_in_front_is_refused_and_read_as_the_advice_says(tmp_path):
     content = "".join(f"{2000 + place}\t{labels_first(*row)}\n" for place, row in enumerate(ROWS))
-    with pytest.raises(DataFormatError, match="as identifiers are, .*`--columns id,labels,text`"):
-        documents_of(write(tmp_path / "a.txt", content))
+    assert line_of_refusal(write(tmp_path / "a.txt", content)) == 1
     options = CorpusOptions(header="id,labels,text", separator=" ")
     assert read(tmp_path / "a.txt", content, options)[0] == ROWS
     assert [document.id for document in documents_of(tmp_path / "a.txt", options)] == [f"{2000 + i}" for i in range(6)]
     named = content.replace("200", "d")
-    with pytest.raises(DataFormatError, match="if there is no header, --columns names the columns"):
-        documents_of(write(tmp_path / "a.txt", named))
+    assert line_of_refusal(write(tmp_path / "a.txt", named)) == 1
     assert read(tmp_path / "a.txt", named, options)[0] == ROWS
 
 
@@ -174,9 +175,7 @@ def test_the_relevance_of_pecos_is_no_part_of_a_label(tmp_path):
 )
 def test_labels_that_each_occur_once_are_noted(tmp_path, shape, noted):
     content = "".join(shape(place, text) + "\n" for place, (text, _) in enumerate(ROWS))
-    _, notes = read(tmp_path / "a.txt", content)
-    assert bool(notes) == noted
-    assert all("occurs once; if columns are in another order, --columns names them" in note for note in notes)
+    assert len(read(tmp_path / "a.txt", content)[1]) == noted
 
 
 def test_labels_that_look_like_texts_are_noted_in_a_folder(tmp_path):
@@ -229,8 +228,7 @@ def test_carriage_returns_alone_end_the_lines_of_vocabularies_and_folders(tmp_pa
 def test_a_carriage_return_within_a_line_is_noted(tmp_path):
     found, notes = read(tmp_path / "a.txt", "cat\rdog\n\nbird\n", labelled=False)
     assert [text for text, _ in found] == ["cat\rdog", "", "bird"]
-    (note,) = notes
-    assert note == "1 line has a carriage return before the end, which counts as a blank, not as an end"
+    assert len(notes) == 1
 
 
 # Quotes
@@ -250,8 +248,7 @@ def test_quotes_in_tsv_count_where_they_balance_within_a_line(tmp_path):
 
 def test_quoted_lines_of_tsv_need_the_option_that_the_message_names(tmp_path):
     content = 'text\tlabels\n"two\nlines"\tx\n'
-    with pytest.raises(DataFormatError, match="a:2: this row has 1 field, but the header has 2; --quotes reads fields"):
-        documents_of(write(tmp_path / "a", content))
+    assert line_of_refusal(write(tmp_path / "a", content)) == 2
     assert read(tmp_path / "a", content, CorpusOptions(quotes=True))[0] == [("two\nlines", ["x"])]
 
 
@@ -259,15 +256,14 @@ def test_rows_that_a_quote_made_one_are_noted_and_read_apart_without_quotes(tmp_
     content = 'id,text,labels\n1,cat,animals\n2,"chair,home\n3,bread,food\n4,dog",animals\n5,soup,home\n'
     found, notes = read(tmp_path / "a.csv", content)
     assert len(found) == 3
-    assert notes == ["1 row has other rows within quotes; if quotes are characters there, --no-quotes"]
+    assert len(notes) == 1
     found, notes = read(tmp_path / "a.csv", content, CorpusOptions(quotes=False))
     assert [labels for _, labels in found] == [["animals"], ["home"], ["food"], ["animals"], ["home"]]
     assert notes == []
     # Texts of several lines are usual.
     plain = 'id,text,labels\n1,"Dear all,\nthe chair, as I said, is broken,\nyours",home\n2,x,food\n'
     assert read(tmp_path / "a.csv", plain)[1] == []
-    with pytest.raises(DataFormatError, match="no closing quote; --no-quotes takes quotes as any other character"):
-        documents_of(write(tmp_path / "a.csv", 'text,labels\n"a,x\nb,y\n'))
+    assert line_of_refusal(write(tmp_path / "a.csv", 'text,labels\n"a,x\nb,y\n')) == 2
 
 
 def test_long_rows_in_quotes_are_read_as_others(tmp_path):
@@ -342,7 +338,7 @@ def test_labels_in_a_cell_are_divided(text, separator, expected):
 @pytest.mark.parametrize("text", ["[animals, home]", "['a', ['b']]", "['a' ... 'z']", "[1.5]", "[true]", "['a'"])
 def test_what_is_no_list_of_names_is_refused_or_one_name(text):
     if text.endswith("]"):
-        with pytest.raises(ValueError, match="it is no list|an entry is"):
+        with pytest.raises(ValueError, match="it is no|an entry is"):
             divide_labels(text, None, ";")
     else:
         assert divide_labels(text, None, ";") == [text]
@@ -408,20 +404,10 @@ def test_tabs_and_brackets_in_a_line_take_linear_time(line):
 @pytest.mark.parametrize("text", ["[animals, home]", "['a' ... 'z']", "[a] [b]"])
 def test_the_advice_for_a_malformed_list_can_be_followed(tmp_path, text):
     content = f'text,labels\ncat,"{text}"\n'
-    with pytest.raises(DataFormatError) as caught:
-        documents_of(write(tmp_path / "a.csv", content))
+    assert line_of_refusal(write(tmp_path / "a.csv", content)) == 2
     if text == "[animals, home]":
-        assert caught.value.reason.endswith("; --label-separator , divides a list without quotes")
         (document,) = documents_of(tmp_path / "a.csv", CorpusOptions(separator=","))
         assert [name.strip() for name in document.labels] == ["animals", "home"]
-    else:
-        assert caught.value.reason.endswith("; json.dumps of Python writes lists")
-
-
-def test_a_malformed_list_in_one_of_several_fields_is_refused(tmp_path):
-    path = write(tmp_path / "a.jsonl", json.dumps({"text": "a", "x": "[b 'c']", "y": "d"}) + "\n")
-    with pytest.raises(DataFormatError, match="a.jsonl:1: the labels .* are no list of names in quotes"):
-        documents_of(path, CorpusOptions(labels=("x", "y"), separator=","))
 
 
 # Columns
@@ -456,23 +442,9 @@ def test_names_of_columns_may_have_colons(tmp_path, pattern):
     assert [document.labels for document in documents] == [["role::a"], ["role::a", "role::b"]]
 
 
-def test_columns_of_0_and_1_that_are_none_are_refused(tmp_path):
-    path = write(tmp_path / "a.csv", "text,a,b\ncat,1,2\n")
-    with pytest.raises(DataFormatError, match="a.csv:2: column 'b' has '2', which is neither 0 nor 1"):
-        documents_of(path, CorpusOptions(flags=("a:b",)))
-    with pytest.raises(DataFormatError, match="no column is 'x_.', as --label-columns says; the columns are 'text', "):
-        documents_of(path, CorpusOptions(flags=("x_*",)))
-    path = write(tmp_path / "a.jsonl", '{"text": "", "a": 2}\n')
-    with pytest.raises(DataFormatError, match="label 'a' has 2, which is neither 0 nor 1"):
-        documents_of(path, CorpusOptions(flags=("a",)))
-    with pytest.raises(DataFormatError, match="no field is 'b'"):
-        documents_of(path, CorpusOptions(flags=("b",)))
-
-
 def test_labels_0_and_1_are_noted(tmp_path):
     content = "text,labels\n" + "".join(f"{text},{place % 2}\n" for place, (text, _) in enumerate(ROWS))
-    (note,) = read(tmp_path / "a.csv", content)[1]
-    assert note.startswith("the labels in 'labels' are 0 and 1; if columns are labels")
+    assert len(read(tmp_path / "a.csv", content)[1]) == 1
     content = content.replace(",0", ",no").replace(",1", ",yes")
     assert read(tmp_path / "a.csv", content)[1] == []
 
@@ -481,10 +453,7 @@ def test_what_programs_leave_in_tables(tmp_path):
     content = "sep=;\n Text ;LABELS;\ncat;animals;\nText;nan;\n Text ;LABELS;\nnan;home;\n"
     found, notes = read(tmp_path / "a.csv", content)
     assert found == [("cat", ["animals"]), ("Text", [""]), ("", ["home"])]
-    assert notes == [
-        "1 row is the header again; left out",
-        "2 cells count as empty, with nan or another mark of no value",
-    ]
+    assert len(notes) == 2
     for delimiter in "\t|;":
         table = "text,labels\ncat,animals\n".replace(",", delimiter)
         assert read(tmp_path / "a.csv", table)[0] == [("cat", ["animals"])]
@@ -528,18 +497,6 @@ def test_annotations_that_were_taken_back_are_left_out(tmp_path):
 def test_the_identifier_of_annif_is_read_from_json(tmp_path):
     write(tmp_path / "a.jsonl", '{"document_id": "d0", "text": "a", "subjects": []}\n')
     assert documents_of(tmp_path / "a.jsonl") == [Document(1, "d0", "a", [])]
-
-
-def test_a_label_that_is_an_object_is_refused_with_the_field_that_has_its_name(tmp_path):
-    write(tmp_path / "a.jsonl", '{"text": "a", "labels": [{"id": 9, "name": "x"}]}\n')
-    with pytest.raises(DataFormatError, match="an object without uri and label; --label-column labels.name reads its"):
-        documents_of(tmp_path / "a.jsonl")
-
-
-def test_a_text_that_is_nested_too_deeply_is_refused(tmp_path):
-    path = write(tmp_path / "a.jsonl", '{"text": ' + "[" * 900 + "]" * 900 + ', "labels": ["a"]}\n')
-    with pytest.raises(DataFormatError, match=r"a.jsonl:1: this line .*nested too deeply"):
-        documents_of(path)
 
 
 # Characters
@@ -621,90 +578,6 @@ def test_more_that_is_read(tmp_path, name, content, expected):
     assert read(tmp_path / name, content)[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("a.jsonl", '{"text": "a", "labels": [1.0, 0.0, 1.0]}\n', "the labels are a list of 0 and 1, which names none"),
-        ("a.csv", "text,labels\na,[1 0 1]\n", "the labels are a list of 0 and 1, which names none"),
-        ("a.csv", "text,labels\na,1 0 1\n", "the labels are a list of 0 and 1, which names none"),
-        ("a.txt", '"__label__x cat"\n', "a quote is before __label__; lines of fastText have no quotes around them"),
-        ("a.txt", "sentence\tlabel\na\tx\n", "this seems to be the header of a table; `--text-column sentence --label"),
-        ("a.jsonl", '{"data": [{"text": "a"}]}\n', "there is no field 'text'; the fields are 'data'; --text-column"),
-        (
-            "a.json",
-            '[{"text": {"0": "a"}, "labels": {"0": "x"}}]\n',
-            "element 1: text is an object, which is not text; pandas",
-        ),
-        (
-            "a.txt",
-            "__labelA__x __LABEL__y cat\n",
-            "a label begins with __label__, unlike '__labelA__x'; `sed` can replace",
-        ),
-        (
-            "a.json",
-            '{"text": {"0": "a"}}\n',
-            "text is an object, which is not text; pandas writes documents by to_json(",
-        ),
-        ("a.json", '{"text": "a"}{"text": "b"}\n', "this line is not JSON: Extra data at column 14; `jq -c .` writes"),
-        ("a.txt", "1984\tnovel\nDune\tnovel\n", "the labels before the tab must be nonnegative integers, separated"),
-        ("a.jsonl", "{'text': 'a'}\n", "this line is not JSON: Expecting property name enclosed in double quotes at"),
-    ],
-)
-def test_more_that_is_refused(tmp_path, name, content, reason):
-    with pytest.raises(DataFormatError) as caught:
-        documents_of(write(tmp_path / name, content))
-    assert caught.value.reason.startswith(reason)
-    ways = [
-        "`sed`",
-        "orient='records'",
-        "jq -c .`",
-        "to_json(",
-        "--corpus-format annif",
-        "jq -c '.data[]'",
-        "json.dumps writes JSON",
-        "--label-columns",
-        "--columns text,labels",
-        "no quotes around",
-    ]
-    assert any(way in caught.value.reason for way in ways)
-
-
-def test_markup_is_not_answered_line_by_line(tmp_path):
-    with pytest.raises(DataFormatError, match="this is markup, not lines of text"):
-        documents_of(write(tmp_path / "a.xml", '<?xml version="1.0"?>\n<a>cat</a>\n'), labelled=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "note"),
-    [
-        (
-            "a.csv",
-            "text,labels,labels.1\na,x,y\n",
-            "column 'labels.1' is not read; another --label-column reads it too",
-        ),
-        ("a.csv", "text,labels\na,True\nb,False\n", "the labels in 'labels' are False and True; if columns are labels"),
-        ("a.txt", "__label__a, __label__b cat\n", "labels such as 'a,' have what separates or quotes labels elsewhere"),
-        (
-            "a.csv",
-            'text,labels\na,"Smith, John|Doe, Jane"\n',
-            "labels such as 'Smith, John|Doe, Jane' have a bar in 100%",
-        ),
-        ("a.txt", 'cat\t"a"\n', "labels such as '\"a\"' have what separates or quotes labels elsewhere"),
-        (
-            "a.jsonl",
-            '{"text": "a", "labels": [{"label": "x", "score": 0.02}]}\n',
-            "labels have scores such as 0.02; each counts as a label unless its score is 0",
-        ),
-        ("a.jsonl", '{"text": "a", "labels": ["x"], "answer": "reject"}\n', "1 object has the answer reject or ignore"),
-        ("a.txt", "__label__Domestic animals\tcat dog\n", "names before a tab have blanks, such as 'Domestic animals'"),
-        ("a.txt", "cat\ta,b\n", "labels such as 'a,b' have a comma in 100% of the rows"),
-    ],
-)
-def test_more_that_is_noted(tmp_path, name, content, note):
-    notes = read(tmp_path / name, content)[1]
-    assert any(own.startswith(note) for own in notes), notes
-
-
 def test_labels_of_lines_are_separated_as_an_option_says(tmp_path):
     content = "cat\tDomestic animals|Kitchen\n"
     assert read(tmp_path / "a.txt", content, CorpusOptions(separator="|"))[0] == [
@@ -752,18 +625,10 @@ def test_a_table_of_labels_alone_is_the_truth(tmp_path, monkeypatch):
 def test_lines_that_a_model_without_a_header_cannot_read_are_refused(tmp_path):
     columns = CorpusOptions(header="id,labels,text").columns()
     write(tmp_path / "a", "1\ta text\n")
-    (error,) = errors_of(tmp_path / "a", columns)
-    assert error.startswith("this row has 2 fields, but --columns names 3")
+    assert line_of_refusal(tmp_path / "a", usual=columns, labelled=False) == 1
     write(tmp_path / "a", "a text alone\n")
     (document,) = documents_of(tmp_path / "a", usual=columns, labelled=False)
     assert document.text == "a text alone"
-
-
-def errors_of(path, columns):
-    """Return the reasons of the errors in a file that a model of some columns reads."""
-    with pytest.raises(DataFormatError) as caught:
-        documents_of(path, usual=columns, labelled=False)
-    return [caught.value.reason]
 
 
 def test_rows_of_empty_cells_are_left_out_and_a_single_column_needs_no_quotes(tmp_path):
@@ -772,18 +637,12 @@ def test_rows_of_empty_cells_are_left_out_and_a_single_column_needs_no_quotes(tm
     assert [text for text, _ in found] == ["a cat, a dog", "bird"]
 
 
-def test_a_header_among_lines_of_text_is_noted(tmp_path):
-    (note,) = read(tmp_path / "a", "id,Body\n1,a cat\n", labelled=False)[1]
-    assert note == "each line is read as a text; if it is a table, --text-column says which column has the text"
-
-
 @pytest.mark.parametrize("separator", [" ", "/", " > ", "#"])
 def test_separators_of_labels_that_never_occur_alone_are_noted(tmp_path, separator):
     names = [f"name{i}" for i in range(20)]
     rows = [separator.join([names[i % 20], names[i * 7 % 19], names[i * 3 % 17]]) for i in range(300)]
     content = "text,labels\n" + "".join(f"word,{row}\n" for row in rows)
-    (note,) = read(tmp_path / "a.csv", content)[1]
-    assert "if it separates labels, give --label-separator" in note
+    assert len(read(tmp_path / "a.csv", content)[1]) == 1
 
 
 def test_a_separator_that_was_chosen_is_not_doubted_by_commas_in_names(tmp_path):
@@ -797,11 +656,3 @@ def test_the_separator_of_a_model_is_that_of_its_columns(tmp_path):
     write(tmp_path / "a.txt", "a\tx y\n")
     write(tmp_path / "a.csv", 'text,labels\na,"x,y"\n')
     assert [documents_of(tmp_path / name, usual=columns)[0].labels for name in ("a.txt", "a.csv")] == [["x", "y"]] * 2
-
-
-def test_an_object_with_a_text_is_a_label(tmp_path):
-    write(tmp_path / "a.jsonl", '{"text": "a", "labels": {"name": "x"}}\n')
-    with pytest.raises(
-        DataFormatError, match="a label in labels is an object .*; --label-column labels.name reads its"
-    ):
-        documents_of(tmp_path / "a.jsonl")

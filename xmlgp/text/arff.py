@@ -22,10 +22,11 @@ __all__ = ["open_arff"]
 
 #: A value in quotes, with escapes, or without.
 VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-CELL = re.compile(rf"\s*({VALUE}|[^,'\"]*?)\s*(,|\Z)")
 ATTRIBUTE = re.compile(rf"@attribute\s+({VALUE}|\S+)\s+(\{{.*|\S+)", re.IGNORECASE)
 RELATION = re.compile(rf"@relation\s+({VALUE}|.*)", re.IGNORECASE)
-SPARSE = re.compile(rf"\s*(\d+)\s+({VALUE}|[^,'\"\s]+)\s*(,|\Z)")
+
+#: A value, or an attribute and its value, and what follows it.
+FIELD = re.compile(rf"\s*((?:\d+\s+)?(?:{VALUE})|[^,'\"]*?)\s*(,|\Z)")
 
 #: What MEKA writes into the name of the relation: how many of the first attributes are labels, or of the last ones.
 LABELS = re.compile(r"-C\s+(-?\d+)")
@@ -97,38 +98,36 @@ def _read_header(reader: LineReader, path: str) -> _Arff:
 def _cells(line: str, arff: _Arff, path: str, number: int) -> list[str | None]:
     """Return the values in a line, without quotes; None for one that is not known."""
     count = len(arff.names)
-    if line.startswith("{") and line.endswith("}"):
-        return _sparse_cells(line[1:-1].strip(), arff, path, number)
-    cells = []
+    if not (line.startswith("{") and line.endswith("}")):
+        cells = list(map(_value, _fields(line, path, number)))
+        if len(cells) != count:
+            raise DataFormatError(path, number, f"this row has {len(cells)} values, but there are {count} attributes")
+        return cells
+    # A value that is left out is the first one of its type, or 0.
+    cells = [_value(kind[1:-1].split(",")[0].strip()) if kind[0] == "{" else "0" for kind in arff.types]
+    content = line[1:-1].strip()
+    for field in _fields(content, path, number) if content else []:
+        attribute, *value = field.split(None, 1)
+        if not (value and attribute.isdecimal() and int(attribute[:9]) < count):
+            raise DataFormatError(path, number, f"{excerpt(field)} is not `attribute value` below {count}")
+        cells[int(attribute)] = _value(value[0])
+    return cells
+
+
+def _fields(content: str, path: str, number: int) -> list[str]:
+    """Return what commas outside quotes divide a line into."""
+    fields = []
     position = 0
     separator = ","
     while separator:
-        match = CELL.match(line, position)
+        match = FIELD.match(content, position)
         if not match:
-            reason = f"a quote is not closed, or text follows it: {excerpt(line[position:])}"
+            reason = f"a quote is not closed, or text follows it: {excerpt(content[position:])}"
             raise DataFormatError(path, number, reason)
-        cells.append(_value(match[1]))
+        fields.append(match[1])
         separator = match[2]
         position = match.end()
-    if len(cells) != count:
-        raise DataFormatError(path, number, f"this row has {len(cells)} values, but there are {count} attributes")
-    return cells
-
-
-def _sparse_cells(content: str, arff: _Arff, path: str, number: int) -> list[str | None]:
-    """Return the values of pairs `attribute value`; others are the first value of their type, or 0."""
-    cells: list[str | None] = [
-        _unquoted(kind[1:-1].split(",")[0].strip()) if kind[0] == "{" else "0" for kind in arff.types
-    ]
-    position = 0
-    while position < len(content):
-        match = SPARSE.match(content, position)
-        if not match or int(match[1]) >= len(cells):
-            reason = f"{excerpt(content[position:].strip())} is not `attribute value` below {len(cells)}"
-            raise DataFormatError(path, number, reason)
-        cells[int(match[1])] = _value(match[2])
-        position = match.end()
-    return cells
+    return fields
 
 
 def _value(text: str) -> str | None:

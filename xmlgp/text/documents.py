@@ -100,17 +100,13 @@ class CorpusOptions(NamedTuple):
         usual = usual or Columns()
         labels = _names(self.labels)
         flags = _names(self.flags)
-        if flags and not labels:
-            # The columns of flags are those of the labels.
-            usual = usual._replace(labels=())
-        elif labels and not flags:
-            usual = usual._replace(flags=())
-        return Columns(
+        if labels or flags:
+            # The columns of flags have labels, too.
+            usual = usual._replace(labels=labels, flags=flags)
+        return usual._replace(
             text=_names(self.text) or usual.text,
-            labels=labels or usual.labels,
             separator=self.separator or usual.separator,
             id=self.id or usual.id,
-            flags=flags or usual.flags,
             header=tuple(name.strip() for name in self.header.split(",")) if self.header else usual.header,
             id_needed=bool(self.id),
         )

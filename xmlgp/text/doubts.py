@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, islice
 
 from xmlgp.runtime.plurals import counted
@@ -90,9 +91,8 @@ def odd_labels(labels: Counter[str], count: int, pattern: re.Pattern[str] = ODD_
     return f"labels such as {excerpt(odd[0])} have what separates or quotes labels elsewhere"
 
 
-def quoted_labels(labels: Counter[str], count: int) -> str | None:
-    """Note labels that begin or end with quotes."""
-    return odd_labels(labels, count, QUOTED_LABEL)
+#: Notes labels that begin or end with quotes.
+quoted_labels = partial(odd_labels, pattern=QUOTED_LABEL)
 
 
 def note_returns(documents: Iterator[Document], reading: Reading) -> Iterator[Document]:

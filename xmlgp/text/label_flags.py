@@ -10,8 +10,9 @@ from xmlgp.text.written_names import FLAG_MARKS
 __all__ = ["flag_positions", "is_set"]
 
 #: What says in a cell that a point has a label, and what says that it has not, in lower case.
-SET = ("1", "1.0", "true", "yes", "y", "x")
-NOT_SET = ("0", "0.0", "false", "no", "n", *FLAG_MARKS)
+FLAGS = dict.fromkeys(("1", "1.0", "true", "yes", "y", "x"), True) | dict.fromkeys(
+    ("0", "0.0", "false", "no", "n", *FLAG_MARKS), False
+)
 
 
 def flag_positions(pattern: str, names: Sequence[str], excluded: Sequence[str]) -> list[int]:
@@ -47,7 +48,4 @@ def _position(end: str, names: Sequence[str]) -> int | None:
 
 def is_set(value: object) -> bool | None:
     """Return whether a cell or a value of JSON says that a point has a label; None if it says neither."""
-    text = "" if value is None else str(value).strip().lower()
-    if text in SET:
-        return True
-    return False if text in NOT_SET else None
+    return FLAGS.get("" if value is None else str(value).strip().lower())

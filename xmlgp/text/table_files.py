@@ -111,10 +111,12 @@ def _without_empty(rows: Iterator[tuple[int, Row] | DataFormatError]) -> Iterato
             yield item
             continue
         number, cells = item
-        filled = next((count for count in range(len(cells), 0, -1) if cells[count - 1] != ""), 0)
-        if filled:
-            width = width or filled
-            yield number, [*cells[: max(width, filled)], *[""] * (width - len(cells))]
+        cells = list(cells)
+        while cells and cells[-1] == "":
+            cells.pop()
+        if cells:
+            width = width or len(cells)
+            yield number, cells + [""] * (width - len(cells))
 
 
 def _guarded(rows: Iterator[Item], kind: FileKind, path: str) -> Iterator[Item]:
