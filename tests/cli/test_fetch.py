@@ -63,7 +63,7 @@ def test_catalogue_option(run, tmp_path):
     ("arguments", "status", "message"),
     [
         ([], 2, "Give either NAME or --list."),
-        (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; similar names: small\n"),
+        (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; did you mean small?\n"),
         (
             ["small"],
             1,

@@ -56,15 +56,6 @@ def test_a_corpus_is_not_replaced_by_its_predictions(text_model):
     assert Path("new.jsonl").read_bytes() == before
 
 
-def test_a_mirror_is_not_replaced(workdir, monkeypatch):
-    monkeypatch.delenv("XMLGP_CATALOGUE")
-    assert run("fetch", "toy", "-q").exit_code == 0
-    before = content("data")
-    message = said(run("fetch", "toy", "--mirror", "data", "--force"), status=2)
-    assert message == refused("data/toy/train.txt", "data/toy/train.txt")
-    assert content("data") == before
-
-
 def test_functions_do_not_write_over_their_inputs(model):
     data, before = Path("data/test.txt"), content(".")
     for write in (

@@ -6,18 +6,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = [
-    "CERTIFICATE",
-    "LoopbackServer",
-    "drip",
-    "endless",
-    "raw",
-    "redirect",
-    "serve",
-    "stall",
-    "status",
-    "truncate",
-]
+__all__ = ["CERTIFICATE", "LoopbackServer", "endless", "raw", "redirect", "serve", "stall", "status", "truncate"]
 
 #: A self-signed certificate for 127.0.0.1, valid until 2120, with its key. Only the tests trust it.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
@@ -95,19 +84,6 @@ def stall(body, size):
         truncate(body, size)(handler)
         handler.wfile.flush()
         handler.server.closing.wait(60)
-
-    return answer
-
-
-def drip(content, seconds=0.02):
-    """Send `content` byte by byte, with a pause of so many seconds after each, until the end of the test."""
-
-    def answer(handler):
-        for place in range(len(content)):
-            handler.wfile.write(content[place : place + 1])
-            handler.wfile.flush()
-            if handler.server.closing.wait(seconds):
-                return
 
     return answer
 

@@ -136,7 +136,7 @@ def test_a_folder_names_its_files():
     ("content", "message"),
     [
         ("dense: {trian: [a.npy]}", r"d/data\.yaml: dense: unknown key 'trian'"),
-        ("sparse: {}", r"d/data\.yaml: dense is missing"),
+        ("sparse: {}", r"d/data\.yaml: unknown key 'sparse'"),
         ("dense: {train: a.npy}", r"d/data\.yaml: dense: train must be a list, not 'a\.npy'"),
         (
             "dense: {train: [../a.npy]}",

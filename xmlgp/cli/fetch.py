@@ -54,7 +54,7 @@ def _print_table(datasets):
     rows = [("name", "N", "N_test", "D", "K", "from")]
     for entry in datasets.entries.values():
         shape = entry.shape
-        origin = ", ".join(source.origin for source in entry.sources) or "only --mirror"
+        origin = entry.origin or "only --mirror"
         rows.append((entry.name, *map(str, (shape.N, shape.N_test, shape.D, shape.K)), origin))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *numbers, origin in rows:

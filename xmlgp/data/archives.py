@@ -4,16 +4,19 @@ Archives are untrusted. Content is copied as a stream to a name that the caller 
 the paths and sizes in an archive have no effect.
 """
 
+from __future__ import annotations
+
 import contextlib
-import errno
 import gzip
-import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
 from xmlgp.data.streams import GZIP_MAGIC
 from xmlgp.errors import FetchError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape
 from xmlgp.runtime.zip_archives import open_archive
 
@@ -21,12 +24,24 @@ __all__ = ["unpack"]
 
 CHUNK = 1 << 20
 
+#: zipfile limits the memory of these methods of compression only.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 #: Exceptions of gzip and zipfile for files that are damaged, encrypted or without the member.
-DAMAGED = (EOFError, LookupError, NotImplementedError, OverflowError, RuntimeError, ValueError)
-DAMAGED += (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+DAMAGED = (
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
-def unpack(source, member, target, limit, progress=silent):
+def unpack(source: Path, member: str | None, target: Path, limit: int, progress: Progress = silent) -> None:
     """Copy the content of a file, plain or gzipped, or of a member of a zip archive to a new one.
 
     FetchError is raised if the file is damaged, a web page or larger than `limit` bytes, which stops decompression
@@ -34,12 +49,11 @@ def unpack(source, member, target, limit, progress=silent):
     """
     size = 0
     with (
-        open(source, "rb") as file,
-        _open_content(file, member, target.name) as stream,
+        _open_content(source, member, target.name) as content,
         open(target, "xb") as output,
         progress(f"unpacking {target.name}", unit="B") as bar,
     ):
-        while chunk := stream.read(CHUNK):
+        while chunk := content.read(CHUNK):
             size += len(chunk)
             if size > limit:
                 raise FetchError(f"{target.name} is larger than the {limit} bytes that the catalogue allows")
@@ -47,34 +61,28 @@ def unpack(source, member, target, limit, progress=silent):
             bar.update(len(chunk))
 
 
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
 @contextlib.contextmanager
-def _open_content(file, member, name):
+def _open_content(source: Path, member: str | None, name: str) -> Iterator[_Readable]:
     """Yield the decompressed content of a file, which errors call `name`."""
-    _refuse_web_page(file)
-    try:
-        if member is not None:
-            with open_archive(file.name) as archive:
-                # zipfile does not limit the memory that other methods take.
-                if archive.getinfo(member).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    with open(source, "rb") as file:
+        start = file.peek()
+        # Neither data nor archives start with "<".
+        if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+            raise FetchError(
+                "the server sent a web page instead of the data (Google Drive does so when a file has been downloaded "
+                "too often that day); try again tomorrow"
+            )
+        try:
+            if member is None:
+                yield gzip.GzipFile(fileobj=file) if start.startswith(GZIP_MAGIC) else file
+                return
+            with open_archive(source) as archive, archive.open(member) as content:
+                if archive.getinfo(member).compress_type not in METHODS:
                     raise NotImplementedError("compressed with a method other than deflate")
-                with archive.open(member) as stream:
-                    yield stream
-        else:
-            yield gzip.GzipFile(fileobj=file) if file.peek().startswith(GZIP_MAGIC) else file
-    except (*DAMAGED, OSError) as error:
-        # A damaged archive can lead to a seek before the start of the file; other errors are those of the disk.
-        if isinstance(error, OSError) and not isinstance(error, DAMAGED) and error.errno != errno.EINVAL:
-            raise
-        raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error
-
-
-def _refuse_web_page(file):
-    """Raise FetchError if a file is an HTML page, which some servers send instead of the data."""
-    # Neither data nor archives start with "<"; a page may start with a comment or an XML declaration.
-    if re.match(
-        rb"(\xef\xbb\xbf)?\s*<(.*<)?(!doctype\s+html|html|head|body)\b", file.peek(), re.IGNORECASE | re.DOTALL
-    ):
-        raise FetchError(
-            "the server sent a web page instead of the data (Google Drive does so when a file has been downloaded too "
-            "often that day); try again tomorrow or give a copy of the data with --mirror"
-        )
+                yield content
+        except DAMAGED as error:
+            raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error

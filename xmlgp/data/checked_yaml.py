@@ -1,9 +1,11 @@
 """Read a YAML file and check it against a schema; each error is one sentence with the place in the file."""
 
+from __future__ import annotations
+
+import os
 import re
-from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
@@ -22,17 +24,7 @@ MAX_MERGED = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses a key twice in a mapping: a copied entry would replace the original without a word."""
-
     merged = 0
-
-    def compose_mapping_node(self, anchor):
-        node = super().compose_mapping_node(anchor)
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        for key, count in keys.items():
-            if count > 1:
-                raise yaml.MarkedYAMLError(problem=f"{show_name(key)} occurs twice", problem_mark=node.start_mark)
-        return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
@@ -41,16 +33,14 @@ class _Loader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem="merge keys stand for too much", problem_mark=node.start_mark)
 
 
-def load_yaml(path):
+def load_yaml(path: str | os.PathLike[str]) -> object:
     """Return the content of a YAML file, as SafeLoader creates it; CatalogueError if it cannot be read."""
     try:
         with open(path, "rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise CatalogueError(f"{path}: the file is larger than {MAX_BYTES} bytes")
+            raise ValueError(f"the file is larger than {MAX_BYTES} bytes")
         return yaml.load(content, _Loader)  # noqa: S506 (a SafeLoader)
-    except CatalogueError:
-        raise
     except OSError as error:
         raise CatalogueError(f"{path}: the file cannot be read ({error.strerror})") from error
     except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
@@ -62,53 +52,57 @@ class Scalar(NamedTuple):
     """The schema of a value without a schema of its parts: a description of the valid values, and their test."""
 
     expected: str
-    is_valid: Callable
+    is_valid: Callable[[Any], bool]
 
 
 class Optional(NamedTuple):
     """The schema of a key that may be missing, and its value then."""
 
-    schema: object
+    schema: Schema
     default: object = None
 
 
-def check(value, schema, where):
+#: A `Scalar`, a list of the schema of each element, a dict of the schema or `Optional` of each key, or such a dict with
+#: the key None, the schema of all keys.
+Schema: TypeAlias = "Scalar | list[Any] | dict[Any, Any]"
+
+
+def check(value: Any, schema: Schema, where: str) -> Any:
     """Return a value that has a schema, with the defaults of missing keys; raise CatalogueError if it does not.
 
-    A schema is a `Scalar`, a list of the schema of each element, a dict of the schema or `Optional` of each key, or
-    such a dict with the key None, the schema of all keys. `where` are the file and the keys that lead to this place.
+    `where` are the file and the keys that lead to this value.
     """
+    type_of_schema = schema if isinstance(schema, Scalar) else LIST if isinstance(schema, list) else MAPPING
+    if not type_of_schema.is_valid(value):
+        raise CatalogueError(f"{where} must be {type_of_schema.expected}, not {excerpt(value)}")
     if isinstance(schema, Scalar):
-        if not schema.is_valid(value):
-            raise CatalogueError(f"{where} must be {schema.expected}, not {excerpt(value)}")
         return value
     if isinstance(schema, list):
-        elements = check(value, Scalar("a list", lambda value: isinstance(value, list)), where)
-        return [check(element, schema[0], f"{where} {number}") for number, element in enumerate(elements, 1)]
-    check(value, MAPPING, where)
+        return [check(element, schema[0], f"{where} {number}") for number, element in enumerate(value, 1)]
     if None in schema:
         schema = dict.fromkeys(value, schema[None])
+    for key in value:
+        if key not in schema:
+            raise CatalogueError(f"{where}: unknown key {excerpt(key)}")
     checked = {}
-    for key, own in schema.items():
-        optional = own if isinstance(own, Optional) else None
+    for key, key_schema in schema.items():
+        optional = key_schema if isinstance(key_schema, Optional) else None
         if key in value:
-            checked[key] = check(value[key], optional.schema if optional else own, f"{where}: {show_name(key)}")
+            checked[key] = check(value[key], optional.schema if optional else key_schema, f"{where}: {show_name(key)}")
         elif optional:
             checked[key] = optional.default
         else:
             raise CatalogueError(f"{where}: {key} is missing")
-    for key in value.keys() - schema.keys():
-        raise CatalogueError(f"{where}: unknown key {excerpt(key)}")
     return checked
 
 
-def text(expected="a string on one line", pattern=".*"):
+def text(expected: str = "a string on one line", pattern: str = ".*") -> Scalar:
     """Return the schema of a printable string that matches all of `pattern`."""
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
-    return Scalar(expected, lambda v: isinstance(v, str) and v.isprintable() and re.fullmatch(pattern, v) is not None)
+    return Scalar(expected, lambda v: isinstance(v, str) and v.isprintable() and bool(re.fullmatch(pattern, v)))
 
 
-def integer(minimum):
+def integer(minimum: int) -> Scalar:
     """Return the schema of an integer."""
     # bool is a subclass of int.
     expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
@@ -122,3 +116,5 @@ POSITIVE = Scalar(
 
 #: The schema of a mapping from names to anything.
 MAPPING = Scalar("a mapping", lambda value: isinstance(value, dict) and all(isinstance(key, str) for key in value))
+
+LIST = Scalar("a list", lambda value: isinstance(value, list))

@@ -125,7 +125,7 @@ def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting |
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             _check_is_lock(file)
-            with report_errors_as(file.parent, file):
+            with report_errors_as(file.parent, file, file.absolute()):
                 try:
                     lock.acquire(timeout=PATIENCE_SECONDS)
                 except Timeout:
