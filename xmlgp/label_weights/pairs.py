@@ -10,14 +10,19 @@ When a model learns more points, earlier ones may be replayed, with `PairWeights
 those that are not (`MeanPoint`).
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.likelihood import Moments, pairwise_products
+from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
@@ -26,6 +31,7 @@ __all__ = [
     "LabelPairs",
     "MeanPoint",
     "PairWeights",
+    "PointsByLabel",
     "latent_offsets",
     "positives_by_label",
     "sample_size",
@@ -35,19 +41,26 @@ __all__ = [
     "stratified_pairs",
 ]
 
-#: The shortest shortlist of a point and the smallest sample of a label. Both are larger if they make fewer pairs than
-#: MIN_PAIRS, because weights are large in small samples. The time for a shortlist grows with the square of its length,
-#: so its length is limited.
+#: The length of the shortest shortlist of a point.
 MIN_SHORTLIST = 30
-MIN_SAMPLE = 20
-MIN_PAIRS = 1_000_000
+
+#: The length of the longest shortlist: the time to make one grows with the square of its length.
 MAX_SHORTLIST = 1000
 
-#: Draws for each point, of all that are drawn from, that reach all of them: one is missed with probability e^−50.
+#: The number of points in the smallest sample of a label.
+MIN_SAMPLE = 20
+
+#: Shortlists and samples are longer than the shortest if these make fewer pairs, because weights are large in small
+#: samples.
+MIN_PAIRS = 1_000_000
+
+#: A sample has all candidates if it has this many draws for each: a candidate is missed with probability e^−50.
 CERTAIN = 50
 
-#: Points and labels whose utilities one core computes at a time: few enough for the cache.
+#: Points whose utilities one core computes at a time: few enough for the cache.
 ROWS = 128
+
+#: Labels whose utilities one core computes at a time.
 TILE = 1 << 12
 
 #: Fewest labels whose pairs one thread makes.
@@ -60,53 +73,62 @@ LOWEST = -(2.0**100)
 class LabelPairs(NamedTuple):
     """Pairs (point, label) of consecutive labels, ordered by label: those of label l are `starts[l]:starts[l + 1]`.
 
-    For each pair, `points` has the point, int32; `target` has y, whether the point has the label (bool), or a number
-    for the pair of a `MeanPoint`; `weight` has c, the number of pairs that this one represents.
+    For each pair, `points` has the point; `target` has y, whether the point has the label (bool), or a number for the
+    pair of a `MeanPoint`; `weight` has c, the number of pairs that this one represents.
     """
 
-    starts: np.ndarray
-    points: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+    target: NDArray[Any]
+    weight: NDArray[np.float32]
 
 
-def shortlist_length(N, K):
+class PointsByLabel(NamedTuple):
+    """Points by label, in ascending order: those of label k are `points[starts[k]:starts[k + 1]]`."""
+
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+
+
+def shortlist_length(N: int, K: int) -> int:
     """Return the length of the shortlist of a point, at most K."""
     return min(max(MIN_SHORTLIST, min(MIN_PAIRS // max(1, N), MAX_SHORTLIST)), K)
 
 
-def sample_size(K):
+def sample_size(K: int) -> int:
     """Return the number of points that are drawn for each label."""
     return max(MIN_SAMPLE, MIN_PAIRS // max(1, K))
 
 
-def shortlist_negatives(utilities, latent, features, labels, length):
-    """Return the negatives of highest mean utility of B points, B×S, int32, highest first.
+def shortlist_negatives(
+    utilities: UtilityMoments, latent: NDArray[Any], features: csr_array, labels: csr_array, length: int
+) -> NDArray[np.int32]:
+    """Return the negatives of highest mean utility of B points, B×S, highest first.
 
-    A row with fewer than S negatives ends in −1. The `utilities` (`UtilityMoments`) follow from the means `latent` of
-    the latent functions, B×P, and the weighted `features`, B×D. The `length` S is at most K.
+    A row with fewer than S negatives ends in −1. The utilities follow from the means `latent` of the latent functions,
+    B×P, and the weighted `features`, B×D. The `length` S is at most K.
     """
-    (B, K) = labels.shape
-    out = np.empty((labels.shape[0], length), np.int32)
+    B, K = labels.shape
+    shortlists = np.empty((B, length), np.int32)
 
-    def fill(start, stop):
+    def fill(start: int, stop: int) -> None:
         for begin in range(start, stop, ROWS):
             rows = slice(begin, min(begin + ROWS, stop))
             batch = utilities.batch(Moments(latent[rows], None), features[rows])
             positives = labels[rows]
-            best = np.empty(out[rows].shape, latent.dtype)
+            best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
                 _hide(first, positives.indptr, positives.indices, means)
-                update_top_k(means, first, out[rows], best)
-            out[rows][best <= LOWEST] = -1
+                update_top_k(means, first, shortlists[rows], best)
+            shortlists[rows][best <= LOWEST] = -1
 
     parallel_for(fill, B, ROWS)
-    return out
+    return shortlists
 
 
 @compiled
-def _hide(first, indptr, indices, utilities):
+def _hide(first: int, indptr: NDArray[Any], indices: NDArray[Any], utilities: NDArray[Any]) -> None:
     """Set the utilities of positives to LOWEST, for consecutive labels from `first` on."""
     for i in range(utilities.shape[0]):
         for e in range(indptr[i], indptr[i + 1]):
@@ -114,13 +136,13 @@ def _hide(first, indptr, indices, utilities):
                 utilities[i, indices[e] - first] = LOWEST
 
 
-def positives_by_label(labels):
-    """Return the points of each label, given Y: starts, K+1, and points in ascending order within each label."""
+def positives_by_label(labels: csr_array) -> PointsByLabel:
+    """Return the points that have each label, given Y, N×K."""
     return _by_label(labels.indptr, labels.indices, labels.shape)
 
 
-def shortlisted_by_label(shortlists, K):
-    """Return the points with each label on their shortlist, as in `positives_by_label`, given the shortlists, N×S."""
+def shortlisted_by_label(shortlists: NDArray[np.int32], K: int) -> PointsByLabel:
+    """Return the points that have each label on their shortlist, given the shortlists, N×S."""
     lengths = np.count_nonzero(shortlists >= 0, axis=1)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     # Avoid a large copy: nearly always, all points have S negatives.
@@ -128,83 +150,103 @@ def shortlisted_by_label(shortlists, K):
     return _by_label(indptr, indices, (len(shortlists), K))
 
 
-def _by_label(indptr, indices, shape):
-    by_label = sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape).tocsc()
-    return by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32)
+def _by_label(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int]) -> PointsByLabel:
+    by_label = csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape).tocsc()
+    return PointsByLabel(by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32))
 
 
-def stratified_pairs(positives, shortlisted, first, last, seed, drawn_from, count, population=None):
-    """Return the `LabelPairs` of labels `first` to `last` − 1, given `positives_by_label` and `shortlisted_by_label`.
+def stratified_pairs(
+    positives: PointsByLabel,
+    shortlisted: PointsByLabel,
+    first: int,
+    last: int,
+    seed: Sequence[int],
+    candidates: NDArray[np.int32],
+    count: int,
+    population: int | None = None,
+) -> LabelPairs:
+    """Return the pairs of labels `first` to `last` − 1, given the points by label of all labels.
 
-    `count` points are drawn for each label from `drawn_from`, int32, ascending. These are all points that have labels
-    or a shortlist, or a random sample of a `population`, the number of points that are meant. The draws depend on
-    `seed`, a sequence of int, and on the first label.
+    `count` points are drawn for each label from the `candidates`, in ascending order. These are all points that have
+    labels or a shortlist, or a random sample of a `population` of so many points. The draws depend on the seed and on
+    the first label.
     """
-    N = population or len(drawn_from)
-    certain = count > CERTAIN * len(drawn_from)
-    if certain:
-        count = len(drawn_from)
-    fixed = [np.diff(part[0][first : last + 1]) for part in (positives, shortlisted)]
-    capacities = fixed[0] + fixed[1] + count
-    begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)
-    if certain:
-        drawn = np.tile(drawn_from, (last - first, 1))
+    positives, shortlisted = (
+        PointsByLabel(starts[first : last + 1], points) for starts, points in (positives, shortlisted)
+    )
+    if count > CERTAIN * len(candidates):
+        count = len(candidates)
+        sample = np.tile(candidates, (last - first, 1))
     else:
-        drawn = np.random.default_rng([*seed, first]).integers(0, len(drawn_from), (last - first, count), np.int32)
+        drawn = np.random.default_rng([*seed, first]).integers(0, len(candidates), (last - first, count), np.int32)
         drawn.sort(axis=1)
-        drawn = drawn_from[drawn]
-    points = np.empty(begins[-1], np.int32)
-    weight = np.empty(begins[-1], np.float32)
-    positive = np.zeros(begins[-1], bool)
+        sample = candidates[drawn]
+    # Space for all draws; those that are left out leave a gap at the end of their label.
+    capacities = np.diff(positives.starts) + np.diff(shortlisted.starts) + count
+    begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)
+    size = begins[-1]
+    spaced = LabelPairs(begins, np.empty(size, np.int32), np.zeros(size, bool), np.empty(size, np.float32))
     lengths = np.zeros(last - first, np.int64)
-    arrays = *positives, *shortlisted, drawn, begins, points, positive, weight, lengths
-    parallel_for(lambda i, j: _fill(i, j, first, N, *arrays), last - first, LABELS)
-    kept = np.arange(begins[-1]) - np.repeat(begins[:-1], capacities) < np.repeat(lengths, capacities)
+    arguments = population or len(candidates), positives, shortlisted, sample, spaced, lengths
+    parallel_for(lambda start, stop: _fill(start, stop, *arguments), last - first, LABELS)
+    used = np.arange(size) - np.repeat(begins[:-1], capacities) < np.repeat(lengths, capacities)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return LabelPairs(starts, points[kept], positive[kept], weight[kept])
+    return LabelPairs(starts, spaced.points[used], spaced.target[used], spaced.weight[used])
 
 
 @compiled
 def _fill(
-    start, stop, first, N, p_starts, p_points, s_starts, s_points, drawn, begins, points, positive, weight, lengths
-):
-    for j in range(start, stop):
-        k = first + j
-        end = begins[j]
-        positives = p_points[p_starts[k] : p_starts[k + 1]]
-        shortlisted = s_points[s_starts[k] : s_starts[k + 1]]
-        for i in positives:
+    start: int,
+    stop: int,
+    population: int,
+    positives: PointsByLabel,
+    shortlisted: PointsByLabel,
+    sample: NDArray[np.int32],
+    pairs: LabelPairs,
+    lengths: NDArray[np.int64],
+) -> None:
+    """Write the pairs of labels `start` to `stop` − 1 from `pairs.starts` on, and how many each label has."""
+    points = pairs.points
+    target = pairs.target
+    weight = pairs.weight
+    for k in range(start, stop):
+        end = pairs.starts[k]
+        having = positives.points[positives.starts[k] : positives.starts[k + 1]]
+        listing = shortlisted.points[shortlisted.starts[k] : shortlisted.starts[k + 1]]
+        for i in having:
             points[end] = i
-            positive[end] = True
+            target[end] = True
             weight[end] = 1
             end += 1
-        for i in shortlisted:
+        for i in listing:
             points[end] = i
-            positive[end] = False
+            target[end] = False
             weight[end] = 1
             end += 1
         sampled = end
         last = -1
-        for i in drawn[j]:
-            if i == last or _contains(positives, i) or _contains(shortlisted, i):
+        for i in sample[k]:
+            if i == last or _contains(having, i) or _contains(listing, i):
                 continue
             points[end] = i
-            positive[end] = False
+            target[end] = False
             last = i
             end += 1
         # If all draws are positive or shortlisted, no pair represents the other points.
         for e in range(sampled, end):
-            weight[e] = (N - len(positives) - len(shortlisted)) / (end - sampled)
-        lengths[j] = end - begins[j]
+            weight[e] = (population - len(having) - len(listing)) / (end - sampled)
+        lengths[k] = end - pairs.starts[k]
 
 
 @compiled
-def _contains(values, value):
+def _contains(values: NDArray[np.int32], value: int) -> bool:
     e = np.searchsorted(values, value)
-    return e < len(values) and values[e] == value
+    return bool(e < len(values) and values[e] == value)
 
 
-def latent_offsets(pairs, latent, loadings, bias, share):
+def latent_offsets(
+    pairs: LabelPairs, latent: NDArray[Any], loadings: NDArray[Any], bias: NDArray[Any], share: float
+) -> NDArray[Any]:
     """Return share · φ_lᵀ h_n + b_l for each pair (n, l), given the means h, N×P, loadings Φ, L×P, and biases b, L."""
     offset = pairwise_products(loadings, latent, pairs.starts, pairs.points)
     offset *= share
@@ -220,11 +262,11 @@ class PairWeights(NamedTuple):
     `weights` are w, M; `shares` are f, L.
     """
 
-    weights: np.ndarray
-    shares: np.ndarray
+    weights: NDArray[np.float32]
+    shares: NDArray[np.float32]
 
-    def weigh(self, pairs, first):
-        """Return the `LabelPairs` of labels from `first` on with these weights."""
+    def weigh(self, pairs: LabelPairs, first: int) -> LabelPairs:
+        """Return the pairs of labels from `first` on with these weights."""
         shares = np.repeat(self.shares[first : first + len(pairs.starts) - 1], np.diff(pairs.starts))
         negative = (pairs.points < len(self.weights)) & ~pairs.target
         weight = pairs.weight.copy()
@@ -241,25 +283,25 @@ class MeanPoint(NamedTuple):
     a batch with few negatives of a label would raise its utilities for all points. Targets and weights are arrays, L.
     """
 
-    target: np.ndarray
-    weight: np.ndarray
+    target: NDArray[np.float32]
+    weight: NDArray[np.float32]
 
     @classmethod
-    def of(cls, utility, N, known):
+    def of(cls, utility: NDArray[Any], N: NDArray[Any], seen: NDArray[np.bool_]) -> MeanPoint:
         """Return the pairs of L labels, given f̄, the number N of earlier points and which labels these have."""
         probability = expit(utility.astype(np.float64))
         _, slope = JaakkolaJordan().gradients(utility.astype(np.float64), 0.0)
         weight = N * probability * (1 - probability) / (2 * slope)
-        target = np.where(known, probability, probability - 2 * slope / (1 - probability))
+        target = np.where(seen, probability, probability - 2 * slope / (1 - probability))
         return cls(target.astype(np.float32), weight.astype(np.float32))
 
-    def add_to(self, pairs, first, row):
-        """Add one pair for each label to the `LabelPairs` of labels from `first` on: that of the point in `row`."""
+    def add_to(self, pairs: LabelPairs, first: int, row: int) -> LabelPairs:
+        """Add one pair for each label to the pairs of labels from `first` on: that of the point in `row`."""
         ends = pairs.starts[1:]
-        part = slice(first, first + len(pairs.starts) - 1)
+        block = slice(first, first + len(ends))
         return LabelPairs(
             pairs.starts + np.arange(len(pairs.starts)),
             np.insert(pairs.points, ends, np.int32(row)),
-            np.insert(pairs.target.astype(np.float32), ends, self.target[part]),
-            np.insert(pairs.weight, ends, self.weight[part]),
+            np.insert(pairs.target.astype(np.float32), ends, self.target[block]),
+            np.insert(pairs.weight, ends, self.weight[block]),
         )

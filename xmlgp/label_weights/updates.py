@@ -18,12 +18,19 @@ Source: T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational me
 2000.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.gp.expectations.closed_form import expected_softplus_and_slope
+from xmlgp.label_weights.pairs import LabelPairs
+from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
@@ -36,120 +43,141 @@ TASKS = 16
 #: Conjugate gradient steps end at this share of the squared residual they start from.
 CG_TOLERANCE = 1e-3
 
+#: Elements of the features of a label's pairs for which a task has memory at first.
+FIRST_CAPACITY = 1024
 
-def update_label_weights(pairs, offset, features, weights, prior, rounds, cg_steps):
+
+class _Design(NamedTuple):
+    """Features of points, as the arrays of a csr_array."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+
+
+class _Pairs(NamedTuple):
+    """`LabelPairs` with their offsets, and targets and weights of the type of the label weights."""
+
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+    target: NDArray[Any]
+    weight: NDArray[Any]
+    offset: NDArray[Any]
+
+
+def update_label_weights(
+    pairs: LabelPairs,
+    offset: NDArray[Any],
+    features: csr_array,
+    weights: LabelWeights,
+    prior: WeightsPrior,
+    rounds: int,
+    cg_steps: int,
+) -> NDArray[np.float64]:
     """Update m and log v of L labels in place; return their bounds F_k before the last round, L.
 
-    The `LabelPairs` have offsets o, the utilities without W x. X is weighted; weights are `LabelWeights`, the prior is
-    their `WeightsPrior`. Each round updates ξ, v and, by at most `cg_steps` conjugate gradient steps, m.
+    The pairs have offsets o, the utilities without W x. X is weighted. Each round updates ξ, v and, by at most
+    `cg_steps` conjugate gradient steps, m.
     """
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
     # The loops below take two seconds to compile for each combination of types.
-    target, weight = (part.astype(weights.mean.dtype, copy=False) for part in (pairs.target, pairs.weight))
-    arrays = pairs.starts, pairs.points, target, weight, offset, *weights[:4], *prior, features.shape[1]
-    design = features.indptr.astype(np.int64, copy=False), features.indices.astype(np.int32, copy=False), features.data
-    arrays = *arrays, *design, rounds, cg_steps, bounds
+    target, weight = (array.astype(weights.mean.dtype, copy=False) for array in (pairs.target, pairs.weight))
+    indptr = features.indptr.astype(np.int64, copy=False)
+    design = _Design(indptr, features.indices.astype(np.int32, copy=False), features.data)
+    arguments = _Pairs(pairs.starts, pairs.points, target, weight, offset), design, weights, prior
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
     ends = np.unique([0, *np.minimum(cuts, count), count])
-    run_parallel(partial(_update_labels, start, stop, *arrays) for start, stop in pairwise(ends))
+    run_parallel(
+        partial(_update_labels, start, *arguments, rounds, cg_steps, bounds[start:stop])
+        for start, stop in pairwise(ends)
+    )
     return bounds
 
 
 @compiled
-def _fill_utilities(offset, rows, inner, values, m, utility):
-    """Write o + X m to `utility`, for the pairs of one label."""
-    for i in range(utility.size):
-        total = offset[i]
-        for e in range(rows[i], rows[i + 1]):
-            total += values[e] * m[inner[e]]
-        utility[i] = total
+def _update_labels(  # noqa: C901
+    first: int,
+    pairs: _Pairs,
+    design: _Design,
+    weights: LabelWeights,
+    prior: WeightsPrior,
+    rounds: int,
+    cg_steps: int,
+    bounds: NDArray[np.float64],
+) -> None:
+    """Update consecutive labels from `first` on, as many as there are `bounds`.
 
-
-@compiled
-def _update_labels(
-    start, stop, starts, points, target, weight, offset,
-    indptr, columns, means, log_variances, prior_means, prior_precisions, feature_count,
-    x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
-):  # fmt: skip
-    dtype = means.dtype
+    The loops over rounds stay in one function: compiled apart, their sums round differently.
+    """
+    dtype = weights.mean.dtype
     real = dtype.type
     half = real(0.5)
     zero = real(0)
     one = real(1)
     # The index of each feature among those of the label; −1 for the others.
-    position = np.full(feature_count, -1, np.int32)
-    capacity = 1024
+    position = np.full(len(weights.log_prior), -1, np.int32)
+    capacity = FIRST_CAPACITY
     inner = np.empty(capacity, np.int32)
     values = np.empty(capacity, dtype)
-    for label in range(start, stop):
-        first = starts[label]
-        n = starts[label + 1] - starts[label]
-        base = indptr[label]
-        d = indptr[label + 1] - base
+    for label in range(first, first + len(bounds)):
+        start = pairs.starts[label]
+        n = pairs.starts[label + 1] - start
+        base = weights.indptr[label]
+        d = weights.indptr[label + 1] - base
         if n == 0:
             continue
         # The features of the label's pairs, renumbered; they stay in the cache for all rounds.
         for j in range(d):
-            position[columns[base + j]] = j
+            position[weights.features[base + j]] = j
+        points = pairs.points[start : start + n]
         needed = 0
-        for i in range(first, first + n):
-            needed += x_indptr[points[i] + 1] - x_indptr[points[i]]
+        for point in points:
+            needed += design.indptr[point + 1] - design.indptr[point]
         if needed > capacity:
             # A frequent label may need most of the memory of this function.
             capacity = needed + needed // 4
             inner = np.empty(capacity, np.int32)
             values = np.empty(capacity, dtype)
         rows = np.empty(n + 1, np.int64)
-        end = 0
-        for i in range(n):
-            rows[i] = end
-            for e in range(x_indptr[points[first + i]], x_indptr[points[first + i] + 1]):
-                j = position[x_indices[e]]
-                if j >= 0:
-                    inner[end] = j
-                    values[end] = x_values[e]
-                    end += 1
-        rows[n] = end
+        _select(points, design, position, _Design(rows, inner, values))
+        target = pairs.target[start : start + n]
+        weight = pairs.weight[start : start + n]
+        offset = pairs.offset[start : start + n]
+        center = prior.mean[base : base + d]
+        precision = prior.precision[base : base + d]
         m = np.empty(d, dtype)
         v = np.empty(d, dtype)
-        center = prior_means[base : base + d]
-        prior = prior_precisions[base : base + d]
         for j in range(d):
-            position[columns[base + j]] = -1
-            m[j] = means[base + j]
-            v[j] = np.exp(log_variances[base + j])
+            position[weights.features[base + j]] = -1
+            m[j] = weights.mean[base + j]
+            v[j] = np.exp(weights.log_variance[base + j])
         utility = np.empty(n, dtype)
         curvature = np.empty(n, dtype)
         diagonal = np.empty(d, dtype)
         residual = np.empty(d, dtype)
         direction = np.empty(d, dtype)
         image = np.empty(d, dtype)
-        _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
+        _fill_utilities(offset, rows, inner, values, m, utility)
         for r in range(rounds):
             likelihood = 0.0
             for j in range(d):
-                diagonal[j] = prior[j]
-                residual[j] = prior[j] * (center[j] - m[j])
+                diagonal[j] = precision[j]
+                residual[j] = precision[j] * (center[j] - m[j])
             for i in range(n):
                 s = zero
                 for e in range(rows[i], rows[i + 1]):
                     s += values[e] * values[e] * v[inner[e]]
-                c = weight[first + i]
+                c = weight[i]
                 softplus, slope = expected_softplus_and_slope(utility[i], s)
                 curvature[i] = real(2) * c * real(slope)
-                push = c * (target[first + i] - half) - curvature[i] * utility[i]
+                push = c * (target[i] - half) - curvature[i] * utility[i]
                 for e in range(rows[i], rows[i + 1]):
                     residual[inner[e]] += push * values[e]
                     diagonal[inner[e]] += curvature[i] * values[e] * values[e]
-                likelihood += c * (target[first + i] * utility[i] - softplus)
+                likelihood += c * (target[i] * utility[i] - softplus)
             if r == rounds - 1:
-                divergence = 0.0
-                for j in range(d):
-                    ratio = prior[j] * v[j]
-                    distance = m[j] - center[j]
-                    divergence += half * (prior[j] * distance * distance + ratio - one - logarithm(ratio))
-                bounds[label] = likelihood - divergence
+                bounds[label - first] = likelihood - _divergence(m, v, center, precision)
             square = zero
             for j in range(d):
                 v[j] = one / diagonal[j]
@@ -160,7 +188,7 @@ def _update_labels(
                 if not square > least:
                     break
                 for j in range(d):
-                    image[j] = prior[j] * direction[j]
+                    image[j] = precision[j] * direction[j]
                 for i in range(n):
                     total = zero
                     for e in range(rows[i], rows[i + 1]):
@@ -180,7 +208,51 @@ def _update_labels(
                     square += residual[j] * residual[j] * v[j]
                 for j in range(d):
                     direction[j] = residual[j] * v[j] + (square / before) * direction[j]
-            _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
+            _fill_utilities(offset, rows, inner, values, m, utility)
         for j in range(d):
-            means[base + j] = m[j]
-            log_variances[base + j] = np.log(v[j])
+            weights.mean[base + j] = m[j]
+            weights.log_variance[base + j] = np.log(v[j])
+
+
+@compiled
+def _select(points: NDArray[np.int32], design: _Design, position: NDArray[np.int32], local: _Design) -> None:
+    """Write the features of some points that have a position to `local`, by their positions."""
+    end = 0
+    for i in range(len(points)):
+        local.indptr[i] = end
+        for e in range(design.indptr[points[i]], design.indptr[points[i] + 1]):
+            j = position[design.indices[e]]
+            if j >= 0:
+                local.indices[end] = j
+                local.values[end] = design.values[e]
+                end += 1
+    local.indptr[len(points)] = end
+
+
+@compiled
+def _divergence(m: NDArray[Any], v: NDArray[Any], center: NDArray[Any], precision: NDArray[Any]) -> float:
+    """Return KL[q(w_k) ‖ p(w_k)] of a label."""
+    real = m.dtype.type
+    divergence = 0.0
+    for j in range(m.size):
+        ratio = precision[j] * v[j]
+        distance = m[j] - center[j]
+        divergence += real(0.5) * (precision[j] * distance * distance + ratio - real(1) - logarithm(ratio))
+    return divergence
+
+
+@compiled
+def _fill_utilities(
+    offset: NDArray[Any],
+    rows: NDArray[np.int64],
+    inner: NDArray[np.int32],
+    values: NDArray[Any],
+    m: NDArray[Any],
+    utility: NDArray[Any],
+) -> None:
+    """Write o + X m to `utility`, for the pairs of one label."""
+    for i in range(utility.size):
+        total = offset[i]
+        for e in range(rows[i], rows[i + 1]):
+            total += values[e] * m[inner[e]]
+        utility[i] = total
