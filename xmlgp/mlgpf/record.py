@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xmlgp.data.blocks import dense_of, widths_of
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -16,7 +14,7 @@ from xmlgp.mlgpf.replaying import REPLAYED_LEAST, replays_all
 from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
-from xmlgp.mlgpf.weight_space import sweep_count
+from xmlgp.mlgpf.weight_space import sweep_count, weighted_features
 from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.regression.fitting import bytes_of_adding
@@ -51,22 +49,17 @@ def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
     n, D, K = dataset.shape
     advice = "a smaller batch lowers that"
     buffer = ReplayBuffer.of(earlier.parameters, D, K)
-    # Beside the least number, a small batch replays the points that matter to its labels.
     all_replayed = buffer is not None and replays_all(buffer, n)
     replayed = min(buffer.size, buffer.size if all_replayed else REPLAYED_LEAST) if buffer else 0
     parts = []
     if dataset.labels.nnz:
         parts += settings.load_method().memory_of_learning(earlier, dataset, replayed, all_replayed)
-    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
-    nnz = dataset.features.nnz
-    parts.append(MemoryPart("weighted features", itemsize * nnz, advice))
+    parts.append(weighted_features(settings, dataset, advice))
     if buffer and n:
-        # The rows of the result, and where they are replayed, weighted ones: alone, and beside those of the batch.
-        used = replayed / buffer.size * buffer.features.nnz if dataset.labels.nnz else 0
-        size = 8 * (buffer.features.nnz + nnz) + (4 + 2 * itemsize) * used
+        size = 8 * (buffer.features.nnz + dataset.features.nnz)
         dense = [points.dense for points in (buffer.features, dataset.features) if dense_of(points)]
         size += 2 * sum(math.prod(block.shape) * block.dtype.itemsize for block in dense)
-        parts.append(MemoryPart("the points that the model keeps", int(size)))
+        parts.append(MemoryPart("the points that the model keeps", size))
     if n and "regression.weights" in earlier.parameters:
         size = bytes_of_adding(earlier.N, n, K, sum(widths_of(dataset.features)))
         parts.append(MemoryPart("the covariances of exact GP regression", size, advice))

@@ -30,7 +30,7 @@ from xmlgp.gp.weight_space import (
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_weight_count, used_by_default
 from xmlgp.label_weights.posterior import LabelWeights, initial_label_weights
-from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
+from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from xmlgp.training.trained import Earlier
     from xmlgp.work import Work
 
-__all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
+__all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count", "weighted_features"]
 
 #: Initial variance of q(u); that of the prior is one. On Bibtex, 0.3 and 1 rank held-out points about equally well;
 #: with 0.01 these have a larger log loss.
@@ -259,19 +259,24 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the largest arrays of the stage that needs most memory."""
         settings = self.settings
         N, D, K = dataset.shape
-        copies = 1 + len(optimiser_of(settings).statistics)
-        steps = [self._memory_of_factors(copies * (D + K)), self._memory_of_features(dataset)]
-        if settings.label_sample >= K:
-            size = np.dtype(settings.dtype).itemsize * K * settings.factor_count
-            advice = "a smaller label_sample leaves most of it out"
-            steps.append(MemoryPart("the gradient by the loadings of all labels", size, advice))
-        stages = [steps]
+        itemsize = np.dtype(settings.dtype).itemsize
+        # T and Φ with the statistics of the optimiser; in sweeps, the latent functions of all points instead.
+        rows = (1 + len(optimiser_of(settings).statistics)) * (D + K)
+        weights = []
         if sweep_count(settings, N, D, K):
-            stages.append(self._memory_of_sweeps(dataset))
-        if _may_regress(settings, N, K):
+            rows = N + D + K
+            # Shortlists by point and by label, and W: pattern, means and logarithms of variances.
+            size = 8 * shortlist_length(N, K) * N
+            size += (4 + 2 * itemsize) * label_weight_count(dataset.features, dataset.labels)
+            weights = [MemoryPart("label weights", size, "label_weights=false avoids that")]
+        factors = MemoryPart(
+            "the latent functions", itemsize * rows * settings.factor_count, "fewer factors lower that"
+        )
+        parts = [factors, *weights, weighted_features(settings, dataset)]
+        if _may_regress(settings, N, K) and sum(part.size for part in parts) < 4 * N**2:
             advice = "regression_points=0 avoids that"
-            stages.append([MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)])
-        return max(stages, key=lambda parts: sum(part.size for part in parts))
+            return [MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)]
+        return parts
 
     def memory_of_learning(
         self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
@@ -279,48 +284,30 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the largest arrays at the end of learning on."""
         n, D, K = dataset.shape
         parameters = earlier.parameters
-        present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features))
-        # Rows of T and Φ that steps move, and all of both: with rows for new ones, in the result, and where steps over
-        # all points follow, whitened and before these.
+        present, used = (len(np.unique(matrix.indices)) for matrix in (dataset.labels, dataset.features))
+        # Latent functions at the points; rows of T and Φ that steps move; all of both with rows for new features and
+        # labels, in the result, and where steps over all points follow, whitened and before these.
         grown = D * (D > earlier.D) + K * (K > earlier.K)
-        rows = n + replayed + len(present) + len(used) + (1 + 2 * replays_all) * (D + K) + grown
+        rows = n + replayed + present + used + grown + (1 + 2 * replays_all) * (D + K)
         parts = [MemoryPart("the latent functions", parameters["loadings"][:1].nbytes * rows)]
         if weights := LabelWeights.of(parameters):
-            present = np.arange(K) if replays_all else present
-            moving = np.diff(weights.indptr)[present[present < earlier.K]].sum()
-            limit = max(len(present), WEIGHTS_LIMIT - len(weights.mean))
-            moving = max(moving, label_weight_count(dataset.features, dataset.labels, limit))
+            labels = K if replays_all else present
+            count = len(weights.mean)
+            moving = label_weight_count(dataset.features, dataset.labels, max(labels, WEIGHTS_LIMIT - count))
+            if replays_all:
+                moving = max(moving, count)
             itemsize = weights.mean.itemsize
-            # Those of the batch with their prior, and all in the result; shortlists.
-            size = (4 + 4 * itemsize) * moving + (4 + 2 * itemsize) * max(len(weights.mean), moving)
-            size += 4 * (n + replayed) * shortlist_length(n + replayed, len(present))
-            parts.append(MemoryPart("label weights", int(size)))
+            # Those that sweeps move, with their prior, and all in the result; shortlists.
+            size = (4 + 4 * itemsize) * moving + (4 + 2 * itemsize) * max(count, moving)
+            size += 4 * (n + replayed) * shortlist_length(n + replayed, labels)
+            parts.append(MemoryPart("label weights", size))
         return parts
 
-    def _memory_of_sweeps(self, dataset: Dataset) -> list[MemoryPart]:
-        settings = self.settings
-        N, D, K = dataset.shape
-        itemsize = np.dtype(settings.dtype).itemsize
-        count = label_weight_count(dataset.features, dataset.labels)
-        # Shortlists, and W: pattern, means and logarithms of variances.
-        shortlists = 4 * shortlist_length(N, K) * N
-        kept = shortlists + (4 + 2 * itemsize) * count + 8 * K
-        # Shortlists are found, after the first sweep, with variances and with W by feature; so is the calibration.
-        # Later, the points of each label are known.
-        held_out = len(calibration_points(settings, dataset.labels)[1])
-        by_feature = (4 + 3 * itemsize) * count if held_out or sweep_count(settings, N, D, K) > 1 else 0
-        working = max(by_feature, shortlists + 4 * dataset.labels.nnz)
-        weights = MemoryPart("label weights", kept + working, "label_weights=false avoids that")
-        return [self._memory_of_factors(N + D + K), weights, self._memory_of_features(dataset)]
 
-    def _memory_of_factors(self, rows: int) -> MemoryPart:
-        size = np.dtype(self.settings.dtype).itemsize * rows * self.settings.factor_count
-        return MemoryPart("the latent functions", size, "fewer factors lower that")
-
-    def _memory_of_features(self, dataset: Dataset) -> MemoryPart:
-        # As read they are in a file that is mapped into memory, or in memory already.
-        itemsize = np.dtype(self.settings.dtype).itemsize if self.settings.weighting != "none" else 0
-        return MemoryPart("weighted features", itemsize * dataset.features.nnz)
+def weighted_features(settings: MLGPFSettings, dataset: Dataset, advice: str | None = None) -> MemoryPart:
+    """Return the memory of weighted features; as read they are in a file, or in memory already."""
+    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
+    return MemoryPart("weighted features", itemsize * dataset.features.nnz, advice)
 
 
 def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
