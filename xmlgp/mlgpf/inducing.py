@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
-    from xmlgp.training.trained import Earlier
     from xmlgp.work import Work
 
 __all__ = ["InducingMethod"]
@@ -195,16 +194,3 @@ class InducingMethod(MLGPFMethod):
             MemoryPart("the latent functions", loadings, "fewer factors lower that"),
             MemoryPart("what has values for each feature", by_feature, f"a smaller {name} lowers that"),
         ]
-
-    def memory_of_learning(
-        self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
-    ) -> list[MemoryPart]:
-        """Return the largest arrays of learning on: what steps move, and Φ with new rows."""
-        parameters = earlier.parameters
-        K = dataset.K
-        present = np.unique(dataset.labels.indices)
-        copies = 1 + len(optimiser_of(self.settings).statistics)
-        row_bytes = parameters["loadings"][:1].nbytes
-        moving = sum(parameters[name].nbytes for name in self.latent.posterior.parameter_names)
-        moving += row_bytes * len(present)
-        return [MemoryPart("the latent functions", copies * moving + row_bytes * K * (K > earlier.K))]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.training.inference import Inference
-    from xmlgp.training.trained import Earlier
 
 __all__ = ["LearningStart", "MLGPFMethod", "MakeBatch", "Parameters", "Problem"]
 
@@ -129,8 +128,3 @@ class MLGPFMethod(Protocol):
 
     def memory(self, dataset: Dataset) -> list[MemoryPart]:
         """Return the largest arrays of training."""
-
-    def memory_of_learning(
-        self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
-    ) -> list[MemoryPart]:
-        """Return the largest arrays of learning on with so many `replayed` points."""

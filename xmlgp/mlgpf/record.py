@@ -6,15 +6,17 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from xmlgp.data.blocks import dense_of, widths_of
+import numpy as np
+
+from xmlgp.data.blocks import widths_of
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import ReplayBuffer
-from xmlgp.mlgpf.replaying import REPLAYED_LEAST, replays_all
+from xmlgp.mlgpf.replaying import replays_all
 from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
-from xmlgp.mlgpf.weight_space import sweep_count, weighted_features
+from xmlgp.mlgpf.weight_space import sweep_count
 from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.regression.fitting import bytes_of_adding
@@ -44,23 +46,26 @@ def _unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]
 
 
 def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
-    """Return the largest arrays that are in memory at the end of learning on."""
-    settings = earlier.settings
+    """Return the largest arrays of learning on: copies of those of the model, and those of the batch."""
+    parameters = earlier.parameters
     n, D, K = dataset.shape
     advice = "a smaller batch lowers that"
-    buffer = ReplayBuffer.of(earlier.parameters, D, K)
-    all_replayed = buffer is not None and replays_all(buffer, n)
-    replayed = min(buffer.size, buffer.size if all_replayed else REPLAYED_LEAST) if buffer else 0
-    parts = []
+    buffer = ReplayBuffer.of(parameters, D, K)
+    copies = 0
     if dataset.labels.nnz:
-        parts += settings.load_method().memory_of_learning(earlier, dataset, replayed, all_replayed)
-    parts.append(weighted_features(settings, dataset, advice))
-    if buffer and n:
-        size = 8 * (buffer.features.nnz + dataset.features.nnz)
-        dense = [points.dense for points in (buffer.features, dataset.features) if dense_of(points)]
-        size += 2 * sum(math.prod(block.shape) * block.dtype.itemsize for block in dense)
-        parts.append(MemoryPart("the points that the model keeps", size))
-    if n and "regression.weights" in earlier.parameters:
+        # The result; where steps over all points follow, whitened parameters and those before these steps.
+        copies = 3 if buffer and replays_all(buffer, n) else 1
+    kept = sum(value.nbytes for name, value in parameters.items() if not name.startswith("regression."))
+    # Rows of T and Φ: those that steps move, and all if there are new ones. Latent functions have rows of points.
+    rows = n + sum(len(np.unique(matrix.indices)) for matrix in (dataset.labels, dataset.features))
+    if D > earlier.D or K > earlier.K:
+        rows += D + K
+    size = copies * kept + rows * parameters["loadings"][:1].nbytes
+    parts = [
+        MemoryPart("copies of the parameters", size, advice),
+        MemoryPart("the features of the batch", 8 * dataset.features.nnz, advice),
+    ]
+    if n and "regression.weights" in parameters:
         size = bytes_of_adding(earlier.N, n, K, sum(widths_of(dataset.features)))
         parts.append(MemoryPart("the covariances of exact GP regression", size, advice))
     return parts

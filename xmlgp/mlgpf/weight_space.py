@@ -28,8 +28,8 @@ from xmlgp.gp.weight_space import (
     whitened_names,
 )
 from xmlgp.label_weights.pairs import shortlist_length
-from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_weight_count, used_by_default
-from xmlgp.label_weights.posterior import LabelWeights, initial_label_weights
+from xmlgp.label_weights.pattern import label_weight_count, used_by_default
+from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Selected
     from xmlgp.preprocess.pipeline import Preprocessed
-    from xmlgp.training.trained import Earlier
     from xmlgp.work import Work
 
-__all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count", "weighted_features"]
+__all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
 
 #: Initial variance of q(u); that of the prior is one. On Bibtex, 0.3 and 1 rank held-out points about equally well;
 #: with 0.01 these have a larger log loss.
@@ -272,42 +271,13 @@ class WeightSpaceMethod(MLGPFMethod):
         factors = MemoryPart(
             "the latent functions", itemsize * rows * settings.factor_count, "fewer factors lower that"
         )
-        parts = [factors, *weights, weighted_features(settings, dataset)]
+        # As read they are in a file that is mapped into memory, or in memory already.
+        features = 0 if settings.weighting == "none" else itemsize * dataset.features.nnz
+        parts = [factors, *weights, MemoryPart("weighted features", features)]
         if _may_regress(settings, N, K) and sum(part.size for part in parts) < 4 * N**2:
             advice = "regression_points=0 avoids that"
             return [MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)]
         return parts
-
-    def memory_of_learning(
-        self, earlier: Earlier, dataset: Dataset, replayed: int, replays_all: bool
-    ) -> list[MemoryPart]:
-        """Return the largest arrays at the end of learning on."""
-        n, D, K = dataset.shape
-        parameters = earlier.parameters
-        present, used = (len(np.unique(matrix.indices)) for matrix in (dataset.labels, dataset.features))
-        # Latent functions at the points; rows of T and Φ that steps move; all of both with rows for new features and
-        # labels, in the result, and where steps over all points follow, whitened and before these.
-        grown = D * (D > earlier.D) + K * (K > earlier.K)
-        rows = n + replayed + present + used + grown + (1 + 2 * replays_all) * (D + K)
-        parts = [MemoryPart("the latent functions", parameters["loadings"][:1].nbytes * rows)]
-        if weights := LabelWeights.of(parameters):
-            labels = K if replays_all else present
-            count = len(weights.mean)
-            moving = label_weight_count(dataset.features, dataset.labels, max(labels, WEIGHTS_LIMIT - count))
-            if replays_all:
-                moving = max(moving, count)
-            itemsize = weights.mean.itemsize
-            # Those that sweeps move, with their prior, and all in the result; shortlists.
-            size = (4 + 4 * itemsize) * moving + (4 + 2 * itemsize) * max(count, moving)
-            size += 4 * (n + replayed) * shortlist_length(n + replayed, labels)
-            parts.append(MemoryPart("label weights", size))
-        return parts
-
-
-def weighted_features(settings: MLGPFSettings, dataset: Dataset, advice: str | None = None) -> MemoryPart:
-    """Return the memory of weighted features; as read they are in a file, or in memory already."""
-    itemsize = np.dtype(settings.dtype).itemsize if settings.weighting != "none" else 0
-    return MemoryPart("weighted features", itemsize * dataset.features.nnz, advice)
 
 
 def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
