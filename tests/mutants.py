@@ -425,8 +425,8 @@ MUTANTS = [
         "order",
         "Of labels with equal scores, the one with the higher number comes first.",
         "xmlgp/prediction/top_k.py",
-        "while place > 0 and value > best[i, place - 1]:",
-        "while place > 0 and value >= best[i, place - 1]:",
+        "while position > 0 and value > best[i, position - 1]:",
+        "while position > 0 and value >= best[i, position - 1]:",
         ("tests/prediction/test_top_k.py", "tests/prediction/test_predictor.py"),
     ),
     Mutant(

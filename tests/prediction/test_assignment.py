@@ -42,7 +42,7 @@ class Probable(Linear):
     with_std=[False, True],
 )
 def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limit, listed, memory, with_std):
-    monkeypatch.setattr(module, "_LISTED", listed)
+    monkeypatch.setattr(module, "LIST_LENGTHS", listed)
     rule, scores = rule._replace(limit=limit), RANKED.astype(np.float32)
     if rule.expected_f1:
         # The default output of utilities makes no difference.

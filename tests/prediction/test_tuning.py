@@ -39,7 +39,8 @@ def test_no_threshold_with_any_limit_is_better(metric, seed):
         some = truth.any(axis=1)
         return f1_score(truth[some], found[some], average="samples", zero_division=0)
 
-    rule, value = best_rule(scores, csr_array(truth), metric)
+    threshold, limit, value = best_rule(scores, csr_array(truth), metric)
+    rule = AssignmentRule(threshold, limit)
     assert value == pytest.approx(measure(rule))
     others = [AssignmentRule(threshold, limit) for limit in range(1, 5) for threshold in np.unique(best)]
     values = {other: measure(other) for other in others}

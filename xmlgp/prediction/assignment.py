@@ -3,26 +3,31 @@
 The expected F1 is that of labels which are independent given the point.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.prediction.predictor import MEMORY
+from xmlgp.prediction.predictor import MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ABOVE_HALF", "AssignmentRule", "RestrictedPredictor", "assign", "highest_expected_f1"]
 
-#: Labels that are listed of a point to find those above a threshold: the second number if all of the first are, all
-#: labels if all of the second are.
-_LISTED = (16, MAX_STREAMED)
+#: Lengths of the lists in which labels above a threshold are sought. If all labels of a list are above it, the next
+#: length is tried, and after the last one all labels.
+LIST_LENGTHS = (16, MAX_STREAMED)
 
 #: Nodes of Gauss–Legendre quadrature. It is exact for polynomials of degree 127, and t^d has a relative error of 2·10⁻⁸
 #: for d = 800.
-_NODES = 64
+NODES = 64
 
 
 class AssignmentRule(NamedTuple):
@@ -36,11 +41,11 @@ class AssignmentRule(NamedTuple):
     limit: int | None = None
     expected_f1: bool = False
 
-    def sizes(self, scores: Scores) -> np.ndarray:
+    def sizes(self, scores: Scores) -> NDArray[np.int64]:
         """Return how many labels are assigned to each point, N: the first ones of its list, which is best first.
 
-        Labels that are not listed count as false. SettingsError is raised if the rule is about the expected F1 and a
-        score is not in [0, 1].
+        Labels that are not listed count as false. SettingsError is raised if the rule needs probabilities and a score
+        is not in [0, 1].
         """
         lengths = np.diff(scores.indptr)
         if self.expected_f1:
@@ -57,51 +62,66 @@ ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
 
 
 class RestrictedPredictor:
-    """A predictor that lists allowed labels only (ndarray of bool, K); their scores are those among all labels.
+    """A predictor that lists allowed labels only; their scores are those among all labels.
 
-    At least one label is allowed. Of a `Predictor` it has what `assign` needs.
+    `allowed` says of each of the K labels whether it is allowed; at least one is. Of a `Predictor` it has what `assign`
+    needs.
     """
 
-    def __init__(self, predictor, allowed):
+    def __init__(self, predictor: Predictor, allowed: NDArray[np.bool_]) -> None:
         self._predictor = predictor
         self._allowed = allowed
         self.label_count = int(np.count_nonzero(allowed))
 
-    def top(self, features, k, output=None, with_std=False, memory=MEMORY):
+    def top(
+        self,
+        features: csr_array,
+        k: int | None,
+        output: str | None = None,
+        with_std: bool = False,
+        memory: int = MEMORY,
+    ) -> Iterator[Scores]:
         """Yield the allowed labels of highest score (`Scores`), a chunk of points at a time; see `Predictor.top`."""
         k = min(k or self.label_count, self.label_count)
-        # So many labels contain the k best that are allowed.
-        listed = k + len(self._allowed) - self.label_count
-        for ranked in self._predictor.top(features, listed, output, with_std, memory):
-            places = np.argsort(~self._allowed[ranked.labels.reshape(-1, listed)], axis=1, kind="stable")[:, :k]
-            labels, scores, std = (
-                None if array is None else np.take_along_axis(array.reshape(-1, listed), places, axis=1)
-                for array in (ranked.labels, ranked.scores, ranked.std)
-            )
-            yield Scores.from_top(labels, scores, ranked.K, std)
+        # The k best allowed labels are among so many labels.
+        length = k + len(self._allowed) - self.label_count
+        for ranked in self._predictor.top(features, length, output, with_std, memory):
+            allowed = self._allowed[ranked.labels].reshape(-1, length)
+            positions = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
+            pairs = np.ravel(positions + ranked.indptr[:-1, None])
+            yield ranked.select(np.arange(ranked.N + 1) * k, pairs)
 
 
-def assign(predictor, features, rule, output=None, with_std=False, memory=MEMORY):
+def assign(
+    predictor: Predictor | RestrictedPredictor,
+    features: csr_array,
+    rule: AssignmentRule,
+    output: str | None = None,
+    with_std: bool = False,
+    memory: int = MEMORY,
+) -> Iterator[Scores]:
     """Yield the assigned labels of points with their scores (`Scores`), a chunk of points at a time.
 
-    The arguments are those of `Predictor.top`, with an `AssignmentRule` in place of k; a rule about the expected F1 is
-    one of probabilities, whatever the output. NumericalError is raised if a score is not finite.
+    The arguments are those of `Predictor.top`, with a rule in place of k; a rule about the expected F1 uses
+    probabilities, whatever the output. NumericalError is raised if a score is not finite.
     """
     if rule.expected_f1:
         yield from _with_highest_expected_f1(predictor, features, rule, with_std, memory)
     elif rule.threshold is None:
         yield from predictor.top(features, rule.limit, output, with_std, memory)
     else:
-        yield from _above(predictor, features, rule, output, with_std, memory, _LISTED)
+        yield from _above(predictor, features, rule, output, with_std, memory, LIST_LENGTHS)
 
 
-def _with_highest_expected_f1(predictor, features, rule, with_std, memory):
+def _with_highest_expected_f1(
+    predictor: Predictor | RestrictedPredictor, features: csr_array, rule: AssignmentRule, with_std: bool, memory: int
+) -> Iterator[Scores]:
     done = 0
     for ranked in predictor.top(features, None, "probability", False, memory):
         ranked.check_finite(done)
         sizes = rule.sizes(ranked)
         if with_std and sizes.any():
-            # Those of all labels would take far longer.
+            # The deviations of all labels would take far longer.
             chunk = features[done : done + ranked.N]
             blocks = predictor.top(chunk, int(sizes.max()), "probability", True, memory)
             yield Scores.stack(list(blocks)).first(sizes)
@@ -110,11 +130,19 @@ def _with_highest_expected_f1(predictor, features, rule, with_std, memory):
         done += ranked.N
 
 
-def _above(predictor, features, rule, output, with_std, memory, listed):
-    """Yield the labels at or above the threshold, from lists of as many labels as `listed` says and then from all."""
+def _above(
+    predictor: Predictor | RestrictedPredictor,
+    features: csr_array,
+    rule: AssignmentRule,
+    output: str | None,
+    with_std: bool,
+    memory: int,
+    lengths: tuple[int, ...],
+) -> Iterator[Scores]:
+    """Yield the labels at or above the threshold, from lists of the first of some lengths that suffices."""
     most = min(rule.limit or predictor.label_count, predictor.label_count)
-    k = min(*listed[:1], most) if listed else most
-    # While points are listed again, their chunk stays in memory.
+    k = min(lengths[0], most) if lengths else most
+    # A chunk stays in memory while longer lists are made of its points.
     share = memory if k == most else max(1, memory // 2)
     done = 0
     for ranked in predictor.top(features, k, output, with_std, share):
@@ -122,27 +150,29 @@ def _above(predictor, features, rule, output, with_std, memory, listed):
         chunk = features[done : done + ranked.N]
         done += ranked.N
         sizes = rule.sizes(ranked)
-        found = ranked.first(sizes)
+        assigned = ranked.first(sizes)
         unsure = np.flatnonzero(sizes == k) if k < most else np.empty(0, int)
         first = 0
-        for longer in _above(predictor, chunk[unsure], rule, output, with_std, share, listed[1:]):
+        for longer in _above(predictor, chunk[unsure], rule, output, with_std, share, lengths[1:]):
             points, unsure = np.split(unsure, [longer.N])
-            yield _replaced(found.rows(first, points[-1] + 1), points - first, longer)
+            yield _replaced(assigned.rows(first, points[-1] + 1), points - first, longer)
             first = points[-1] + 1
-        if first < found.N:
-            yield found.rows(first, found.N)
+        if first < assigned.N:
+            yield assigned.rows(first, assigned.N)
 
 
-def _replaced(scores, points, others):
-    """Return scores with those of some points replaced by others."""
+def _replaced(scores: Scores, points: NDArray[np.intp], replacement: Scores) -> Scores:
+    """Return scores with those of some points replaced."""
     starts = scores.indptr[:-1].copy()
     counts = np.diff(scores.indptr)
-    starts[points] = len(scores.labels) + others.indptr[:-1]
-    counts[points] = np.diff(others.indptr)
-    return Scores.stack([scores, others]).gather(starts, counts)
+    starts[points] = len(scores.labels) + replacement.indptr[:-1]
+    counts[points] = np.diff(replacement.indptr)
+    return Scores.stack([scores, replacement]).gather(starts, counts)
 
 
-def highest_expected_f1(probabilities, limit=None):
+def highest_expected_f1(
+    probabilities: NDArray[np.floating], limit: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Find the number of labels to assign to each point for the highest expected F1.
 
     F1 is 2 TP / (k + Y) for k assigned labels, of which TP are true, and Y true labels. It is 0 if no label is true, as
@@ -168,22 +198,29 @@ def highest_expected_f1(probabilities, limit=None):
         raise SettingsError("a probability is not in [0, 1]")
     N, K = probabilities.shape
     largest = K if limit is None else min(limit, K)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     nodes = (nodes + 1) / 2
     weights = weights / 2
     sizes = np.zeros(N, np.int64)
     values = np.empty(N)
 
-    def part(start, stop):
+    def write(start: int, stop: int) -> None:
         rows = slice(start, stop)
         _find_sizes(probabilities[rows], nodes, weights, largest, sizes[rows], values[rows])
 
-    parallel_for(part, N, 1)
+    parallel_for(write, N, 1)
     return sizes, values
 
 
 @compiled
-def _find_sizes(probabilities, nodes, weights, largest, sizes, values):
+def _find_sizes(
+    probabilities: NDArray[np.floating],
+    nodes: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    largest: int,
+    sizes: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> None:
     """Write the best size of each point and its expected F1."""
     count = len(nodes)
     factors = np.empty(count)

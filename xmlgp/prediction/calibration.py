@@ -17,7 +17,10 @@ probability do, which are then all alike. A term in log r would also lower the f
 Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = e = 0.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -26,18 +29,21 @@ __all__ = ["RANKS", "Calibration", "fit_calibration"]
 #: R: labels of each point that the map is fitted to, those of highest probability.
 RANKS = 50
 
-#: Ranks that count fully in the fit, those that users see, and the weight of the others in it. No map of this form is
-#: right for all ranks, and the many small probabilities beyond would decide it: with the weight 1, those of the ranks 2
-#: to 4 are too high on some data. With the weight 0 the log loss can be worse than without a map.
+#: Ranks that count fully in the fit, those that users see.
 FIRST_RANKS = 5
+
+#: The weight of further ranks in the fit. No map of this form is right for all ranks, and the many small probabilities
+#: beyond the first ranks would decide it: with the weight 1, those of the ranks 2 to 4 are too high on some data. With
+#: the weight 0 the log loss can be worse than without a map.
 OTHER_WEIGHT = 0.4
 
 #: Bounds of a, b, c, d and e. They keep the map increasing where the data are few, and falling with the rank.
 BOUNDS = ((0.05, 20.0), (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0))
 
-#: Coefficients of the map that changes nothing, the mean of their prior, and its precision. With hundreds of points it
-#: hardly matters; with ten it keeps probabilities from zero and one.
+#: Coefficients of the map that changes nothing, the mean of their prior.
 IDENTITY = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+
+#: Precision of the prior. With hundreds of points it hardly matters; with ten it keeps probabilities from zero and one.
 PRECISION = 4.0
 
 #: Smallest distance of probabilities from 1, and in the fit also from 0: that of the next single precision number
@@ -55,19 +61,19 @@ class Calibration:
     The first models had no e, which is then 0.
     """
 
-    def __init__(self, coefficients):
-        given = np.asarray(coefficients, np.float64)
-        self.coefficients = np.pad(given, (0, len(IDENTITY) - len(given)))
+    def __init__(self, coefficients: ArrayLike) -> None:
+        stored = np.asarray(coefficients, np.float64)
+        self.coefficients = np.pad(stored, (0, len(IDENTITY) - len(stored)))
 
     @staticmethod
-    def are_valid(coefficients):
-        """Return whether untrusted numbers, an ndarray, can be the coefficients of a map."""
+    def are_valid(coefficients: NDArray[Any]) -> bool:
+        """Return whether untrusted numbers can be the coefficients of a map."""
         if coefficients.shape not in ((4,), (5,)) or coefficients.dtype != np.float64:
             return False
         low, high = np.transpose(BOUNDS[: len(coefficients)])
         return bool(np.all((low <= coefficients) & (coefficients <= high)))
 
-    def __call__(self, probabilities):
+    def __call__(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return calibrated probabilities, B×k, given those of the k best labels in descending order, B×k."""
         head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = np.empty(probabilities.shape)
@@ -75,7 +81,7 @@ class Calibration:
         calibrated[:, RANKS:] = probabilities[:, RANKS:] * self._ratio(head)
         return calibrated.astype(probabilities.dtype, copy=False)
 
-    def calibrated_std(self, probabilities, std):
+    def calibrated_std(self, probabilities: NDArray[np.floating], std: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the standard deviations of calibrated probabilities, B×k, given those before and the std of σ(f).
 
         The standard deviation of p′ is dp′/dp times that of σ(f), to first order, and at most √(p′(1 − p′)), the
@@ -85,47 +91,49 @@ class Calibration:
         head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = self._calibrated(head)
         variance = calibrated * (1 - calibrated)
-        found = np.empty(std.shape)
-        found[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
+        result = np.empty(std.shape)
+        result[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
         ratio = self._ratio(head)
         tail = probabilities[:, RANKS:].astype(np.float64, copy=False)
-        found[:, RANKS:] = np.minimum(ratio * std[:, RANKS:], np.sqrt(ratio * tail * (1 - ratio * tail)))
-        return found.astype(std.dtype, copy=False)
+        result[:, RANKS:] = np.minimum(ratio * std[:, RANKS:], np.sqrt(ratio * tail * (1 - ratio * tail)))
+        return result.astype(std.dtype, copy=False)
 
-    def _ratio(self, head):
+    def _ratio(self, head: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return p′_R/p_R of each point, B×1, given its probabilities up to rank R."""
         return self._calibrated(head)[:, -1:] / head[:, -1:]
 
-    def _calibrated(self, p):
+    def _calibrated(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         a, b, c, d, e = self.coefficients
         log_odds = a * np.log(p) - b * np.log1p(-p) + c + d * np.log(np.arange(1, p.shape[1] + 1))
         log_odds[:, :1] += e
-        return np.minimum(expit(log_odds), 1 - CLOSEST)
+        calibrated: NDArray[np.float64] = np.minimum(expit(log_odds), 1 - CLOSEST)
+        return calibrated
 
 
-def fit_calibration(probabilities, correct):
+def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.bool_]) -> Calibration:
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
-    Given are the k ≤ R highest probabilities of each point, N×k, in descending order, and whether the point has these
-    labels, N×k. The coefficients maximise Σ w log p′(y) over all pairs plus the logarithm of a normal prior around
-    `IDENTITY`; w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
+    `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, and `correct`, N×k, whether
+    the point has these labels. The coefficients maximise Σ w log p′(y) over all pairs plus the logarithm of a normal
+    prior around `IDENTITY`; w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is
+    the only one.
     """
     p = _inside(probabilities, CLOSEST)
     ranks = np.arange(1, p.shape[1] + 1)
-    terms = np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, np.log(ranks), ranks == 1)
-    terms = np.stack([term.ravel() for term in terms], axis=1)
+    terms = np.stack(np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, np.log(ranks), ranks == 1), axis=-1)
+    terms = terms.reshape(-1, len(IDENTITY))
     weights = np.tile(np.where(ranks <= FIRST_RANKS, 1.0, OTHER_WEIGHT), len(p))
     sign = np.where(correct.ravel(), 1.0, -1.0)
 
-    def loss_and_gradient(coefficients):
+    def loss_and_gradient(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         margin = sign * (terms @ coefficients)
-        off = coefficients - IDENTITY
-        loss = weights @ np.logaddexp(0, -margin) + PRECISION * off @ off / 2
-        return loss, PRECISION * off - (weights * sign * expit(-margin)) @ terms
+        offset = coefficients - IDENTITY
+        loss = weights @ np.logaddexp(0, -margin) + PRECISION * offset @ offset / 2
+        return loss, PRECISION * offset - (weights * sign * expit(-margin)) @ terms
 
-    found = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=BOUNDS)
-    return Calibration(found.x)
+    optimum = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=BOUNDS)
+    return Calibration(optimum.x)
 
 
-def _inside(probabilities, smallest):
+def _inside(probabilities: NDArray[np.floating], smallest: float) -> NDArray[np.float64]:
     return np.clip(probabilities.astype(np.float64, copy=False), smallest, 1 - CLOSEST)

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
@@ -24,21 +27,25 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)(?:[ \t]+(assigned))?[ \t]*\r?\n")
+
 #: Pairs that are formatted at a time, to limit the memory of the text and its template.
 PAIRS_WRITTEN = 1 << 16
+
 #: A float32 has seven significant digits.
 NUMBER = "%.7g"
 
 #: The characters of numbers.
 NUMERALS = b"0123456789+-.eE"
+
 #: Tabs become spaces; characters that only Python regards as white space become invalid.
 BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
+
 COLONS = bytes.maketrans(b":", b" ")
 
 
@@ -51,15 +58,17 @@ class Scores:
     labels of each point, not a ranking.
     """
 
-    indptr: np.ndarray
-    labels: np.ndarray
-    scores: np.ndarray
+    indptr: NDArray[np.integer]
+    labels: NDArray[np.int32]
+    scores: NDArray[np.floating]
     K: int
-    std: np.ndarray | None = None
+    std: NDArray[np.floating] | None = None
     assigned: bool = False
 
     @classmethod
-    def from_top(cls, labels: np.ndarray, scores: np.ndarray, K: int, std: np.ndarray | None = None) -> Scores:
+    def from_top(
+        cls, labels: NDArray[np.int32], scores: NDArray[np.floating], K: int, std: NDArray[np.floating] | None = None
+    ) -> Scores:
         """Return scores of the same number of labels for every point, given labels, scores and perhaps std, N×k."""
         indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
         return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
@@ -75,11 +84,11 @@ class Scores:
         return as_csr(self.scores, self.labels, self.indptr, self.K)
 
     @property
-    def points(self) -> np.ndarray:
-        """The point of each score, an ndarray of int, n."""
+    def points(self) -> NDArray[np.intp]:
+        """The point of each score, n."""
         return np.repeat(np.arange(self.N), np.diff(self.indptr))
 
-    def table(self) -> np.ndarray:
+    def table(self) -> NDArray[np.floating]:
         """Return the scores of each point in a row, N×k, with zeros after lists that are shorter than the longest."""
         lengths = np.diff(self.indptr)
         k = int(lengths.max(initial=0))
@@ -98,63 +107,59 @@ class Scores:
     def rows(self, start: int, stop: int) -> Scores:
         """Return the scores of the points in range(start, stop)."""
         indptr = self.indptr[start : stop + 1]
-        return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
+        return self.select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
 
     def descending(self) -> Scores:
         """Return the scores with the highest of each point first, equal scores by label."""
-        return self._select(self.indptr, np.lexsort((self.labels, -self.scores, self.points)))
+        return self.select(self.indptr, np.lexsort((self.labels, -self.scores, self.points)))
 
-    def first(self, counts: np.ndarray) -> Scores:
-        """Return the scores that are listed first: so many of each point, an ndarray of int, N."""
+    def first(self, counts: NDArray[np.integer]) -> Scores:
+        """Return the first scores of each point; `counts`, N, says how many."""
         return self.gather(self.indptr[:-1], counts)
 
-    def gather(self, starts: np.ndarray, counts: np.ndarray) -> Scores:
-        """Return the scores of points whose scores start at these places of the arrays, and are so many, both N."""
+    def gather(self, starts: NDArray[np.integer], counts: NDArray[np.integer]) -> Scores:
+        """Return the scores of N points, given the position of the first one of each, and their numbers, both N."""
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        return self._select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
+        return self.select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
 
     @staticmethod
     def stack(blocks: list[Scores], K: int | None = None) -> Scores:
-        """Return the points of all blocks in one object, by default of as many labels as the first has.
-
-        K is needed if there may be no block.
-        """
+        """Return the points of all blocks in one object; K is by default that of the first, 0 without any."""
         if not blocks:
-            return Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
+            return Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K or 0)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
-        # Blocks before the first pair of a file have none.
+        # The blocks before the first pair of a file have no standard deviations.
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
-    def where(self, kept: np.ndarray) -> Scores:
-        """Return the scores that are `kept`, an ndarray of bool, n, of the same points."""
+    def where(self, kept: NDArray[np.bool_]) -> Scores:
+        """Return the scores of the same points that are `kept`, n."""
         indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[kept], minlength=self.N))])
-        return self._select(indptr, kept)
+        return self.select(indptr, kept)
 
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
         if not finite.all():
-            place = np.argmin(finite)
-            point = first_point + np.searchsorted(self.indptr, place, side="right") - 1
-            raise NumericalError(f"the score of label {self.labels[place]} for point {point} is not finite")
+            pair = np.argmin(finite)
+            point = first_point + np.searchsorted(self.indptr, pair, side="right") - 1
+            raise NumericalError(f"the score of label {self.labels[pair]} for point {point} is not finite")
 
-    def _select(self, indptr, pairs):
+    def select(self, indptr: NDArray[np.integer], pairs: NDArray[Any] | slice) -> Scores:
+        """Return some pairs of a point and a label in a new order, divided among points by `indptr`."""
         std = None if self.std is None else self.std[pairs]
-        labels = self.labels[pairs]
-        scores = self.scores[pairs]
-        return dataclasses.replace(self, indptr=indptr, labels=labels, scores=scores, std=std)
+        return dataclasses.replace(self, indptr=indptr, labels=self.labels[pairs], scores=self.scores[pairs], std=std)
 
 
-def write_scores(stream, N, K, blocks, assigned=False):
+def write_scores(stream: BinaryIO, N: int, K: int, blocks: Iterable[Scores], assigned: bool = False) -> None:
     """Write a scores file of N points and K labels into a binary file, a block of points (`Scores`) at a time.
 
     The header says whether the labels are assigned. All blocks have standard deviations or none has. The labels of a
     point can be in any order. NumericalError is raised if a score is not finite.
     """
-    stream.write(b"%d %d%b\n" % (N, K, b" assigned" * assigned))
+    stream.write(f"{N} {K}{' assigned' if assigned else ''}\n".encode())
     written = 0
     for block in blocks:
         block.check_finite(written)
@@ -165,8 +170,8 @@ def write_scores(stream, N, K, blocks, assigned=False):
         raise ValueError(f"scores of {written} points for a file of {N}")
 
 
-def read_scores(path, progress=silent):
-    """Read a scores file, a gzip file named `.gz`, or `-` for standard input (`Scores`), in the order of the file.
+def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Scores:
+    """Read a scores file, compressed or not, or `-` for standard input, in the order of the file.
 
     If it is malformed, DataFormatError names the line: a `ScoresFormatError`, except for damage of the compression.
     """
@@ -175,21 +180,22 @@ def read_scores(path, progress=silent):
         return read_open_scores(LineReader(stream, path), progress)
 
 
-def read_open_scores(reader, progress=silent):
-    """Read a scores file that is open (`LineReader` at the first line), as `read_scores` does."""
+def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
+    """Read a scores file that is open at its first line, as `read_scores` does."""
     path = reader.path
     N, K, assigned = _parse_header(reader.read_lines(1), path)
     blocks = []
     with progress(f"reading {path}", total=N, unit=" points") as bar:
-        for block in _read_blocks(reader, N, K, path):
+        for block in _read_blocks(reader, N, K):
             blocks.append(block)
             bar.update(block.N)
     return dataclasses.replace(Scores.stack(blocks, K), assigned=assigned)
 
 
-def _read_blocks(reader, N, K, path):
+def _read_blocks(reader: LineReader, N: int, K: int) -> Iterator[Scores]:
     """Yield the scores of the N points that follow the first line, a block at a time."""
-    columns = None
+    path = reader.path
+    columns: int | None = None
     missing = N
     while missing:
         line = reader.line_number
@@ -210,30 +216,31 @@ def _read_blocks(reader, N, K, path):
         raise ScoresFormatError(path, line, f"the file has more points than the {N} that its first line declares")
 
 
-def _parse_header(text, path):
+def _parse_header(text: bytes, path: str) -> tuple[int, int, bool]:
     """Return N and K, and whether labels are assigned."""
     if not text:
         raise ScoresFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        found = quote(text.rstrip(b"\r\n"))
         words = text.split()
+        advice = ""
         if len(words) == 3 and all(map(bytes.isdigit, words)):
             advice = ", as data have; the scores come first, then the data"
-        else:
-            advice = ", the numbers of points and labels" * (b":" in text)
-        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {found}{advice}")
+        elif b":" in text:
+            advice = ", the numbers of points and labels"
+        line = quote(text.rstrip(b"\r\n"))
+        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {line}{advice}")
     N, K = map(int, fields.groups()[:2])
     if K >= INDEX_BOUND:
         raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")
     return N, K, fields[3] is not None
 
 
-def _parse_block(text, K, columns):
+def _parse_block(text: bytes, K: int, columns: int) -> Scores | None:
     """Return the scores in complete lines, or None if they are malformed."""
     plain = text.replace(b"\r\n", b"\n").translate(BLANKS)
     n_pairs = len(plain.split())
-    # A pair without the characters of numbers is its colons; the number of tokens shows that no number is missing.
+    # Without the characters of numbers, a pair is its colons; the number of tokens shows that no number is missing.
     if plain.translate(None, NUMERALS).split() != [b":" * (columns - 1)] * n_pairs:
         return None
     tokens = plain.translate(COLONS).split()
@@ -253,16 +260,16 @@ def _parse_block(text, K, columns):
     marks = marks[(marks == ord(":")) | (marks == ord("\n"))] == ord("\n")
     colons_before = np.flatnonzero(marks) - np.arange(np.count_nonzero(marks))
     indptr = np.concatenate([[0], colons_before // (columns - 1)])
-    places = np.sort(np.repeat(np.arange(len(indptr) - 1) * K, np.diff(indptr)) + labels)
-    if np.any(places[1:] == places[:-1]):
+    pairs = np.sort(np.repeat(np.arange(len(indptr) - 1) * K, np.diff(indptr)) + labels)
+    if np.any(pairs[1:] == pairs[:-1]):
         return None
     return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
 
 
-def _check_line(line, K, columns):
-    """Raise ValueError that says what is wrong with a line."""
+def _check_line(line: bytes, K: int, columns: int) -> None:
+    """Raise ValueError if a line is malformed."""
     form = "label:score:std, like the first pair of the file" if columns == 3 else "a label:score pair"
-    seen = set()
+    seen: set[int] = set()
     for pair in line.split():
         label, *numbers = pair.split(b":")
         if len(numbers) != columns - 1:
@@ -273,13 +280,12 @@ def _check_line(line, K, columns):
                 raise ValueError(f"label {index} has {quote(number)} instead of a finite decimal number")
 
 
-def _format(block):
+def _format(block: Scores) -> bytes:
     """Return the lines of some points."""
     columns = [block.labels, block.scores] if block.std is None else [block.labels, block.scores, block.std]
     pair = ":".join(["%d"] + [NUMBER] * (len(columns) - 1))
     lengths = np.diff(block.indptr)
     template_of = {length: " ".join([pair] * length) + "\n" for length in np.unique(lengths).tolist()}
-    values = [None] * (len(columns) * len(block.labels))
-    for place, column in enumerate(columns):
-        values[place :: len(columns)] = column.tolist()
-    return ("".join(map(template_of.get, lengths.tolist())) % tuple(values)).encode()
+    values = zip(*[column.tolist() for column in columns], strict=True)
+    template = "".join([template_of[length] for length in lengths.tolist()])
+    return (template % tuple(itertools.chain.from_iterable(values))).encode()

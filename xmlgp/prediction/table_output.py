@@ -31,7 +31,9 @@ ROWS = 1 << 16
 NUMBERS = {"probability": "float64", "utility": "float64", "std": "float64"}
 
 
-def write_table(stream: BinaryIO, name: str, path: str, header: Sequence[str], rows: Iterable[list]) -> None:
+def write_table(
+    stream: BinaryIO, name: str, path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
     """Write rows of texts and numbers with a header into a binary file, in the format called `name`.
 
     XmlgpError, which names the file by its path, if a row does not fit into the format. `table_library` must have been
@@ -43,7 +45,7 @@ def write_table(stream: BinaryIO, name: str, path: str, header: Sequence[str], r
 
 
 def _write_excel(
-    openpyxl: ModuleType, stream: BinaryIO, path: str, header: Sequence[str], rows: Iterable[list]
+    openpyxl: ModuleType, stream: BinaryIO, path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("labels")
@@ -53,37 +55,37 @@ def _write_excel(
                 raise XmlgpError(f"{path}: there are more rows than the {MOST_ROWS} of a sheet; write .parquet or .csv")
             sheet.append([_excel_cell(openpyxl, sheet, value, f"{path}: row {number}") for value in row])
     except BaseException:
-        # Otherwise its temporary file stays.
+        # Otherwise the temporary file of the sheet stays.
         sheet.close()
         raise
     book.save(stream)
 
 
-def _excel_cell(openpyxl: ModuleType, sheet, value: str | float | None, place: str):
-    """Return a cell; a text is none of a formula, an error or a date, whatever it looks like."""
+def _excel_cell(openpyxl: ModuleType, sheet: object, value: object, where: str) -> object:
+    """Return a cell; a text is never a formula, an error or a date, whatever it looks like."""
     if not isinstance(value, str):
         return value
     value = NO_XML.sub(" ", escape_undecodable(value))
     if len(value) > MOST_CHARACTERS:
         reason = f"a text has {len(value)} characters, more than the {MOST_CHARACTERS} of a cell"
-        raise XmlgpError(f"{place}: {reason}; write .parquet or .csv")
+        raise XmlgpError(f"{where}: {reason}; write .parquet or .csv")
     cell = openpyxl.cell.WriteOnlyCell(sheet, value)
     cell.data_type = "s"
     return cell
 
 
 def _write_parquet(
-    parquet: ModuleType, stream: BinaryIO, path: str, header: Sequence[str], rows: Iterable[list]
+    parquet: ModuleType, stream: BinaryIO, path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
     import pyarrow
 
     schema = pyarrow.schema([(name, NUMBERS.get(name, "string")) for name in header])
     with parquet.ParquetWriter(stream, schema) as writer:
         rows = iter(rows)
-        while part := list(itertools.islice(rows, ROWS)):
+        while block := list(itertools.islice(rows, ROWS)):
             columns = (
                 [value if name in NUMBERS or value is None else escape_undecodable(str(value)) for value in column]
-                for name, column in zip(header, zip(*part, strict=True), strict=True)
+                for name, column in zip(header, zip(*block, strict=True), strict=True)
             )
             arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             writer.write_table(pyarrow.table(arrays, schema=schema))

@@ -1,6 +1,7 @@
 """Select the labels of highest score from scores that arrive a block of labels at a time."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
 
@@ -11,7 +12,9 @@ CHUNK = 64
 
 
 @compiled
-def update_top_k(values, first, labels, best):
+def update_top_k(
+    values: NDArray[np.floating], first: int, labels: NDArray[np.int32], best: NDArray[np.floating]
+) -> None:
     """Update the k best labels and scores of each point, both B×k, with the scores of L further labels, B×L.
 
     Blocks come in the order of their labels; `first` is the first label of this one. The first block, 0, ignores what
@@ -35,15 +38,15 @@ def update_top_k(values, first, labels, best):
                 if np.isnan(value):
                     value = -np.inf
                 if count < k:
-                    place = count
+                    position = count
                     count += 1
                 elif value > best[i, k - 1]:
-                    place = k - 1
+                    position = k - 1
                 else:
                     continue
-                while place > 0 and value > best[i, place - 1]:
-                    best[i, place] = best[i, place - 1]
-                    labels[i, place] = labels[i, place - 1]
-                    place -= 1
-                best[i, place] = value
-                labels[i, place] = first + j
+                while position > 0 and value > best[i, position - 1]:
+                    best[i, position] = best[i, position - 1]
+                    labels[i, position] = labels[i, position - 1]
+                    position -= 1
+                best[i, position] = value
+                labels[i, position] = first + j

@@ -1,19 +1,24 @@
 """Choose the threshold and the limit of assignments by F1 on points whose labels are known."""
 
+from __future__ import annotations
+
 import sys
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.predictor import OUTPUTS
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.plurals import counted
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["LONGEST", "METRICS", "Tuned", "best_rule", "tune"]
@@ -45,32 +50,40 @@ class Tuned(NamedTuple):
         return AssignmentRule(self.threshold, self.limit)
 
     def __str__(self) -> str:
-        most = "1 label" if self.limit == 1 else f"{self.limit} labels"
-        return f"{self.output} at least {self.threshold:.6g}, at most {most}"
+        return f"{self.output} at least {self.threshold:.6g}, at most {counted(self.limit, 'label')}"
 
     @classmethod
-    def from_untrusted(cls, entry):
-        """Return the same from an object as JSON has it, or None if it is not one."""
+    def from_untrusted(cls, entry: object) -> Tuned | None:
+        """Return what a model folder says, an object of JSON, or None if it is damaged."""
         if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
             return None
-        found = cls(**entry)
-        numbers = found.threshold, found.value
+        tuned = cls(**entry)
+        numbers = tuned.threshold, tuned.value
         valid = (
-            isinstance(found.metric, str)
-            and found.metric in METRICS
-            and found.output in OUTPUTS
+            isinstance(tuned.metric, str)
+            and tuned.metric in METRICS
+            and tuned.output in OUTPUTS
             # True is an int. NumPy has no isfinite of integers beyond 64 bits.
             and all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
-            and (found.output != "probability" or 0 <= found.threshold <= 1)
-            and all(type(number) is int and number > 0 for number in (found.limit, found.points))
+            and (tuned.output != "probability" or 0 <= tuned.threshold <= 1)
+            and all(type(number) is int and number > 0 for number in (tuned.limit, tuned.points))
         )
-        return found if valid else None
+        return tuned if valid else None
 
 
-def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent, before=None, unknown=0):
-    """Choose the threshold and the limit of highest F1 for a model of two labels or more (`Tuned`).
+def tune(
+    predictor: Predictor,
+    features: csr_array,
+    labels: csr_array,
+    metric: str = "f1-micro",
+    output: str | None = None,
+    progress: Progress = silent,
+    before: Tuned | None = None,
+    unknown: int = 0,
+) -> tuple[Tuned, float | None]:
+    """Choose the threshold and the limit of highest F1 for a model of two labels or more.
 
-    Also returned is what the rule `before` (`Tuned`) reaches on these points, or None if it is for other scores.
+    Also return what the rule `before` reaches on these points, or None if it is for other scores.
 
     The points, with features as read, N×D, and true labels, a csr_array of bool, N×K, are some that the model was not
     trained on; the last `unknown` labels are none of the model's K, and count as missed. `metric` is one of `METRICS`,
@@ -88,9 +101,8 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
     if labels.shape[1] != K + unknown:
         raise SettingsError(f"the points have {labels.shape[1]} labels, but the model was trained on {K}")
     if not np.any(labels.indices < K):
-        raise SettingsError(
-            f"no point has a true label{' that the model knows' * (labels.nnz > 0)}, so there is nothing to tune for"
-        )
+        reason = " that the model knows" if labels.nnz else ""
+        raise SettingsError(f"no point has a true label{reason}, so there is nothing to tune for")
     output = output or predictor.default_output
     blocks = []
     with progress("tune", N, " points") as bar:
@@ -98,13 +110,13 @@ def tune(predictor, features, labels, metric="f1-micro", output=None, progress=s
             blocks.append(block)
             bar.update(block.N)
     scores = Scores.stack(blocks, K + unknown)
-    rule, value = best_rule(scores, labels, metric)
-    known = _f1(scores, labels, before.rule, metric) if before and before.output == output else None
-    return Tuned(metric, output, rule.threshold, rule.limit, value, N), known
+    threshold, limit, value = best_rule(scores, labels, metric)
+    value_before = _f1(scores, labels, before.rule, metric) if before and before.output == output else None
+    return Tuned(metric, output, threshold, limit, value, N), value_before
 
 
-def best_rule(scores, labels, metric):
-    """Return the `AssignmentRule` of highest F1 for the best labels of each point (`Scores`), best first, and this F1.
+def best_rule(scores: Scores, labels: csr_array, metric: str) -> tuple[float, int, float]:
+    """Return the threshold and limit of highest F1 for the best labels of each point, best first, and this F1.
 
     All pairs of a limit up to the longest list and a threshold between two scores are compared. Of equally good
     pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
@@ -130,24 +142,33 @@ def best_rule(scores, labels, metric):
     pairs = (scores.scores[order], ranks[order], groups[order], hits[order])
     thresholds, values = np.empty((2, longest))
 
-    def part(start, stop):
+    def write(start: int, stop: int) -> None:
         for limit in range(start, stop):
             thresholds[limit], values[limit] = _best_threshold(*pairs, limit + 1, true, metric == "f1-macro")
 
-    parallel_for(part, longest, 1)
-    best = longest - 1 - np.argmax(values[::-1])
-    rule = AssignmentRule(float(thresholds[best]), int(best) + 1)
-    # Sums of differences have rounding errors.
-    return rule, _f1(scores, labels, rule, metric)
+    parallel_for(write, longest, 1)
+    best = longest - 1 - int(np.argmax(values[::-1]))
+    threshold = float(thresholds[best])
+    limit = best + 1
+    # The sums of differences in `values` have rounding errors.
+    return threshold, limit, _f1(scores, labels, AssignmentRule(threshold, limit), metric)
 
 
-def _f1(scores, labels, rule, metric):
+def _f1(scores: Scores, labels: csr_array, rule: AssignmentRule, metric: str) -> float:
     """Return the F1 of the labels that a rule assigns."""
     return evaluate_assignment(scores.first(rule.sizes(scores)).matrix, labels)[METRICS[metric]]
 
 
 @compiled
-def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
+def _best_threshold(
+    scores: NDArray[np.floating],
+    ranks: NDArray[np.int32],
+    groups: NDArray[np.int32],
+    hits: NDArray[np.bool_],
+    limit: int,
+    true: NDArray[np.int64],
+    joining: bool,
+) -> tuple[float, float]:
     """Return the threshold of highest mean F1 over groups of pairs of a point and a label, and this mean.
 
     Scores, ranks from 0, groups and hits are those of the n pairs, in descending order of the scores. Pairs of the rank
@@ -155,7 +176,7 @@ def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
     without true pairs counts in the mean once one of its pairs is assigned; otherwise it never does.
     """
     assigned = np.zeros(len(true), np.int64)
-    found = np.zeros(len(true), np.int64)
+    correct = np.zeros(len(true), np.int64)
     total = 0.0
     count = np.count_nonzero(true)
     threshold = np.inf
@@ -173,12 +194,12 @@ def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
         group = groups[i]
         below = assigned[group] + true[group]
         if below > 0:
-            total -= 2 * found[group] / below
+            total -= 2 * correct[group] / below
         else:
             count += joining
         assigned[group] += 1
-        found[group] += hits[i]
-        total += 2 * found[group] / (below + 1)
+        correct[group] += hits[i]
+        total += 2 * correct[group] / (below + 1)
     if total / count > best:
         threshold = last
         best = total / count
