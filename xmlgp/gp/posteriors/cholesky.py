@@ -1,23 +1,48 @@
 """The full posterior of [L] section 4.1, with a mean and a Cholesky factor for each latent function, whitened."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.gp.divergences import whitened_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
+from xmlgp.gp.parameters import Parameters
 from xmlgp.gp.posteriors.diagonal import DIAGONAL_NAME, initial_mean, sigma_diagonal
 from xmlgp.linear_algebra.cholesky import add_jitter, factorise, invert_lower, jitter_backward
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
-__all__ = ["Cholesky"]
+__all__ = ["Cholesky", "Prepared", "Tape"]
 
 #: Columns of a block in products with triangular matrices. Smaller blocks skip more of the zeros, larger ones have a
 #: higher rate. The best of 32 to 200 at M = 200 and B = 250.
 BLOCK = 80
+
+
+class Prepared(NamedTuple):
+    """v, M×P, each L_p, P×M×M, and L_Z⁻¹, M×M."""
+
+    mean: NDArray[np.floating]
+    factors: NDArray[np.floating]
+    inverse: NDArray[np.floating]
+
+
+class Projections(NamedTuple):
+    """A = K_BZ L_Z⁻ᵀ, B×M, and each A L_p, P×B×M."""
+
+    whitened: NDArray[np.floating]
+    projected: NDArray[np.floating]
+
+
+class Tape(NamedTuple):
+    """What `Cholesky.backward` needs."""
+
+    prepared: Prepared
+    projections: Projections
 
 
 class Cholesky:
@@ -33,17 +58,18 @@ class Cholesky:
     Slice sampling covariance hyperparameters of latent Gaussian models, 2010.
     """
 
-    name = "cholesky"
     parameter_names = ("posterior.whitened_mean", "posterior.whitened_factor")
     prepare_is_parallel = False
 
-    def initial(self, M, P, diagonal, random, dtype):
+    def initial(
+        self, M: int, P: int, diagonal: float, random: np.random.Generator, dtype: DTypeLike
+    ) -> dict[str, NDArray[np.floating]]:
         """Return initial parameters by name, with L_p = √diagonal I."""
         factor = np.zeros((P, M, M), dtype)
         factor[:, range(M), range(M)] = 0.5 * checked_log(diagonal, DIAGONAL_NAME)
         return {"posterior.whitened_mean": initial_mean(M, P, random, dtype), "posterior.whitened_factor": factor}
 
-    def prepare(self, parameters, K_Z):
+    def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
         """Return v, each L_p, and L_Z⁻¹; ValueError if the shapes of the parameters do not agree."""
         mean, raw = (parameters[name] for name in self.parameter_names)
         M, P = mean.shape
@@ -52,18 +78,21 @@ class Cholesky:
             raise ValueError(f"posterior.whitened_factor has the shape {raw.shape}, not {(P, M, M)}")
         inverse = _factor(K_Z)
         invert_lower(inverse)
-        return mean, _lower_factors(raw), inverse
+        return Prepared(mean, _lower_factors(raw), inverse)
 
-    def alpha(self, prepared):
+    def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
         """Return α: L_Z⁻ᵀ v."""
-        mean, _, inverse = prepared
-        return inverse.T @ mean
+        alpha: NDArray[np.floating] = prepared.inverse.T @ prepared.mean
+        return alpha
 
-    def mean_from_alpha(self, alpha, K_Z):
+    def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return `posterior.whitened_mean`: L_Zᵀ α."""
-        return _factor(K_Z).T @ alpha
+        mean: NDArray[np.floating] = _factor(K_Z).T @ alpha
+        return mean
 
-    def moments(self, prepared, K_BZ, K_diag):
+    def moments(
+        self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
+    ) -> tuple[Moments, Projections]:
         """Return the moments at points, and A and each A L_p, P×B×M."""
         mean, factors, inverse = prepared
         whitened = K_BZ @ inverse.T
@@ -71,30 +100,31 @@ class Cholesky:
         variance = np.empty((len(K_diag), len(factors)), mean.dtype)
         projected = np.empty((len(factors), *whitened.shape), mean.dtype)
 
-        def project(p):
+        def project(p: int) -> None:
             _product(whitened, factors[p], projected[p])
             variance[:, p] = conditional + np.einsum("bm,bm->b", projected[p], projected[p])
 
         run_parallel(partial(project, p) for p in range(len(factors)))
-        return Moments(whitened @ mean, variance), (whitened, projected)
+        return Moments(whitened @ mean, variance), Projections(whitened, projected)
 
-    def forward(self, prepared, covariances):
+    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
         """Return the moments, the sum of the divergences, and the tape."""
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        mean, factors, _ = prepared
-        return moments, whitened_kl(mean, factors), (*prepared, *projections)
+        return moments, whitened_kl(prepared.mean, prepared.factors), Tape(prepared, projections)
 
-    def backward(self, tape, d_moments):
+    def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by covariances and parameters."""
-        mean, factors, inverse, whitened, projected = tape
+        (mean, factors, inverse), (whitened, projected) = tape
         d_K_diag = d_moments.variance.sum(axis=1)
         d_whitened = d_moments.mean @ mean.T - 2 * d_K_diag[:, None] * whitened
         d_factors = np.empty_like(factors)
         diagonals = np.einsum("pmm->pm", factors)
         minus_one = mean.dtype.type(-1)
 
-        def add_factors(first, last):
-            total, product, d_projected = np.zeros_like(d_whitened), *np.empty((2, *d_whitened.shape), d_whitened.dtype)
+        def add_factors(first: int, last: int) -> NDArray[np.floating]:
+            total: NDArray[np.floating] = np.zeros_like(d_whitened)
+            product = np.empty_like(d_whitened)
+            d_projected = np.empty_like(d_whitened)
             for p in range(first, last):
                 np.multiply(projected[p], 2 * d_moments.variance[:, p, None], out=d_projected)
                 _product_transposed(d_projected, factors[p], product)
@@ -117,12 +147,14 @@ class Cholesky:
         jitter_backward(d_K_Z)
         return Covariances(d_whitened @ inverse, d_K_Z, d_K_diag), gradients
 
-    def precondition(self, tape, gradients):
+    def precondition(self, tape: Tape, gradients: dict[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
         """Return the gradients as they are: that of v is the natural gradient if q(u) is the prior."""
         return gradients
 
-    def parameters_of_diagonal(self, parameters, K_Z):
-        """Return the parameters for which each q(u_p) is that of given ones of `SharedDiagonal`, by name."""
+    def parameters_of_diagonal(
+        self, parameters: Parameters, K_Z: NDArray[np.floating]
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return the parameters by name for which q(u_p) are those of parameters of `SharedDiagonal`."""
         lower = _factor(K_Z)
         mean = parameters["posterior.mean"]
         # S = L_Z⁻¹ (K_Z⁻¹ + Σ⁻¹)⁻¹ L_Z⁻ᵀ = (I + L_Zᵀ Σ⁻¹ L_Z)⁻¹.
@@ -136,12 +168,12 @@ class Cholesky:
         return {"posterior.whitened_mean": lower.T @ mean, "posterior.whitened_factor": factors}
 
 
-def _factor(K_Z):
+def _factor(K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return L_Z of K_Z with jitter."""
     return factorise(add_jitter(K_Z), "K_Z").factor
 
 
-def _lower_factors(raw):
+def _lower_factors(raw: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return each L_p, P×M×M, of the parameters `posterior.whitened_factor`."""
     factors = np.empty(raw.shape, raw.dtype)
     parallel_for(lambda first, last: _copy_lower(raw[first:last], factors[first:last]), len(raw), 1)
@@ -151,28 +183,28 @@ def _lower_factors(raw):
 
 
 @compiled
-def _copy_lower(source, target):
+def _copy_lower(source: NDArray[np.floating], target: NDArray[np.floating]) -> None:
     for p in range(source.shape[0]):
         for i in range(source.shape[1]):
             target[p, i, :i] = source[p, i, :i]
             target[p, i, i + 1 :] = 0
 
 
-def _product(left, lower, out):
+def _product(left: NDArray[np.floating], lower: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     """Write X L to `out`, for X, B×M, and a lower triangular L, M×M."""
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
         np.matmul(left[:, start:], lower[start:, start:stop], out=out[:, start:stop])
 
 
-def _product_transposed(left, lower, out):
+def _product_transposed(left: NDArray[np.floating], lower: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     """Write X Lᵀ to `out`, for X, B×M, and a lower triangular L, M×M."""
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
         np.matmul(left[:, :stop], lower[start:stop, :stop].T, out=out[:, start:stop])
 
 
-def _lower_of_product(left, right, out):
+def _lower_of_product(left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating]) -> None:
     """Write the lower triangle of Xᵀ Y to `out`, M×M, for X and Y, B×M; what is above it has no meaning."""
     for start in range(0, len(out), BLOCK):
         stop = start + BLOCK
@@ -180,7 +212,9 @@ def _lower_of_product(left, right, out):
 
 
 @compiled
-def _add_divergence(gradient, factor, weight, is_inside):
+def _add_divergence(
+    gradient: NDArray[np.floating], factor: NDArray[np.floating], weight: np.floating, is_inside: NDArray[np.bool_]
+) -> None:
     """Add the weighted gradient of the divergence to that of L_p, M×M, in place, and clear the upper triangle.
 
     The diagonal is parametrised by logarithms: d log L = L dL, and −log L is a term of the divergence. The weight is

@@ -1,19 +1,22 @@
 """The posteriors of [S] section 2.3: a mean for each latent function, and a diagonal Σ for each or one for all."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from xmlgp.gp.divergences import diagonal_kl
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, checked_log, is_inside
+from xmlgp.gp.parameters import Parameters
 from xmlgp.linear_algebra import dense
-from xmlgp.linear_algebra.cholesky import factorise
+from xmlgp.linear_algebra.cholesky import Factorised, factorise
 from xmlgp.linear_algebra.dense import GRAIN
 from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 
-__all__ = ["DIAGONAL_NAME", "Diagonal", "SharedDiagonal", "initial_mean", "sigma_diagonal", "sigma_slope"]
+__all__ = ["DIAGONAL_NAME", "Diagonal", "SharedDiagonal", "Prepared", "Tape", "initial_mean", "sigma_diagonal"]
 
 #: Least value of the diagonal of Σ, for numerical stability ([S] section 2.3).
 DIAGONAL_FLOOR = 1e-6
@@ -25,7 +28,70 @@ DIAGONAL_NAME = "the diagonal of Σ"
 INITIAL_MEAN_STD = 0.01
 
 
-class SharedDiagonal:
+class Prepared(NamedTuple):
+    """μ, M×P, the diagonals of Σ as rows, P×M or 1×M, and each C factorised."""
+
+    mean: NDArray[np.floating]
+    diagonals: NDArray[np.floating]
+    factorised: list[Factorised]
+
+
+class Tape(NamedTuple):
+    """What `backward` needs: besides the prepared posterior, K_BZ C⁻¹ of each C, B×M, and K_Z μ, M×P."""
+
+    prepared: Prepared
+    covariances: Covariances
+    projections: list[NDArray[np.floating]]
+    K_mean: NDArray[np.floating]
+
+
+class _DiagonalPosterior:
+    """What the two posteriors share."""
+
+    parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    is_shared: bool
+
+    def initial(
+        self, M: int, P: int, diagonal: float, random: np.random.Generator, dtype: DTypeLike
+    ) -> dict[str, NDArray[np.floating]]:
+        """Return initial parameters by name."""
+        return {
+            "posterior.mean": initial_mean(M, P, random, dtype),
+            "posterior.log_diagonal": np.full(
+                M if self.is_shared else (P, M), checked_log(diagonal, DIAGONAL_NAME), dtype
+            ),
+        }
+
+    def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
+        """Return μ, the diagonals and each factorised C."""
+        diagonals = np.atleast_2d(sigma_diagonal(parameters))
+
+        def factorise_sum(p: int) -> Factorised:
+            C = K_Z.copy()
+            C[np.diag_indices_from(C)] += diagonals[p]
+            return factorise(C, "K_Z + Σ" if self.is_shared else f"K_Z + Σ of latent function {p}")
+
+        factorised = run_parallel(partial(factorise_sum, p) for p in range(len(diagonals)))
+        return Prepared(parameters["posterior.mean"], diagonals, factorised)
+
+    def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
+        """Return α: μ."""
+        return prepared.mean
+
+    def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return `posterior.mean`: α."""
+        return alpha
+
+    def log_diagonal_gradient(
+        self, diagonals: NDArray[np.floating], d_diagonals: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        """Return the gradient by `posterior.log_diagonal`, given that by the diagonals as rows: 0 at the limits."""
+        values = diagonals - DIAGONAL_FLOOR
+        gradient: NDArray[np.floating] = d_diagonals * (values * is_inside(values))
+        return gradient[0] if self.is_shared else gradient
+
+
+class SharedDiagonal(_DiagonalPosterior):
     """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ⁻¹)⁻¹) with a diagonal Σ that all p share: one factorisation per step.
 
     With C = K_Z + Σ: m_ip = k(x_i, Z) μ_p; s_i = k(x_i, x_i) − k(x_i, Z) C⁻¹ k(Z, x_i); the divergence is that of
@@ -35,37 +101,19 @@ class SharedDiagonal:
     Σ less `DIAGONAL_FLOOR`, M. Source: [S] (8), (10), (22), with a shared Σ.
     """
 
-    name = "shared-diagonal"
-    parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    is_shared = True
     prepare_is_parallel = False
 
-    def initial(self, M, P, diagonal, random, dtype):
-        """Return initial parameters by name."""
-        return {
-            "posterior.mean": initial_mean(M, P, random, dtype),
-            "posterior.log_diagonal": np.full(M, checked_log(diagonal, DIAGONAL_NAME), dtype),
-        }
-
-    def prepare(self, parameters, K_Z):
-        """Return μ, diag Σ and the factorised C."""
-        diagonal = sigma_diagonal(parameters)
-        return parameters["posterior.mean"], diagonal, _factorise_sum(K_Z, diagonal, "K_Z + Σ")
-
-    def alpha(self, prepared):
-        """Return α: μ."""
-        return prepared[0]
-
-    def mean_from_alpha(self, alpha, K_Z):
-        """Return `posterior.mean`: α."""
-        return alpha
-
-    def moments(self, prepared, K_BZ, K_diag):
+    def moments(
+        self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
+    ) -> tuple[Moments, NDArray[np.floating]]:
         """Return the moments at points, and K_BZ C⁻¹, B×M."""
-        mean, _, C = prepared
+        mean = prepared.mean
+        (C,) = prepared.factorised
         moments = Moments(np.empty((len(K_diag), mean.shape[1]), mean.dtype), np.empty((len(K_diag), 1), mean.dtype))
         projected = np.empty_like(K_BZ)
 
-        def fill(i, j):
+        def fill(i: int, j: int) -> None:
             np.matmul(K_BZ[i:j], mean, out=moments.mean[i:j])
             np.matmul(K_BZ[i:j], C.inverse, out=projected[i:j])
             explained = np.einsum("bm,bm->b", projected[i:j], K_BZ[i:j])
@@ -74,33 +122,32 @@ class SharedDiagonal:
         parallel_for(fill, len(K_diag), GRAIN // C.inverse.size)
         return moments, projected
 
-    def forward(self, prepared, covariances):
+    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
         """Return the moments, the sum of the divergences, and the tape."""
-        mean, diagonal, C = prepared
         moments, projected = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        K_mean = dense.product(covariances.K_Z, mean)
-        kl = diagonal_kl(mean, K_mean, diagonal[None], [C])
-        return moments, kl, (mean, diagonal, covariances, C.inverse, projected, K_mean)
+        K_mean = dense.product(covariances.K_Z, prepared.mean)
+        kl = diagonal_kl(prepared.mean, K_mean, prepared.diagonals, prepared.factorised)
+        return moments, kl, Tape(prepared, covariances, [projected], K_mean)
 
-    def backward(self, tape, d_moments):
-        """Return the gradients by covariances and parameters; those by variances are not positive.
+    def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
+        """Return the gradients by covariances and parameters.
 
-        The gradients of a log-concave likelihood are so.
+        The gradients by variances must not be positive, as those of a log-concave likelihood are.
         """
-        mean, diagonal, covariances, inverse, projected, K_mean = tape
+        (mean, (diagonal,), (C,)), covariances, (projected,), K_mean = tape
         d_variance = d_moments.variance[:, 0]
         root = np.sqrt(-np.minimum(d_variance, 0))
         d_K_BZ = np.empty_like(projected)
         scaled = np.empty_like(projected)
         d_mean = np.empty_like(mean)
 
-        def by_points(i, j):
+        def by_points(i: int, j: int) -> None:
             np.matmul(d_moments.mean[i:j], mean.T, out=d_K_BZ[i:j])
             np.multiply(projected[i:j], -2 * d_variance[i:j, None], out=scaled[i:j])
             d_K_BZ[i:j] += scaled[i:j]
             np.multiply(projected[i:j], root[i:j, None], out=scaled[i:j])
 
-        def by_mean(i, j):
+        def by_mean(i: int, j: int) -> None:
             np.matmul(covariances.K_BZ[:, i:j].T, d_moments.mean, out=d_mean[i:j])
 
         grain = GRAIN // max(1, mean.size)
@@ -109,27 +156,30 @@ class SharedDiagonal:
         # The gradient with respect to C is Σ_i ds_i v_i v_iᵀ from the variances, and −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the
         # divergences.
         half = 0.5 * mean.shape[1]
-        d_C, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * inverse])
-        from_kl -= inverse
+        d_C, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * C.inverse])
+        from_kl -= C.inverse
         from_kl *= half
         np.subtract(from_kl, d_C, out=d_C)
-        d_diagonal = np.diagonal(d_C) + half / diagonal - half * np.diagonal(inverse)
+        d_diagonal = np.diagonal(d_C) + half / diagonal - half * np.diagonal(C.inverse)
         d_K_Z = dense.product(-0.5 * mean, mean.T)
         d_K_Z += d_C
-        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * sigma_slope(diagonal)}
+        gradients = {
+            "posterior.mean": d_mean,
+            "posterior.log_diagonal": self.log_diagonal_gradient(tape.prepared.diagonals, d_diagonal),
+        }
         return Covariances(d_K_BZ, d_K_Z, d_variance), gradients
 
-    def precondition(self, tape, gradients):
+    def precondition(self, tape: Tape, gradients: dict[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
         """Multiply the gradient with respect to μ by C⁻¹, so that the largest eigenvalues of K_Z do not dominate it.
 
         The natural gradient is (K_Z⁻¹ − C⁻¹) times the gradient. C⁻¹ has the same effect on large eigenvalues, is
         already computed, and exists for singular K_Z.
         """
-        inverse = tape[3]
-        return gradients | {"posterior.mean": dense.product(inverse, gradients["posterior.mean"])}
+        (C,) = tape.prepared.factorised
+        return gradients | {"posterior.mean": dense.product(C.inverse, gradients["posterior.mean"])}
 
 
-class Diagonal:
+class Diagonal(_DiagonalPosterior):
     """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ_p⁻¹)⁻¹) with a diagonal Σ_p for each p.
 
     With C_p = K_Z + Σ_p: m_ip = k(x_i, Z) μ_p; s_ip = k(x_i, x_i) − k(x_i, Z) C_p⁻¹ k(Z, x_i); the divergence is that
@@ -139,70 +189,44 @@ class Diagonal:
     of Σ_p less `DIAGONAL_FLOOR`, P×M. Source: [S] (8), (10), (18), (19), (22).
     """
 
-    name = "diagonal"
-    parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    is_shared = False
     prepare_is_parallel = True
 
-    def initial(self, M, P, diagonal, random, dtype):
-        """Return initial parameters by name."""
-        log_diagonal = checked_log(diagonal, DIAGONAL_NAME)
-        return {
-            "posterior.mean": initial_mean(M, P, random, dtype),
-            "posterior.log_diagonal": np.full((P, M), log_diagonal, dtype),
-        }
-
-    def prepare(self, parameters, K_Z):
-        """Return μ, each diag Σ_p and each factorised C_p."""
-        diagonals = sigma_diagonal(parameters)
-        factorised = run_parallel(
-            partial(_factorise_sum, K_Z, diagonal, f"K_Z + Σ of latent function {p}")
-            for p, diagonal in enumerate(diagonals)
-        )
-        return parameters["posterior.mean"], diagonals, factorised
-
-    def alpha(self, prepared):
-        """Return α: μ."""
-        return prepared[0]
-
-    def mean_from_alpha(self, alpha, K_Z):
-        """Return `posterior.mean`: α."""
-        return alpha
-
-    def moments(self, prepared, K_BZ, K_diag):
+    def moments(
+        self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
+    ) -> tuple[Moments, list[NDArray[np.floating]]]:
         """Return the moments at points, and each K_BZ C_p⁻¹."""
         mean, _, factorised = prepared
         variance = np.empty((len(K_diag), len(factorised)), mean.dtype)
 
-        def project(p):
-            projected = K_BZ @ factorised[p].inverse
+        def project(p: int) -> NDArray[np.floating]:
+            projected: NDArray[np.floating] = K_BZ @ factorised[p].inverse
             variance[:, p] = K_diag - np.einsum("bm,bm->b", projected, K_BZ)
             return projected
 
         projections = run_parallel(partial(project, p) for p in range(len(factorised)))
         return Moments(K_BZ @ mean, variance), projections
 
-    def forward(self, prepared, covariances):
+    def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
         """Return the moments, the sum of the divergences, and the tape."""
-        mean, diagonals, factorised = prepared
         moments, projections = self.moments(prepared, covariances.K_BZ, covariances.K_diag)
-        K_mean = covariances.K_Z @ mean
-        kl = diagonal_kl(mean, K_mean, diagonals, factorised)
-        inverses = [C.inverse for C in factorised]
-        return moments, kl, (mean, diagonals, covariances, inverses, projections, K_mean)
+        K_mean = covariances.K_Z @ prepared.mean
+        kl = diagonal_kl(prepared.mean, K_mean, prepared.diagonals, prepared.factorised)
+        return moments, kl, Tape(prepared, covariances, projections, K_mean)
 
-    def backward(self, tape, d_moments):
+    def backward(self, tape: Tape, d_moments: Moments) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
         """Return the gradients by covariances and parameters."""
-        mean, diagonals, covariances, inverses, projections, K_mean = tape
+        (mean, diagonals, factorised), covariances, projections, K_mean = tape
         d_K_BZ = d_moments.mean @ mean.T
         d_K_Z = (-0.5 * mean) @ mean.T
         d_diagonals = np.empty_like(diagonals)
 
-        def sums(first, last):
+        def sums(first: int, last: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
             K_BZ_sum = np.zeros_like(d_K_BZ)
             K_Z_sum = np.zeros_like(d_K_Z)
             for p in range(first, last):
                 diagonal = diagonals[p]
-                inverse = inverses[p]
+                inverse = factorised[p].inverse
                 projected = projections[p]
                 weighted = d_moments.variance[:, p, None] * projected
                 K_BZ_sum += weighted
@@ -220,37 +244,22 @@ class Diagonal:
             d_K_Z += K_Z_sum
         gradients = {
             "posterior.mean": covariances.K_BZ.T @ d_moments.mean - K_mean,
-            "posterior.log_diagonal": d_diagonals * sigma_slope(diagonals),
+            "posterior.log_diagonal": self.log_diagonal_gradient(diagonals, d_diagonals),
         }
         return Covariances(d_K_BZ, d_K_Z, d_moments.variance.sum(axis=1)), gradients
 
-    def precondition(self, tape, gradients):
+    def precondition(self, tape: Tape, gradients: dict[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
         """Multiply the gradient with respect to each μ_p by C_p⁻¹; see `SharedDiagonal.precondition`."""
-        inverses = tape[3]
-        columns = [inverse @ column for inverse, column in zip(inverses, gradients["posterior.mean"].T, strict=True)]
-        return gradients | {"posterior.mean": np.stack(columns, axis=1)}
+        pairs = zip(tape.prepared.factorised, gradients["posterior.mean"].T, strict=True)
+        return gradients | {"posterior.mean": np.stack([C.inverse @ column for C, column in pairs], axis=1)}
 
 
-def initial_mean(M, P, random, dtype):
+def initial_mean(M: int, P: int, random: np.random.Generator, dtype: DTypeLike) -> NDArray[np.floating]:
     """Return small random means, M×P."""
     return random.normal(0, INITIAL_MEAN_STD, (M, P)).astype(dtype)
 
 
-def sigma_diagonal(parameters):
+def sigma_diagonal(parameters: Parameters) -> NDArray[np.floating]:
     """Return the diagonal of Σ, M, or of each Σ_p, P×M: exp(log_diagonal) + `DIAGONAL_FLOOR`."""
-    diagonal = bounded_exp(parameters["posterior.log_diagonal"])
-    diagonal += DIAGONAL_FLOOR
+    diagonal: NDArray[np.floating] = bounded_exp(parameters["posterior.log_diagonal"]) + DIAGONAL_FLOOR
     return diagonal
-
-
-def sigma_slope(diagonal):
-    """Return the derivative of `sigma_diagonal` by the logarithm, given its results: 0 at the limits."""
-    values = diagonal - DIAGONAL_FLOOR
-    return values * is_inside(values)
-
-
-def _factorise_sum(K_Z, diagonal, name):
-    """Return C = K_Z + diag(diagonal), factorised; `name` is that of C in the error message."""
-    total = K_Z.copy()
-    total[np.diag_indices_from(total)] += diagonal
-    return factorise(total, name)
