@@ -9,7 +9,7 @@ from tests.gp.test_bound import KERNELS, P, dense_gradients, random_problem
 from tests.grids import each_value
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
-from xmlgp.gp.inducing import Inducing
+from xmlgp.gp.inducing import Inducing, LearnedInducing
 from xmlgp.gp.posteriors import POSTERIORS
 
 
@@ -24,7 +24,7 @@ def problem(terms, ard, posterior, coordinates="dense", negatives="all", expecta
     chosen = make_expectations(expectations, 40)
     latent = {name: value for name, value in earlier.items() if name.startswith(("inducing", "kernel.", "posterior."))}
     training = Inducing(kernel, family)
-    bound = Bound(training.as_prior(latent), chosen, {"bias"})
+    bound = Bound(LearnedInducing(training.kernel, family, latent), chosen, {"bias"})
     return bound, Bound(training, chosen), parameters, earlier, batch
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.inducing import Inducing
+from xmlgp.gp.inducing import Inducing, InducingPrediction, LearnedInducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from xmlgp.data.blocks import Blocks
     from xmlgp.data.dataset import Dataset
-    from xmlgp.gp.inducing import InducingPrediction
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
@@ -56,8 +55,9 @@ class InducingMethod(MLGPFMethod):
 
     def __init__(self, settings: MLGPFSettings) -> None:
         self.settings = settings
+        self.posterior = POSTERIORS[settings.posterior]
         kernel = Kernel(settings.kernel.split("+"), settings.ard)
-        self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
+        self.latent = Inducing(kernel, self.posterior, settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
     def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
@@ -105,7 +105,7 @@ class InducingMethod(MLGPFMethod):
         settings = self.settings
         dtype = np.dtype(settings.dtype)
         kernel = self.latent.kernel
-        posterior = self.latent.posterior
+        posterior = self.posterior
         # Fortran order, which the products of `inner_products` are fastest with.
         Z = np.array(inducing, dtype, order="F")
         size = len(Z), settings.factor_count, settings.diagonal, random, dtype
@@ -126,7 +126,7 @@ class InducingMethod(MLGPFMethod):
     ) -> None:
         """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
         kernel = self.latent.kernel
-        posterior = self.latent.posterior
+        posterior = self.posterior
         N = labels.shape[0]
         rows = np.arange(N)
         if N > NEWTON_POINTS:
@@ -148,7 +148,7 @@ class InducingMethod(MLGPFMethod):
     ) -> LearningStart:
         """Return where learning on begins: from the posterior of the model, which is the prior as well."""
         latent = {name: parameters[name] for name in self.latent.parameter_names}
-        bound = Bound(self.latent.as_prior(latent), self.expectations, {"bias"})
+        bound = Bound(LearnedInducing(self.latent.kernel, self.posterior, latent), self.expectations, {"bias"})
         moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
         return LearningStart(dict.fromkeys(moving, slice(None)), coordinates, bound, latent | moving)
 
@@ -162,7 +162,7 @@ class InducingMethod(MLGPFMethod):
 
     def predict(self, parameters: Parameters) -> InducingPrediction:
         """Return the latent functions of a trained model."""
-        return self.latent.predict(parameters)
+        return InducingPrediction(self.latent.kernel, self.posterior, parameters)
 
     def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
         """Return the names of the parameters of the latent functions, the same for all models."""

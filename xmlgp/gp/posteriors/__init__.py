@@ -1,9 +1,9 @@
 """Variational posteriors q(u_p) of the inducing variables of the P latent functions (`Posterior`)."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from xmlgp.gp.inner_products import Covariances
 from xmlgp.gp.likelihood import Moments
@@ -11,7 +11,7 @@ from xmlgp.gp.parameters import Parameters
 from xmlgp.gp.posteriors.cholesky import Cholesky
 from xmlgp.gp.posteriors.diagonal import Diagonal, SharedDiagonal
 
-__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "Posterior", "SharedDiagonal"]
+__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "DualPosterior", "Posterior", "SharedDiagonal"]
 
 Prepared = TypeVar("Prepared")
 Tape = TypeVar("Tape")
@@ -20,7 +20,7 @@ Tape = TypeVar("Tape")
 class Posterior(Protocol[Prepared, Tape]):
     """A family of posteriors, without state; parameters come from the flat mapping.
 
-    Variances are B×P, or B×1 if all latent functions share them.
+    Those of `POSTERIORS` are `DualPosterior`, and also have `initial` and `mean_from_alpha`. Variances are B×P, or B×1 if all latent functions share them.
     """
 
     parameter_names: tuple[str, str]
@@ -45,26 +45,15 @@ class Posterior(Protocol[Prepared, Tape]):
         """Return ascent directions in place of some gradients."""
 
 
-class InitialisedPosterior(Posterior[Prepared, Tape], Protocol[Prepared, Tape]):
-    """A posterior that training can start from."""
-
-    def initial(
-        self, M: int, P: int, diagonal: float, random: np.random.Generator, dtype: DTypeLike
-    ) -> dict[str, NDArray[np.floating]]:
-        """Return initial parameters by name, with Σ or S_p = `diagonal` I and small random means.
-
-        NumericalError is raised if the diagonal is outside the limits of `xmlgp.gp.log_parameters`.
-        """
+class DualPosterior(Posterior[Prepared, Tape], Protocol[Prepared, Tape]):
+    """A posterior whose mean at points is K_BZ α, for dual weights α, M×P."""
 
     def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
-        """Return the dual weights α, M×P, with which the mean is K_BZ α."""
-
-    def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the first of the parameters for given α."""
+        """Return α."""
 
 
 #: The posteriors, by the name that settings use.
-POSTERIORS: dict[str, InitialisedPosterior[Any, Any]] = {
+POSTERIORS: dict[str, SharedDiagonal | Diagonal | Cholesky] = {
     "shared-diagonal": SharedDiagonal(),
     "diagonal": Diagonal(),
     "cholesky": Cholesky(),

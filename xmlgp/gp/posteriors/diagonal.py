@@ -54,7 +54,10 @@ class _DiagonalPosterior:
     def initial(
         self, M: int, P: int, diagonal: float, random: np.random.Generator, dtype: DTypeLike
     ) -> dict[str, NDArray[np.floating]]:
-        """Return initial parameters by name."""
+        """Return initial parameters by name, with Σ = `diagonal` I and small random means.
+
+        NumericalError is raised if the diagonal is outside the limits of `xmlgp.gp.log_parameters`.
+        """
         return {
             "posterior.mean": initial_mean(M, P, random, dtype),
             "posterior.log_diagonal": np.full(
@@ -75,7 +78,7 @@ class _DiagonalPosterior:
         return Prepared(parameters["posterior.mean"], diagonals, factorised)
 
     def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
-        """Return α: μ."""
+        """Return the dual weights α, M×P, with which the mean is K_BZ α: μ."""
         return prepared.mean
 
     def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
