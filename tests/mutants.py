@@ -121,8 +121,8 @@ MUTANTS = [
         "lost term",
         "The divergence of dense weights has no gradient.",
         "xmlgp/gp/weight_space.py",
-        "np.full(len(part.root), -1, dtype)",
-        "np.full(len(part.root), 0, dtype)",
+        "np.full(len(root), -1, dtype)",
+        "np.full(len(root), 0, dtype)",
         ("tests/mlgpf/test_dense.py",),
     ),
     Mutant(

@@ -135,9 +135,13 @@ def _fill_tails(
 ) -> int:
     """Fill in the derivatives for very negative f by a series; write the other elements to `rest`, and return how many.
 
-    σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
+    For a `tail` of 0, these are all elements. σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) =
+    aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
     real = mean.dtype.type
+    if tail == real(0):
+        rest[: mean.size] = np.arange(mean.size)
+        return mean.size
     size = np.empty(mean.size, mean.dtype)
     for k in range(mean.size):
         v = max(variance[k], real(0))
@@ -175,12 +179,7 @@ def _gradients(
     for start in range(0, mean.size, CHUNK):
         m = mean[start : start + CHUNK]
         v = variance[start : start + CHUNK]
-        count = m.size
-        if tail > real(0):
-            count = _fill_tails(m, v, tail, first, second, rest)
-        else:
-            for k in range(count):
-                rest[k] = k
+        count = _fill_tails(m, v, tail, first, second, rest)
         for k in range(count):
             center[k] = m[rest[k]]
             std[k] = v[rest[k]]

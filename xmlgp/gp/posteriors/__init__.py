@@ -20,7 +20,8 @@ Tape = TypeVar("Tape")
 class Posterior(Protocol[Prepared, Tape]):
     """A family of posteriors, without state; parameters come from the flat mapping.
 
-    Those of `POSTERIORS` are `DualPosterior`, and also have `initial` and `mean_from_alpha`. Variances are B×P, or B×1 if all latent functions share them.
+    Those of `POSTERIORS` are `DualPosterior`, and also have `initial` and `mean_from_alpha`. Variances are B×P, or B×1
+    if all latent functions share them.
     """
 
     parameter_names: tuple[str, str]
