@@ -19,7 +19,7 @@ SIZES = [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6, 1), (1, 1, 1, 1), (8, 12, 3, 2
 
 @pytest.fixture
 def constant_shapes(monkeypatch):
-    monkeypatch.setattr(module.parameters, "update_shapes", lambda shapes, *others: shapes)
+    monkeypatch.setattr(module.parameters, "update_shapes", lambda shapes, *rest: shapes)
 
 
 class Traced:
@@ -38,27 +38,27 @@ class Traced:
         # The objective is that of the topics and shapes before the step.
         em, topics, r = self.em, self.em.parameters(iteration)["topics"], self.em.shapes.copy()
         value = em.step(iteration, 0)
-        found = log_posterior(self.labels, self.features, topics, em.weights, em.activations, r, em.precisions, 0.3)
-        return value, found - r.sum()
+        expected = log_posterior(self.labels, self.features, topics, em.weights, em.activations, r, em.precisions, 0.3)
+        return value, expected - r.sum()
 
 
 @each_value(size=SIZES, chosen=INFERENCES)
 def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=sum(size), shapes=0.7, **chosen)
-    found = np.array([traced.step(iteration) for iteration in range(40)])
-    for values in found.T:
+    pairs = np.array([traced.step(iteration) for iteration in range(40)])
+    for values in pairs.T:
         rises = np.diff(values)
         assert (rises >= -1e-8 * (1 + np.abs(values[1:]))).all()
-    assert found[-1, 1] > found[0, 1]
+    assert pairs[-1, 1] > pairs[0, 1]
 
 
 @each_value(size=SIZES, chosen=[*INFERENCES, {"inference": "em", "learn_precision": True}])
 def test_the_objective_is_the_log_posterior_up_to_a_constant(size, chosen):
     traced = Traced(size, seed=sum(size), **chosen)
-    found = np.array([traced.step(iteration) for iteration in range(module.WARM_UP + module.PRECISIONS_EVERY + 2)])
+    pairs = np.array([traced.step(iteration) for iteration in range(module.WARM_UP + module.PRECISIONS_EVERY + 2)])
     assert np.ptp(traced.em.shapes) > 0 or size[-1] == 1
-    differences = found[:, 1] - found[:, 0]
-    np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(found).max())
+    differences = pairs[:, 1] - pairs[:, 0]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(pairs).max())
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg"])
@@ -91,11 +91,11 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
         em = start_inference(*problem(300), topics=3)
         return *(em.step(iteration, 0) for iteration in range(4)), *em.parameters(4).values()
 
-    whole = result()
+    expected = result()
     for one in (activations, counts, module.least_squares, sparse):
         monkeypatch.setattr(one, "GRAIN", 1)
     monkeypatch.setattr(threads, "_all_cores", lambda: 4)
-    for one, other in zip(result(), whole, strict=True):
+    for one, other in zip(result(), expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

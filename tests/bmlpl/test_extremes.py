@@ -117,8 +117,8 @@ def test_hidden_labels_are_treated_as_negatives(inference):
     seen = reveal_labels(data.labels, 0.5, np.random.default_rng([0, 1]))
     assert 0.3 * data.labels.nnz < seen.nnz < 0.7 * data.labels.nnz
     before = data.labels.copy()
-    found = run_inference(coordinates, data.labels, settings)
+    result = run_inference(coordinates, data.labels, settings)
     assert (before != data.labels).nnz == 0
-    assert are_valid_parameters(found[0], 25, 7, 4)
-    assert {value.dtype for value in found[0].values()} == {np.dtype(np.float32)}
-    assert_same_result(found, run_inference(coordinates, seen, dataclasses.replace(settings, revealed=1.0)))
+    assert are_valid_parameters(result[0], 25, 7, 4)
+    assert {value.dtype for value in result[0].values()} == {np.dtype(np.float32)}
+    assert_same_result(result, run_inference(coordinates, seen, dataclasses.replace(settings, revealed=1.0)))

@@ -37,7 +37,7 @@ def statistics(topics, weights, shapes, activations, labels):
     """Return the statistics that are compared, …×statistics; terms that are equal by symmetry are added up."""
     log_u, psi = np.log(activations), DESIGN @ weights
     rates = activations @ np.swapaxes(topics, -1, -2)
-    found = [
+    columns = [
         *np.moveaxis(weights.sum(axis=-1), -1, 0),
         *np.moveaxis((weights**2).sum(axis=-1), -1, 0),
         np.log(shapes).sum(axis=-1),
@@ -56,7 +56,7 @@ def statistics(topics, weights, shapes, activations, labels):
         (labels[..., :1] * weights[..., None, 0, :]).sum(axis=(-1, -2)),
         (labels * topics[..., :, 0][..., None, :]).sum(axis=(-1, -2)),
     ]
-    return np.stack(found, axis=-1)
+    return np.stack(columns, axis=-1)
 
 
 def z_scores(chains, sweeps, seed=0):
@@ -110,14 +110,14 @@ def sample(sweeps, features=None, labels=None, **chosen):
 @pytest.mark.parametrize(("burn_in", "thinning", "samples"), [(None, 5, [6, 11]), (2, 1, range(2, 12))])
 def test_parameters_are_means_of_the_kept_samples(burn_in, thinning, samples):
     gibbs, drawn = sample(12, burn_in=burn_in, thinning=thinning)
-    found = gibbs.parameters(12)
+    parameters = gibbs.parameters(12)
     assert [sweep for sweep in range(12) if is_kept(gibbs._settings, sweep)] == list(samples)
     means = {name: np.mean([drawn[i][name] for i in samples], axis=0) for name in drawn[0]}
-    np.testing.assert_allclose(found["topics"], means["topics"], rtol=1e-12)
-    np.testing.assert_allclose(found["weights"], means["weights"][:-1], rtol=1e-12)
-    np.testing.assert_allclose(found["intercepts"], means["weights"][-1], rtol=1e-12)
-    np.testing.assert_allclose(found["shapes"], means["shapes"], rtol=1e-12)
-    np.testing.assert_allclose(found["precisions"], means["precisions"][:-1], rtol=1e-12)
+    np.testing.assert_allclose(parameters["topics"], means["topics"], rtol=1e-12)
+    np.testing.assert_allclose(parameters["weights"], means["weights"][:-1], rtol=1e-12)
+    np.testing.assert_allclose(parameters["intercepts"], means["weights"][-1], rtol=1e-12)
+    np.testing.assert_allclose(parameters["shapes"], means["shapes"], rtol=1e-12)
+    np.testing.assert_allclose(parameters["precisions"], means["precisions"][:-1], rtol=1e-12)
 
 
 def test_the_objective_is_the_log_posterior():

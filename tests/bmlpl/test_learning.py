@@ -62,8 +62,8 @@ def dense(earlier, X, Y, iterations):
     """Return topics, weights with intercepts, and shapes after EM with dense arrays and exact M-steps."""
     model, eta = earlier.parameters, earlier.settings.concentration
     B, D, K, T = *X.shape, Y.shape[1], len(model["shapes"])
-    known, tau = np.zeros(D + 1), np.full(D + 1, np.median(model["precisions"]))
-    known[: earlier.D], known[-1] = model["statistics.features"], earlier.N
+    point_counts, tau = np.zeros(D + 1), np.full(D + 1, np.median(model["precisions"]))
+    point_counts[: earlier.D], point_counts[-1] = model["statistics.features"], earlier.N
     tau[: earlier.D], tau[-1] = model["precisions"], INTERCEPT_PRECISION
     counts = np.zeros((K, T))
     totals = model["shares"] * model["statistics.labels"].sum() + earlier.K * eta
@@ -87,12 +87,12 @@ def dense(earlier, X, Y, iterations):
         u = (m + r) * expit(psi)
     omega = (m + r) / (2 * psi) * np.tanh(psi / 2)
     present = (X != 0).sum(axis=0)
-    point = np.divide(known / earlier.N * X.sum(axis=0), present, out=np.zeros(D + 1), where=present > 0)
+    point = np.divide(point_counts / earlier.N * X.sum(axis=0), present, out=np.zeros(D + 1), where=present > 0)
     strength = earlier.N * omega.mean(axis=0)
-    times = np.divide(known, present, out=np.zeros(D + 1), where=present > 0)[:, None]
+    times = np.divide(point_counts, present, out=np.zeros(D + 1), where=present > 0)[:, None]
     P = tau[:, None] + np.maximum(times * (np.square(X).T @ omega) - np.square(point)[:, None] * strength, 0)
     rate = 1 + earlier.N / B * np.logaddexp(0, psi).sum(axis=0)
-    tables, W, found = start_r * rate, start.copy(), np.zeros((K, T))
+    tables, W, label_counts = start_r * rate, start.copy(), np.zeros((K, T))
     for _ in range(iterations):
         omega = (m + r) / (2 * psi) * np.tanh(psi / 2)
         for t in range(T):
@@ -102,12 +102,12 @@ def dense(earlier, X, Y, iterations):
         psi = X @ W
         u = (m + r) * expit(psi)
         digammas = (digamma(m + r) - digamma(r)).sum(axis=0)
-        V = counts + eta + found
+        V = counts + eta + label_counts
         V = V / V.sum(axis=0)
         each = expectations(V, u)
-        m, found = each.sum(axis=1), each.sum(axis=0)
+        m, label_counts = each.sum(axis=1), each.sum(axis=0)
         r = (tables + r * digammas) / (rate + np.logaddexp(0, psi).sum(axis=0))
-    V = counts + eta + found
+    V = counts + eta + label_counts
     return V / V.sum(axis=0), W, r
 
 
@@ -118,18 +118,18 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
     X, Y = features.toarray(), labels.toarray()
     X[:, 2], Y[:, 1], X[0], Y[0] = 0, False, 0, False
     topics, weights, shapes = dense(earlier, X.astype(float), Y, 1500)
-    found = learn(earlier, *arrays_of(X, Y), preprocessed).parameters
-    np.testing.assert_allclose(found["topics"], topics, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(found["weights"], weights[:-1], rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(found["intercepts"], weights[-1], rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(found["shapes"], shapes, rtol=1e-3)
+    parameters = learn(earlier, *arrays_of(X, Y), preprocessed).parameters
+    np.testing.assert_allclose(parameters["topics"], topics, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(parameters["weights"], weights[:-1], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(parameters["intercepts"], weights[-1], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(parameters["shapes"], shapes, rtol=1e-3)
     # A feature that no further point has keeps its weights.
-    np.testing.assert_array_equal(found["weights"][2], earlier.parameters["weights"][2])
-    assert are_valid_parameters(found, 12, 6, 3)
+    np.testing.assert_array_equal(parameters["weights"][2], earlier.parameters["weights"][2])
+    assert are_valid_parameters(parameters, 12, 6, 3)
 
 
 def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
-    monkeypatch.setattr(inference.parameters, "update_shapes", lambda shapes, *others: shapes)
+    monkeypatch.setattr(inference.parameters, "update_shapes", lambda shapes, *rest: shapes)
     monkeypatch.setattr(module, "ITERATIONS", 60)
     values = [epoch["log_posterior"] for epoch in learn(*problem()).history]
     assert len(values) == 60
@@ -155,15 +155,15 @@ def test_a_model_of_few_points_approaches_em_of_all():
     features, labels = clustered(900)
     chosen = {"inference": "em-cg", "iterations": 60}
     few = trained_on(features[:60], labels[:60], **chosen)
-    found = learned(few, features[60:], labels[60:]).parameters
+    updated = learned(few, features[60:], labels[60:]).parameters
     new, truth = clustered(seed=1)
-    whole = trained_on(features, labels, **chosen).parameters
-    areas = [roc_auc_score(truth.ravel(), probabilities(one, new).ravel()) for one in (few.parameters, found, whole)]
+    anew = trained_on(features, labels, **chosen).parameters
+    areas = [roc_auc_score(truth.ravel(), probabilities(one, new).ravel()) for one in (few.parameters, updated, anew)]
     assert areas[2] > 0.85
     assert areas[1] == pytest.approx(areas[2], abs=0.01)
     assert areas[1] > areas[0]
-    mean = probabilities(found, new).mean(axis=0)
-    np.testing.assert_allclose(mean, probabilities(whole, new).mean(axis=0), rtol=0.15)
+    mean = probabilities(updated, new).mean(axis=0)
+    np.testing.assert_allclose(mean, probabilities(anew, new).mean(axis=0), rtol=0.15)
 
 
 # How many points have features and labels, at most.
@@ -188,15 +188,15 @@ def test_no_points_leave_the_model_as_it_is():
 
 
 def test_a_model_of_gibbs_sampling_is_refused():
-    earlier, *others = problem(inference="gibbs", burn_in=1, thinning=2)
+    earlier, *rest = problem(inference="gibbs", burn_in=1, thinning=2)
     with pytest.raises(SettingsError, match="^a model of Gibbs sampling cannot learn on, because .*; train with inf"):
-        learn(earlier, *others)
+        learn(earlier, *rest)
 
 
 def test_chunks_have_each_point_once_and_build_on_each_other(monkeypatch):
     features, labels = clustered(500)
     earlier = trained_on(features[:100], labels[:100], batch_size=90)
-    whole = learned(earlier, features[100:], labels[100:])
+    at_once = learned(earlier, features[100:], labels[100:])
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", 1)
     priors, original = [], module.weight_prior
 
@@ -207,7 +207,7 @@ def test_chunks_have_each_point_once_and_build_on_each_other(monkeypatch):
     monkeypatch.setattr(module, "weight_prior", weight_prior)
     chunks = learned(earlier, features[100:], labels[100:])
     assert priors == [(80, 100), (80, 180), (80, 260), (80, 340), (80, 420)]
-    assert len(chunks.history) == 5 * len(whole.history)
+    assert len(chunks.history) == 5 * len(at_once.history)
     new, truth = clustered(seed=1)
-    areas = [roc_auc_score(truth.ravel(), probabilities(one.parameters, new).ravel()) for one in (whole, chunks)]
+    areas = [roc_auc_score(truth.ravel(), probabilities(one.parameters, new).ravel()) for one in (at_once, chunks)]
     assert areas[1] == pytest.approx(areas[0], abs=0.01)

@@ -98,23 +98,23 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
 def test_minibatch_estimates_are_unbiased():
     """The mean objective, gradient and counts of the minibatches of a pass equal those of all points."""
     features, labels = unrelated(12)
-    found = []
+    results = []
     for batch_size in (12, 4):
         inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=batch_size)
         inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
         start = {name: array.copy() for name, array in inference.arrays().items()}
         gradients, values, counts = [], [], []
-        inference._adam.step = lambda _, given, rate, to=gradients: to.append(given["weights"])
+        inference._adam.step = lambda _, by_name, rate, to=gradients: to.append(by_name["weights"])
         for done in range(12 // batch_size):
             for name, array in inference.arrays().items():
                 array[...] = start[name]
             values.append(inference.step(0, done))
             share = (module.DELAY + done) ** -module.DECAY
             counts.append((inference._label_counts - (1 - share) * start["counts.labels"]) / share)
-        found.append([np.mean(each, axis=0) for each in (values, gradients, counts)])
+        results.append([np.mean(each, axis=0) for each in (values, gradients, counts)])
     # The prior is counted once, for any number of minibatches.
-    for whole, parts in zip(*found, strict=True):
-        np.testing.assert_allclose(parts, whole, rtol=1e-9)
+    for expected, result in zip(*results, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
 def test_shapes_do_not_oscillate_with_growing_amplitude():

@@ -82,10 +82,10 @@ def test_precisions_maximise_the_expected_log_prior(dtype):
 def test_a_random_share_of_labels_is_revealed():
     labels = sp.csr_array(np.random.default_rng(0).random((200, 50)) < 0.3)
     assert reveal_labels(labels, 1, None) is labels
-    whole = labels.toarray()
+    everything = labels.toarray()
     part = reveal_labels(labels, 0.25, np.random.default_rng(1))
     assert part.dtype == bool
-    assert (whole | ~part.toarray()).all()
+    assert (everything | ~part.toarray()).all()
     assert abs(part.nnz - 0.25 * labels.nnz) < 4.5 * np.sqrt(labels.nnz * 0.25 * 0.75)
 
 

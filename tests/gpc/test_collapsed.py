@@ -109,12 +109,12 @@ def test_result_does_not_depend_on_blocks_or_cache(monkeypatch, kind, sparse, ca
             *optimum.posterior().values(),
         ]
 
-    whole = everything()
+    in_one_block = everything()
     monkeypatch.setattr(module, "BLOCK", 1)
     monkeypatch.setattr(module, "LEAST", size)
     if cache_limit is not None:
         monkeypatch.setattr(module, "CACHE_LIMIT", cache_limit)
-    for result, expected in zip(everything(), whole, strict=True):
+    for result, expected in zip(everything(), in_one_block, strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
 
 

@@ -277,8 +277,8 @@ def test_resuming_with_early_stopping_gives_the_same_result(monkeypatch, tmp_pat
     arguments = prepared(random_problem(3, 40, 8), "vi-taylor", iterations=60)
     expected = run_inference(*arguments)
     assert len(expected[1]) < 60
-    found, _ = train_with_interruptions(run_inference, arguments, tmp_path / "checkpoint", itertools.repeat(1))
-    assert_same_result(found, expected)
+    result, _ = train_with_interruptions(run_inference, arguments, tmp_path / "checkpoint", itertools.repeat(1))
+    assert_same_result(result, expected)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)

@@ -117,17 +117,17 @@ DAMAGE = {
 
 def test_damaged_parameters_are_rejected(tmp_path):
     folder = model(tmp_path)
-    known = {name: np.array(value) for name, value in folder.arrays("parameters.").items()}
+    valid = {name: np.array(value) for name, value in folder.arrays("parameters.").items()}
 
     def fit(changes):
-        parameters = {name: value for name, value in (known | changes).items() if value is not None}
+        parameters = {name: value for name, value in (valid | changes).items() if value is not None}
         return GPCPredictor.parameters_fit(folder.settings, parameters, D, 1)
 
     assert fit({})
     for name, shapes in DAMAGE.items():
         for shape in shapes:
             assert not fit({name: None if shape is None else np.ones(shape)}), (name, shape)
-    for name, value in known.items():
+    for name, value in valid.items():
         for bad in (np.full_like(value, np.nan), np.full_like(value, np.inf), value.astype("f4"), value.astype(int)):
             assert not fit({name: bad}), (name, bad)
     assert not fit(

@@ -49,23 +49,23 @@ def problem_of(settings, **sizes):
 def test_the_quadrature_bound_is_the_bound_of_training():
     settings = GPCSettings(inducing_count=5, iterations=3, inference="vi-jj-hybrid")
     coordinates, labels, inducing = problem_of(settings)
-    found = []
+    bounds = []
 
     def after_epoch(epoch, parameters):
-        found.append(quadrature_bound(parameters(), coordinates, labels.toarray()[:, 0], settings.nodes))
+        bounds.append(quadrature_bound(parameters(), coordinates, labels.toarray()[:, 0], settings.nodes))
 
     _, history = run_inference(coordinates, labels, inducing, settings, after_epoch=after_epoch)
-    assert found == pytest.approx([epoch["bound"] for epoch in history], rel=1e-9)
+    assert bounds == pytest.approx([epoch["bound"] for epoch in history], rel=1e-9)
 
 
 def test_every_method_has_a_history_on_the_same_points(german, results):
     methods = [method for dataset, method, *_ in german.rows if dataset == "german"]
     assert methods == ["I-svi-adadelta", "I-vi-jj", "I-vi-jj-full", "I-vi-jj-hybrid", "I-vi-taylor", "I-L-BFGS-B"]
-    found = [read_result(cell, results) for cell in german.cells]
-    assert [result["full_batch"] for result in found] == [False] * 5 + [True]
+    stored = [read_result(cell, results) for cell in german.cells]
+    assert [result["full_batch"] for result in stored] == [False] * 5 + [True]
     # A fifth of the 16 points is held out.
-    assert all(result["sizes"] == {"n": 13, "n_test": 3, "d": 12, "m": 13} for result in found)
-    for result in found:
+    assert all(result["sizes"] == {"n": 13, "n_test": 3, "d": 12, "m": 13} for result in stored)
+    for result in stored:
         moments = result["history"]
         assert all({"accuracy", "log_loss", "bound", "seconds", "epoch"} <= moment.keys() for moment in moments)
         assert all(a["seconds"] < b["seconds"] for a, b in zip(moments, moments[1:], strict=False))
@@ -129,10 +129,10 @@ def test_test_files_can_have_fewer_features(tmp_path, results):
 def test_pilot_runs_choose_the_learning_rate(german, results):
     cell = dataclasses.replace(german.cells[0], learning_rates=(0.01, 3, 1e200))
     run_cell(cell, results)
-    found = read_result(cell, results)
-    slow, fast, diverged = found["pilots"]
+    result = read_result(cell, results)
+    slow, fast, diverged = result["pilots"]
     assert slow["bound"] < fast["bound"]
-    assert found["settings"]["learning_rate"] == 3
+    assert result["settings"]["learning_rate"] == 3
     assert diverged["ended"].startswith("diverged: ")
     assert "bound" not in diverged
 

@@ -127,10 +127,10 @@ def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "b-table2", data, ["bibtex"], 0.05)
     in_this_process(experiment.cells, results)
-    found = read_result(experiment.cells[0], results)
-    assert len(found["choice"]) > 1
-    assert str(found["topics"]) == max(found["choice"], key=found["choice"].get)
-    areas = [found["measures"][f"AUC_{average}"] for average in ("instance", "micro", "macro")]
+    result = read_result(experiment.cells[0], results)
+    assert len(result["choice"]) > 1
+    assert str(result["topics"]) == max(result["choice"], key=result["choice"].get)
+    areas = [result["measures"][f"AUC_{average}"] for average in ("instance", "micro", "macro")]
     assert all(0 < area < 1 for area in areas)
     (line,) = (
         line
@@ -159,8 +159,8 @@ def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
 def test_every_kept_result_belongs_to_an_experiment(catalogue, tmp_path):
     kept = RESULTS / "cells"
     experiments = [load_experiment(catalogue, name, tmp_path)._replace(missing=()) for name in EXPERIMENTS]
-    known = {cell.name for experiment in experiments for cell in experiment.cells}
-    assert {file.name for file in kept.iterdir()} <= known
+    names = {cell.name for experiment in experiments for cell in experiment.cells}
+    assert {file.name for file in kept.iterdir()} <= names
 
 
 def test_results_of_other_data_under_the_same_name_are_kept_apart(catalogue, data, tmp_path):
@@ -175,11 +175,11 @@ def test_results_of_other_data_under_the_same_name_are_kept_apart(catalogue, dat
     for file, N in ("train.txt", shape.N), ("test.txt", shape.N_test):
         (folder / file).write_text(f"{N} {shape.D} {shape.K}\n")
     assert names(tmp_path) == without_files
-    found = [without_files, names(data)]
+    versions = [without_files, names(data)]
     for text in ("100 1836 159\n0 0:1\n", "100 1836 159\n1 0:1\n"):
         (folder / "train.txt").write_text(text)
-        found.append(names(tmp_path))
-    assert len(set.union(*found)) == sum(map(len, found))
+        versions.append(names(tmp_path))
+    assert len(set.union(*versions)) == sum(map(len, versions))
     experiment = load_experiment(catalogue, "table4", tmp_path, ["bibtex"])
     assert experiment.other_sizes == {"bibtex": "train.txt has N 100, D 1836, K 159"}
 
@@ -228,8 +228,8 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     assert text in result.stdout
     assert "\nbibtex is not the data set of the catalogue: train.txt has N " in result.stdout
     assert text in Path("results/partial/table4.md").read_text()
-    listed = CliRunner().invoke(reproduce, ["--list"])
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
+    printed = CliRunner().invoke(reproduce, ["--list"])
+    assert [line.split()[0] for line in printed.stdout.splitlines()] == EXPERIMENTS
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -274,8 +274,10 @@ def test_a_run_replaces_its_own_rows_only(catalogue, data, tmp_path):
 def test_without_data_and_results_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for options in ([], ["--datasets", "bibtex,eurlex"], ["--epochs-scale", "0.5"]):
-        found = "bibtex, eurlex" if "--datasets" in options else "bibtex, delicious, mediamill, eurlex, rcv1, amazoncat"
-        message = f"table2: not in data: {found}; `xmlgp fetch NAME --into data` downloads them"
+        missing = (
+            "bibtex, eurlex" if "--datasets" in options else "bibtex, delicious, mediamill, eurlex, rcv1, amazoncat"
+        )
+        message = f"table2: not in data: {missing}; `xmlgp fetch NAME --into data` downloads them"
         assert said(run("table2", "-q", *options, command=reproduce)) == message
     assert not list(tmp_path.iterdir())
 
