@@ -153,9 +153,9 @@ def test_packages_import_only_from_those_above_in_the_layout():
     rows = re.findall(r"^\| (`xmlgp/.*?) \|", (DOCS / "development" / "index.md").read_text("utf-8"), re.MULTILINE)
     place = {name: n for n, row in enumerate(rows) for name in re.findall(r"`xmlgp/(\w+)(?:\.py|/)`", row)}
     code = ROOT / "xmlgp"
-    assert place.keys() == {
-        path.stem for path in code.iterdir() if path.name != "py.typed" and not path.name.startswith("__")
-    }
+    # A package that moved away leaves its folder with compiled files.
+    files = [*code.glob("[!_]*.py"), *(file.parent for file in code.glob("*/__init__.py"))]
+    assert place.keys() == {path.stem for path in files}
     for file in sorted(code.rglob("*.py")):
         here = file.relative_to(code).parts[0].removesuffix(".py")
         if here.startswith("__"):
