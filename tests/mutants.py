@@ -643,7 +643,7 @@ MUTANTS = [
         "learned-copy",
         "forgotten copy",
         "Learning on changes the arrays of the model that it starts from, so that it does not write them.",
-        "xmlgp/mlgpf/incremental.py",
+        "xmlgp/mlgpf/learning_steps.py",
         'parameters[name] = self._model[name].copy("K")',
         "parameters[name] = self._model[name]",
         ("tests/mlgpf/test_learning.py", "tests/runs/test_learn.py"),

@@ -14,7 +14,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.inner_products import Points
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE, RARE_SPREAD
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf import incremental, replaying, sweep
+from xmlgp.mlgpf import incremental, learning_steps, replay_selection, sweep
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -42,7 +42,7 @@ BATCH, OTHERS = DATASET.rows(slice(N_KNOWN, N_SEEN)), DATASET.rows(slice(N_SEEN,
 @pytest.fixture
 def few_steps(monkeypatch):
     """Make few stochastic steps."""
-    monkeypatch.setattr(incremental, "LEAST_EPOCHS", 3)
+    monkeypatch.setattr(learning_steps, "LEAST_EPOCHS", 3)
     for method in (InducingMethod, WeightSpaceMethod):
         monkeypatch.setattr(method, "learning_steps", 5)
 
@@ -287,8 +287,8 @@ def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earli
     monkeypatch.setattr(incremental, "ROUNDS_OF_SOME", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
     if kind == "some":
-        monkeypatch.setattr(replaying, "REPLAYED_LEAST", 25)
-        monkeypatch.setattr(replaying, "REPLAYED_EACH", 0)
+        monkeypatch.setattr(replay_selection, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(replay_selection, "REPLAYED_EACH", 0)
     earlier = model(inducing="features", dtype=dtype, replay=REPLAYED[kind])
     found = after(earlier)
     parameters, old, preprocessed = found.parameters, earlier.parameters, found.preprocessed

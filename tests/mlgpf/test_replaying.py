@@ -15,7 +15,7 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.data.dataset import Dataset
 from xmlgp.label_weights.posterior import WeightsPrior
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf import incremental, replaying, sweep
+from xmlgp.mlgpf import incremental, learning_problem, learning_steps, replay_selection, sweep
 from xmlgp.mlgpf.growth import grown_parameters
 from xmlgp.mlgpf.held_out import Recalibration
 from xmlgp.mlgpf.learned_sweep import _prior_without
@@ -51,9 +51,9 @@ def test_the_prior_has_what_the_points_that_are_not_replayed_added():
 
 
 def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
-    monkeypatch.setattr(replaying, "REPLAYED_LEAST", 5)
-    monkeypatch.setattr(replaying, "REPLAYED_EACH", 20)
-    monkeypatch.setattr(replaying, "SUGGESTED", 1)
+    monkeypatch.setattr(replay_selection, "REPLAYED_LEAST", 5)
+    monkeypatch.setattr(replay_selection, "REPLAYED_EACH", 20)
+    monkeypatch.setattr(replay_selection, "SUGGESTED", 1)
     earlier = model(inducing="features")
     memory = ReplayBuffer.of(earlier.parameters, D, K)
     # Each point lists the next label alone, if it lacks that.
@@ -67,7 +67,7 @@ def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
         labels, preprocessed = BATCH.labels[:count], problem(earlier)[-1]
         coordinates = preprocessed.inputs(BATCH.features[:count], earlier.settings.dtype)
         part = Problem(earlier.settings, BATCH.features[:count], labels, preprocessed, coordinates)
-        return labels, replaying.select_replayed(memory, grown, part, earlier.N)
+        return labels, replay_selection.select_replayed(memory, grown, part, earlier.N)
 
     labels, found = replayed(1)
     assert not found.all
@@ -118,8 +118,10 @@ def test_points_without_shortlists_and_a_share_of_the_others_are_listed(share, m
 @pytest.mark.usefixtures("few_steps")
 def test_where_all_points_are_replayed_the_weights_of_before_do_not_matter(monkeypatch):
     # T, Φ and b stay, and each sweep ends at its optimum.
-    for name, value in {"RATE_SHARE": 0.0, "REFINEMENT_RATE": 0.0, "ROUNDS": 200, "ROUNDS_OF_ALL": 200}.items():
-        monkeypatch.setattr(incremental, name, value)
+    for name in ("RATE_SHARE", "REFINEMENT_RATE"):
+        monkeypatch.setattr(learning_steps, name, 0.0)
+    for name in ("ROUNDS", "ROUNDS_OF_ALL"):
+        monkeypatch.setattr(incremental, name, 200)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
 
     def change(replay):
@@ -170,7 +172,7 @@ def test_every_stage_is_resumed_with_the_same_result(tmp_path, chosen):
 
 @pytest.mark.usefixtures("few_steps")
 def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(monkeypatch):
-    seen, held, original, hold_out = [], [], Recalibration.step, incremental.hold_out
+    seen, held, original, hold_out = [], [], Recalibration.step, learning_problem.hold_out
 
     def recorded(self, *place):
         with self._current_parameters() as parameters:
@@ -184,7 +186,7 @@ def test_the_calibration_goes_on_with_points_that_nothing_before_it_has_seen(mon
         return found
 
     monkeypatch.setattr(Recalibration, "step", recorded)
-    monkeypatch.setattr(incremental, "hold_out", held_out)
+    monkeypatch.setattr(learning_problem, "hold_out", held_out)
     with calibrated(0.3):
         earlier = model(inducing="features", seed=5)
     found = after(earlier)
@@ -221,8 +223,8 @@ def test_the_calibration_stays_where_all_held_out_points_have_new_labels_only(la
 @pytest.mark.parametrize("kind", ["all", "some"])
 def test_the_result_depends_on_the_seed_alone(monkeypatch, kind):
     if kind == "some":
-        monkeypatch.setattr(replaying, "REPLAYED_LEAST", 25)
-        monkeypatch.setattr(replaying, "REPLAYED_EACH", 0)
+        monkeypatch.setattr(replay_selection, "REPLAYED_LEAST", 25)
+        monkeypatch.setattr(replay_selection, "REPLAYED_EACH", 0)
     earlier = model(inducing="features")
     expected = learn(*problem(earlier))
     assert_same_result(learn(*problem(earlier)), expected)

@@ -21,7 +21,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.mlgpf import incremental
+from xmlgp.mlgpf import incremental, learning_steps
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
@@ -46,7 +46,7 @@ OTHER = small_dataset(N=20, D=27, K=9, seed=4)
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
     monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 8)
-    monkeypatch.setattr(incremental, "LEAST_EPOCHS", 1)
+    monkeypatch.setattr(learning_steps, "LEAST_EPOCHS", 1)
 
 
 @pytest.fixture(scope="module")

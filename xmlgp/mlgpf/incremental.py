@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import stacked
 from xmlgp.label_weights.posterior import LabelWeights, hidden_label_weights
-from xmlgp.mlgpf.held_out import CALIBRATION_MOST, Recalibration, without_labels_of
+from xmlgp.mlgpf.held_out import Recalibration, without_labels_of
 from xmlgp.mlgpf.learned_sweep import learned_sweep_data
-from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.replay import NOT_LISTED, Ranked
-from xmlgp.mlgpf.stochastic import Schedule, Stochastic, default_rate
+from xmlgp.mlgpf.learning_steps import BatchSteps, Refinement
+from xmlgp.mlgpf.replay import NOT_LISTED
 from xmlgp.mlgpf.sweep import Sweep, SweepData, SweepPlan
-from xmlgp.preprocess.inputs import Inputs
 from xmlgp.training.inference import Stages
 from xmlgp.training.minibatches import hold_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.data.blocks import Blocks
-    from xmlgp.mlgpf.replaying import Replayed
+    from xmlgp.mlgpf.learning_problem import LearningProblem
+    from xmlgp.mlgpf.method import Parameters
 
-__all__ = ["IncrementalTraining", "LearningProblem"]
-
-#: Least number of passes over the batch by stochastic steps.
-LEAST_EPOCHS = 4
-
-#: Loadings of a new label move if the batch has so many points without it. Otherwise nothing would keep them from
-#: raising the utility of the label for all points.
-LEAST_NEGATIVES = 20
-
-#: Learning rate of these steps relative to that of training: they start near where they end.
-RATE_SHARE = 0.5
+__all__ = ["IncrementalTraining"]
 
 #: Updates of ξ in the sweep, of which there is one where training has two, if no points are replayed.
 ROUNDS = 4
@@ -51,184 +36,8 @@ ROUNDS_OF_ALL = 2
 #: The same if those points are replayed that matter to some labels, which hardly move then.
 ROUNDS_OF_SOME = 1
 
-#: Share of the steps over the batch that are made where steps over all points follow: all of them rank no better then.
-STEPS_SHARE = 0.5
-
 #: Share of earlier points that get new shortlists, where all are replayed. The others keep those from before.
 LISTED_AGAIN = 1 / 16
-
-#: Where all earlier points are replayed, there is an epoch of steps over all points for so many epochs of training.
-REFINEMENT_SHARE = 8
-
-#: Learning rate of these steps relative to that of training.
-REFINEMENT_RATE = 0.25
-
-
-@dataclass(eq=False)
-class LearningProblem:
-    """What the stages of learning on need: the `Problem` of a batch, n points, which comes after N points.
-
-    `parameters` are those of the model, with rows for new labels and features.
-    """
-
-    method: MLGPFMethod
-    batch: Problem
-    parameters: Parameters
-    N: int
-    replayed: Replayed | None
-
-    @property
-    def n(self) -> int:
-        """The number of points of the batch."""
-        return self.batch.labels.shape[0]
-
-    @property
-    def replays_all(self) -> bool:
-        """Whether all earlier points are replayed."""
-        return self.replayed is not None and self.replayed.all
-
-    @property
-    def replayed_count(self) -> int:
-        """The number of points that are replayed."""
-        return self.replayed.points.size if self.replayed else 0
-
-    def random(self, stream: int) -> np.random.Generator:
-        """Return the generator of a stream of random numbers, another one than those of the earlier points."""
-        return np.random.default_rng([self.batch.settings.seed, stream, self.N])
-
-    @functools.cached_property
-    def features(self) -> csr_array | Blocks:
-        """The weighted features of the batch."""
-        return self.batch.coordinates.weighted(slice(None))
-
-    @functools.cached_property
-    def all_features(self) -> csr_array | Blocks:
-        """The weighted features of the points that are replayed and those of the batch."""
-        return stacked([self.replayed.features, self.features]) if self.replayed else self.features
-
-    @functools.cached_property
-    def all_labels(self) -> csr_array:
-        """Y of the points that are replayed and those of the batch."""
-        return stacked([self.replayed.points.labels, self.batch.labels]) if self.replayed else self.batch.labels
-
-    @functools.cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """How many points of the batch have each label, K."""
-        return np.bincount(self.batch.labels.indices, minlength=self.batch.labels.shape[1])
-
-    @property
-    def counts_before(self) -> NDArray[np.int64]:
-        """How many earlier points have each label, K."""
-        return self.parameters["statistics.labels"] - self.counts
-
-    @functools.cached_property
-    def present(self) -> NDArray[np.int64]:
-        """The labels of the batch."""
-        return np.flatnonzero(self.counts)
-
-    @property
-    def swept(self) -> NDArray[np.int64]:
-        """The labels that sweeps are over."""
-        return self.replayed.swept if self.replayed else self.present
-
-    @functools.cached_property
-    def ranked(self) -> Ranked | None:
-        """What the model keeps of the points that were held out before."""
-        return Ranked.of(self.parameters)
-
-    @functools.cached_property
-    def split(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Points of the batch that stages before the calibration train on, and those that are held out.
-
-        As large a share as before is held out, if all earlier points are replayed; otherwise none.
-        """
-        share = 0.0
-        if self.replays_all and self.ranked and "calibration" in self.parameters:
-            share = min(len(self.ranked.correct) / self.N, CALIBRATION_MOST / (self.N + self.n))
-        return hold_out(self.n, share, self.random(11))
-
-
-class BatchSteps(Stochastic):
-    """Stochastic steps over the batch alone.
-
-    They move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of which the batch
-    has at least as many points as came before, and `LEAST_NEGATIVES` without.
-    """
-
-    def __init__(self, problem: LearningProblem, random: np.random.Generator) -> None:
-        settings = problem.batch.settings
-        present = problem.present
-        trained, _ = problem.split
-        n = len(trained)
-        counts = problem.counts[present]
-        before = problem.counts_before[present]
-        moving = {name: problem.parameters[name][present] for name in ("loadings", "bias")}
-        # What a label without points has was drawn at random.
-        moving["loadings"][before == 0] = 0
-        start = problem.method.learning_start(
-            problem.features[trained], problem.batch.coordinates, problem.parameters, problem.N
-        )
-        steps = problem.method.learning_steps * (STEPS_SHARE if problem.replays_all else 1)
-        epochs = max(LEAST_EPOCHS, min(math.ceil(steps / -(-n // settings.batch_size)), n))
-        super().__init__(
-            problem.method,
-            start.bound,
-            start.parameters | moving,
-            start.coordinates,
-            csr_array(problem.batch.labels[trained][:, present]),
-            random,
-            Schedule(settings.batch_size, epochs, RATE_SHARE * default_rate(settings)),
-            free=(before <= counts) & (n - counts >= LEAST_NEGATIVES),
-        )
-        self._model = problem.parameters
-        self._rows = {"loadings": present, **start.rows}
-
-    def model(self) -> Parameters:
-        """Return the parameters of the model, with what the steps changed."""
-        parameters = dict(self._model)
-        trained = self.parameters()
-        for name, rows in self._rows.items():
-            parameters[name] = self._model[name].copy("K")
-            parameters[name][rows] = trained[name]
-        return parameters
-
-
-class Refinement(Stochastic):
-    """Stochastic steps over all points, replayed ones and those of the batch, which move T, Φ and b as in training.
-
-    They begin where the steps over the batch end, whose parameters `start` returns.
-    """
-
-    def __init__(self, problem: LearningProblem, start: Callable[[], Parameters], random: np.random.Generator) -> None:
-        settings = problem.batch.settings
-        method = problem.method
-        M = problem.replayed_count
-        rows = np.append(np.arange(M), M + problem.split[0])
-        coordinates = Inputs(problem.all_features[rows], None, settings.dtype, sparse=True)
-        batch_size = settings.points_in_batch(len(rows))
-        epochs = settings.epoch_count(problem.N)
-        super().__init__(
-            method,
-            method.bound(coordinates),
-            method.whitened(start()),
-            coordinates,
-            problem.all_labels[rows],
-            random,
-            Schedule(
-                batch_size,
-                -(-epochs // REFINEMENT_SHARE),
-                REFINEMENT_RATE * default_rate(settings),
-                earlier_steps=epochs * -(-len(rows) // batch_size),
-            ),
-        )
-        self._start: Callable[[], Parameters] | None = start
-
-    def begin(self, epoch: int) -> None:
-        """Take the parameters, before the first epoch."""
-        if self._start:
-            for name, value in self._method.whitened(self._start()).items():
-                self._parameters[name][...] = value
-            self._start = None
 
 
 class IncrementalTraining(Stages):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from xmlgp.mlgpf.incremental import LearningProblem
     from xmlgp.mlgpf.method import Parameters
-    from xmlgp.mlgpf.replaying import Replayed
+    from xmlgp.mlgpf.replay_selection import Replayed
 
 __all__ = ["learned_sweep_data"]
 

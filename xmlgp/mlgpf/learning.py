@@ -9,10 +9,11 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.mlgpf.growth import grown_parameters
-from xmlgp.mlgpf.incremental import IncrementalTraining, LearningProblem
+from xmlgp.mlgpf.incremental import IncrementalTraining
+from xmlgp.mlgpf.learning_problem import LearningProblem
 from xmlgp.mlgpf.method import Parameters, Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
-from xmlgp.mlgpf.replaying import select_replayed
+from xmlgp.mlgpf.replay_selection import select_replayed
 from xmlgp.regression.fitting import add_points
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent

@@ -12,7 +12,7 @@ from xmlgp.data.blocks import widths_of
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import ReplayBuffer
-from xmlgp.mlgpf.replaying import replays_all
+from xmlgp.mlgpf.replay_selection import replays_all
 from xmlgp.mlgpf.settings import FACTORS, WEIGHT_SPACE, MLGPFSettings
 from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import train
