@@ -4,9 +4,11 @@ The text of each error is one sentence that says what is wrong and where. The co
 status 1; a Python user catches `XmlgpError`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 __all__ = [
@@ -58,7 +60,7 @@ class DataFormatError(XmlgpError):
         The identifier of the document in this line, if it is known.
     """
 
-    def __init__(self, path, line, reason, id=None):
+    def __init__(self, path: object, line: int, reason: str, id: str | int | None = None) -> None:
         super().__init__(f"{path}:{line}: {reason}")
         self.path = str(path)
         self.line = line
@@ -66,7 +68,7 @@ class DataFormatError(XmlgpError):
         self.id = id
 
 
-def up_to_error(items, errors):
+def up_to_error(items: Iterable[Item], errors: list[DataFormatError]) -> Iterator[Item]:
     """Yield items until a DataFormatError, which is appended to a list, so that those before it can be used first."""
     try:
         yield from items
@@ -147,7 +149,7 @@ class NoSuchFileError(UsageError, FileNotFoundError):
         return self.text
 
 
-def nearest(name, known):
-    """Return the known name that another one is a beginning of or is nearly equal to; None if there is none."""
-    longer = [other for other in known if name and other.startswith(name)]
-    return next(iter(longer or difflib.get_close_matches(name, known, n=1, cutoff=SIMILAR)), None)
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """Return the one of some names that a name is a beginning of or is nearly equal to; None if there is none."""
+    longer = [other for other in names if name and other.startswith(name)]
+    return next(iter(longer or difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)), None)
