@@ -5,21 +5,29 @@ DIGEST is the SHA-256 of the data file, so a copy is never out of date. It consi
 JSON file with their checksums and that of the data file. A damaged copy is discarded.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.lines import LineReader
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
 from xmlgp.runtime.locks import lock_holder, temporary_folder
+
+if TYPE_CHECKING:
+    from xmlgp.data.repository_format import Header
 
 __all__ = ["cache_root", "file_digest", "folder_for_run", "load_or_store", "remove_unused"]
 
@@ -42,7 +50,7 @@ DAY = 24 * 60 * 60
 UNUSED_SECONDS = 60 * DAY
 
 
-def load_or_store(reader, header, blocks):
+def load_or_store(reader: LineReader, header: Header, blocks: Iterable[Dataset]) -> Dataset | None:
     """Return a `Dataset` from its copy in the cache, which is created if there is none; None if that is damaged.
 
     The file of the `LineReader` is hashed without moving in it. `blocks` yields what it has, and is used only if there
@@ -68,7 +76,7 @@ def load_or_store(reader, header, blocks):
     return dataset
 
 
-def cache_root():
+def cache_root() -> Path:
     """Return the cache folder of this package."""
     if override := os.environ.get("XMLGP_CACHE_DIR"):
         return Path(override)
@@ -102,7 +110,7 @@ def remove_unused(parent: Path) -> None:
                 shutil.rmtree(entry)
 
 
-def file_digest(stream):
+def file_digest(stream: BinaryIO) -> str:
     """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
     sha256 = hashlib.sha256()
     place = 0
@@ -112,7 +120,7 @@ def file_digest(stream):
     return sha256.hexdigest()
 
 
-def _load(entry, text_digest, header):
+def _load(entry: Path, text_digest: str, header: Header) -> Dataset | None:
     """Return the data set in the folder `entry`; if it is damaged, remove it and return None."""
     if not entry.is_dir():
         return None
@@ -127,7 +135,7 @@ def _load(entry, text_digest, header):
     return dataset
 
 
-def _open(entry, text_digest, header):
+def _open(entry: Path, text_digest: str, header: Header) -> Dataset:
     """Return the data set in the folder `entry`; raise an exception of any kind if it is damaged."""
     digests = json.loads((entry / DIGESTS).read_text())
     if digests[TEXT] != text_digest:
@@ -143,14 +151,14 @@ def _open(entry, text_digest, header):
     return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 
 
-def _store(folder, text_digest, blocks):
+def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
     """Write the files of a copy block by block, in constant memory."""
     digests = {name: hashlib.sha256() for name in ARRAYS}
     stored = {"feature": 0, "label": 0}
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context(create_file(folder / name)) for name in ARRAYS}
 
-        def append(name, values):
+        def append(name: str, values: ArrayLike) -> None:
             piece = np.ascontiguousarray(values, ARRAYS[name])
             files[name].write(piece)
             digests[name].update(piece)

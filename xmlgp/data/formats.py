@@ -1,7 +1,7 @@
 """Read data files of any format, which the first line determines, not the name of the file."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from scipy.sparse import csr_array
 
@@ -11,7 +11,7 @@ from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER, Header
 from xmlgp.data.streams import open_input
-from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.progress import Progress, ignore, silent
 
 __all__ = ["LIBSVM", "MULTILABEL", "REPOSITORY", "fitted", "is_rows", "read_blocks", "read_dataset", "read_labels"]
 __all__ += ["read_rows"]
@@ -30,7 +30,7 @@ def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
     return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
 
 
-def read_dataset(path, cache=True, progress=silent):
+def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Progress = silent) -> tuple[Dataset, str]:
     """Read a whole data file.
 
     Parameters
@@ -54,7 +54,13 @@ def read_dataset(path, cache=True, progress=silent):
         return read_rows(LineReader(stream, path), cache, progress)
 
 
-def read_rows(reader, cache=False, progress=silent, several=None, note=ignore):
+def read_rows(
+    reader: LineReader,
+    cache: bool = False,
+    progress: Progress = silent,
+    several: bool | None = None,
+    note: Callable[[str], object] = ignore,
+) -> tuple[Dataset, str]:
     """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does.
 
     `several` says whether the points have several labels, None if only the file knows; what is assumed is noted.
@@ -68,7 +74,9 @@ def read_rows(reader, cache=False, progress=silent, several=None, note=ignore):
     return repository_format.read_points(reader, cache, progress), REPOSITORY
 
 
-def read_blocks(reader, D, K=1, labelled=True, note=ignore):
+def read_blocks(
+    reader: LineReader, D: int, K: int = 1, labelled: bool = True, note: Callable[[str], object] = ignore
+) -> tuple[Header, Iterator[tuple[int, Dataset]]]:
     """Return the `Header` of an open file for a model of D features and K labels, and each block's line and points.
 
     A file in libsvm format, one block, does not declare its sizes, so its points are `fitted`; unless they are
@@ -91,7 +99,7 @@ def read_blocks(reader, D, K=1, labelled=True, note=ignore):
 def read_labels(
     reader: LineReader,
     cache: bool = False,
-    progress: Callable = silent,
+    progress: Progress = silent,
     several: bool | None = None,
     note: Callable[[str], object] = ignore,
 ) -> tuple[csr_array, int, bool]:

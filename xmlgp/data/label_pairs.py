@@ -11,6 +11,7 @@ import os
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.line_parser import report_first_mistake
 from xmlgp.data.lines import LineReader
@@ -33,7 +34,7 @@ def pairs_beside(path: str, part: str) -> list[str]:
     return [file for file in files if not any(other in os.path.basename(file) for other in others)]
 
 
-def read_pairs(path: str | os.PathLike, N: int) -> np.ndarray:
+def read_pairs(path: str | os.PathLike[str], N: int) -> NDArray[np.int64]:
     """Return pairs of a point below N and a label, an array pairs×2; DataFormatError names a malformed line."""
     path = os.fspath(path)
     blocks = [np.empty((0, 2), np.int64)]

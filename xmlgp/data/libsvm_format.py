@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr
@@ -25,7 +26,7 @@ from xmlgp.data.line_parser import DECIMAL, check_pairs, report_first_mistake
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import empty_numbers, number_values, scan_libsvm
 from xmlgp.errors import DataFormatError
-from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.progress import Bar, Progress, ignore, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
@@ -84,7 +85,7 @@ def is_libsvm(line: bytes, strict: bool = True) -> bool:
 
 def read_points(
     reader: LineReader,
-    progress: Callable = silent,
+    progress: Progress = silent,
     several: bool | None = None,
     note: Callable[[str], object] = ignore,
     labelled: bool = True,
@@ -112,13 +113,13 @@ def read_points(
     return Dataset(features, as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1)), False
 
 
-def resize_features(dataset, D):
+def resize_features(dataset: Dataset, D: int) -> Dataset:
     """Return the points with the first D features; features beyond those of `dataset` are zero."""
     kept = dataset.features[:, :D]
     return Dataset(as_csr(kept.data, kept.indices, kept.indptr, D), dataset.labels)
 
 
-def _read_blocks(reader, several: bool | None, labelled: bool, bar) -> tuple[list[_Block], bool, int]:
+def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: Bar) -> tuple[list[_Block], bool, int]:
     """Return the points of a file, whether it has several labels a point, and the number of blank lines between points.
 
     Which kind of file it is may only be known at the end, so the first mistake of each kind is kept until then.
@@ -163,7 +164,7 @@ def _read_blocks(reader, several: bool | None, labelled: bool, bar) -> tuple[lis
     return blocks, bool(several), blank - after
 
 
-def _raise(mistake: Callable | None) -> None:
+def _raise(mistake: Callable[[], object] | None) -> None:
     """Raise the DataFormatError of a mistake if there is one."""
     if mistake:
         mistake()
@@ -191,7 +192,7 @@ def _scan(text: bytes, labelled: bool) -> _Block | None:
     return _Block(labels, np.diff(ends[0]), features, values, np.diff(ends[1]))
 
 
-def _rows(indices: np.ndarray, counts: np.ndarray) -> csr_array:
+def _rows(indices: NDArray[np.int32], counts: NDArray[np.int64]) -> csr_array:
     """Return a csr_array with elements in these columns, so many a row."""
     return as_csr(None, indices, np.concatenate([[0], np.cumsum(counts)]), MAX_FEATURES + 1)
 
@@ -236,7 +237,7 @@ def _of_several_labels(points: _Block, path: str, note: Callable[[str], object])
     return Dataset(*matrices)
 
 
-def _check_line(line, seen):
+def _check_line(line: bytes, seen: set[float]) -> None:
     """Raise ValueError that says what is wrong with a line of two classes, and add its label to the set `seen`."""
     label, *pairs = line.split() or [b""]
     if not label:
@@ -284,7 +285,7 @@ def _check_index(token: bytes, seen: set[int]) -> int:
     return feature
 
 
-def _check_feature(token, earlier):
+def _check_feature(token: bytes, earlier: list[int]) -> int:
     """Return a feature, which must follow those earlier in its line, and add it to them."""
     feature = _feature(token, 1)
     if feature == earlier[-1]:

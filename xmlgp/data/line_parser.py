@@ -8,6 +8,8 @@ as a float32 is not stored.
 
 import functools
 import re
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,7 +29,7 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 MAX_INDEX_DIGITS = 10
 
 
-def parse_lines(text, D, K, path, first_line):
+def parse_lines(text: bytes, D: int, K: int, path: str, first_line: int) -> Dataset:
     """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
 
     DataFormatError names the first malformed line; `text` starts with line `first_line` of the file `path`.
@@ -68,7 +70,13 @@ def parse_pairs(text: bytes, bound: int, kind: str, path: str, first_line: int) 
     return report_first_mistake(text, path, first_line, functools.partial(_check_row, bound=bound, kind=kind))
 
 
-def report_first_mistake(text, path, first_line, check_line, error_class=DataFormatError):
+def report_first_mistake(
+    text: bytes,
+    path: str,
+    first_line: int,
+    check_line: Callable[[bytes], object],
+    error_class: type[DataFormatError] = DataFormatError,
+) -> NoReturn:
     """Raise an error for the first line with a byte that is not text, or for which `check_line` raises ValueError."""
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
         line = line.removesuffix(b"\r")
@@ -81,7 +89,7 @@ def report_first_mistake(text, path, first_line, check_line, error_class=DataFor
     raise AssertionError("no mistake was found in lines that were not parsed")
 
 
-def check_pairs(pairs, check_feature, kind="feature"):
+def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], kind: str = "feature") -> None:
     """Raise ValueError for the first of some tokens that is not `feature:value` with a value in the range of float32.
 
     `check_feature` raises it for the bytes of a wrong feature, and returns the number of others; `kind` is as for
@@ -100,14 +108,14 @@ def check_pairs(pairs, check_feature, kind="feature"):
             raise ValueError(f"{quote(value)} is too large for a 32-bit floating-point number")
 
 
-def _check_line(line, D, K):
+def _check_line(line: bytes, D: int, K: int) -> None:
     """Raise ValueError that says what is wrong with a line."""
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
     if b":" in label_list:
         raise ValueError(
             f"{quote(label_list)} is not a list of labels; the line of a point without labels starts with a space"
         )
-    seen = set()
+    seen: set[int] = set()
     for token in label_list.split(b",") if label_list else []:
         check_index(token, K, "label", seen)
     check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind="feature", seen=set()))
@@ -119,7 +127,7 @@ def _check_row(line: bytes, bound: int, kind: str) -> None:
     check_pairs(pairs, functools.partial(check_index, bound=bound, kind=kind, seen=set()), kind)
 
 
-def check_index(token, bound, kind, seen):
+def check_index(token: bytes, bound: int, kind: str, seen: set[int]) -> int:
     """Return a label or feature index, which must be below `bound`, and add it to those seen in the line."""
     if not token.isdigit():
         raise ValueError(f"{quote(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")

@@ -1,11 +1,15 @@
 """Split a stream of text into blocks of complete lines, for parsers that read a block at a time."""
 
+from __future__ import annotations
+
 import codecs
 import contextlib
+import io
 import math
 import re
 import select
 import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -38,38 +42,49 @@ PATIENCE = 0.005
 class _AsUtf8:
     """Reads a stream of another encoding as UTF-8; what is malformed becomes a byte that UTF-8 does not have."""
 
-    def __init__(self, stream, encoding):
+    def __init__(self, stream: io.BufferedReader, encoding: str) -> None:
         try:
             "x".encode(encoding)  # which refuses codecs that are not of text
             self._decoder = codecs.getincrementaldecoder(encoding)("xmlgp.malformed")
         except (LookupError, ValueError):
             raise UsageError(f"{encoding!r} is not an encoding that Python knows, such as latin-1 or cp1252.") from None
         self._stream = stream
-        self._word = None
-        # What decodes the stream as UTF-8 while it can, to notice that it is.
-        self._utf8 = None if codecs.lookup(encoding).name.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
+        # Decodes the stream as UTF-8 as long as it can.
+        self._utf8: codecs.IncrementalDecoder | None = None
+        if not codecs.lookup(encoding).name.startswith("utf"):
+            self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._word: str | None = None
 
-    def as_utf8(self):
-        """Return a word beyond ASCII of what was read as UTF-8 has it, or None if there is none or it is not UTF-8."""
-        return self._utf8 and self._word
+    def word_in_utf8(self) -> str | None:
+        return self._word if self._utf8 else None
 
-    def read1(self, size):
+    def read1(self, size: int) -> bytes:
         text = ""
         piece = b"more"
         while piece and not text:
             piece = self._stream.read1(size)
-            if self._utf8:
-                try:
-                    found = BEYOND_ASCII.search(self._utf8.decode(piece, final=not piece))
-                except UnicodeDecodeError:
-                    self._utf8 = None
-                else:
-                    self._word = self._word or (found and found[0])
+            self._notice_utf8(piece)
             text = self._decoder.decode(piece, final=not piece)
         return text.encode("utf-8", "surrogateescape")
 
+    def _notice_utf8(self, piece: bytes) -> None:
+        if self._utf8:
+            try:
+                word = BEYOND_ASCII.search(self._utf8.decode(piece, final=not piece))
+            except UnicodeDecodeError:
+                self._utf8 = None
+            else:
+                self._word = self._word or (word and word[0])
 
-codecs.register_error("xmlgp.malformed", lambda error: ("\udcff", error.end))
+
+def _mark_malformed(error: UnicodeError) -> tuple[str, int]:
+    """Return the text in place of malformed bytes, and where decoding goes on."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+codecs.register_error("xmlgp.malformed", _mark_malformed)
 
 
 class LineReader:
@@ -85,48 +100,56 @@ class LineReader:
     """
 
     newline_needed = True
+    #: The errors of malformed lines by their numbers; if it is None, the first of them is raised.
+    errors: dict[int, DataFormatError] | None = None
+    #: The last line that `decoded_lines` has yielded, if it reads the lines.
+    decoded: float = math.inf
 
-    def __init__(self, stream, path, encoding=None):
-        self.line_number = 1
+    def __init__(self, stream: io.BufferedReader, path: str, encoding: str | None = None) -> None:
+        self.stream = stream
         self.path = path
         self.encoding = encoding
-        self.stream = _AsUtf8(stream, encoding) if encoding else stream
-        self._source = stream  # what `select` can wait for
-        self._prompt = False
-        self._more = None
-        self._patience = PATIENCE
-        self.errors = None  # those of malformed lines by their numbers, unless the first of them is raised
-        self.decoded = math.inf  # the last line that `decoded_lines` has yielded, if it reads the lines
+        self.line_number = 1
+        self._utf8 = _AsUtf8(stream, encoding) if encoding else None
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self._begun = self._finished = self._truncated = False
-        self._line_end = None  # the byte that ends lines, once it is known
+        self._line_end: bytes | None = None  # the byte that ends lines, once it is known
+        self._begun = False
+        self._finished = False
+        self._truncated = False
+        self._prompt = False
+        self._more: bool | None = None  # whether the stream has more, None if it was not asked
+        self._patience = PATIENCE
 
-    def answer_at_once(self):
+    def word_in_utf8(self) -> str | None:
+        """Return a word beyond ASCII if all that was read of another encoding is UTF-8 too, as UTF-8 has it, or None."""
+        return self._utf8.word_in_utf8() if self._utf8 else None
+
+    def answer_at_once(self) -> None:
         """Return lines of a pipe or terminal when no more come for now, rather than when a block of them is read."""
         # A stream in memory, and on Windows any pipe, cannot be asked whether it has more.
         with contextlib.suppress(OSError, ValueError):
-            select.select([self._source], [], [], 0)
+            select.select([self.stream], [], [], 0)
             self._prompt = True
 
-    def waits(self):
+    def waits(self) -> bool:
         """Return whether all lines that were read are taken, and no more come for now (`answer_at_once`)."""
         taken = not len(self._ends) and self.decoded >= self.line_number - 1
         return taken and not self._finished and not self._more_come()
 
-    def _more_come(self):
+    def _more_come(self) -> bool:
         """Return whether the stream has more, which is true of a file; lines wait `PATIENCE` seconds in all for it."""
         if not self._prompt:
             return True
         if self._more is None:
             began = time.monotonic()
-            self._more = bool(select.select([self._source], [], [], self._patience)[0])
-            left = self._patience + began - time.monotonic()
-            self._patience = max(0, left) if self._more else PATIENCE
+            self._more = bool(select.select([self.stream], [], [], self._patience)[0])
+            remaining = self._patience + began - time.monotonic()
+            self._patience = max(0, remaining) if self._more else PATIENCE
         return self._more
 
-    def read_lines(self, max_lines):
+    def read_lines(self, max_lines: int) -> bytes:
         """Return the next lines, each with a newline at its end, even if the last line of the file has none.
 
         Fewer than `max_lines` are returned if their text is longer than a block, none at the end. DataFormatError is
@@ -159,17 +182,17 @@ class LineReader:
             self.newline_needed = False
         return None
 
-    def peek_line(self):
+    def peek_line(self) -> bytes:
         """Return the line that `read_lines` returns next; empty at the end of the stream."""
         while not (len(self._ends) or self._finished):
             self._read()
         return bytes(memoryview(self._text)[self._start : self._ends[0]]) if len(self._ends) else b""
 
-    def _read(self):
+    def _read(self) -> None:
         """Append the available bytes of the stream to _text."""
         self._more = None
         try:
-            piece = self.stream.read1(BLOCK_BYTES)
+            piece = (self._utf8 or self.stream).read1(BLOCK_BYTES)
         except DAMAGED as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), describe_damage(error)) from error
         except UnicodeError as error:
@@ -213,12 +236,14 @@ class LineReader:
         return piece.replace(b"\r", b"\n") if self._line_end == b"\r" else piece
 
 
-def decoded_lines(reader, newline_needed=False, advise=None):
+def decoded_lines(
+    reader: LineReader, newline_needed: bool = False, advise: Callable[[bytes, int], str] | None = None
+) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text without the line end.
 
     The last one may lack its newline unless that is needed. If a line is not UTF-8, or not of the encoding of the
     reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
-    the place of the wrong byte, to what that says besides.
+    the position of the wrong byte, to advice that follows the reason.
     """
     reader.newline_needed = newline_needed
     number = 1
@@ -238,16 +263,17 @@ def decoded_lines(reader, newline_needed=False, advise=None):
             text = text.replace("\n\ufeff", "\n")
         # Each line of the block ends with a newline.
         lines = text.split("\n")[:-1]
-        for reader.decoded, line in enumerate(lines, number):
+        for line_number, line in enumerate(lines, number):
+            reader.decoded = line_number
             if not valid and (wrong := ESCAPED.search(line)):
-                place = len(line[: wrong.start()].encode())
-                reason = f"byte 0x{ord(wrong[0]) & 0xFF:02x} at byte {place + 1} of the line is not UTF-8"
+                position = len(line[: wrong.start()].encode())
+                reason = f"byte 0x{ord(wrong[0]) & 0xFF:02x} at byte {position + 1} of the line is not UTF-8"
                 if reader.encoding:
                     reason = f"this line is not {reader.encoding}"
                 if reader.errors is None:
-                    rest = "\n".join(lines[reader.decoded - number :]).encode(errors="surrogateescape")
-                    advice = advise(rest, place) if advise and not reader.encoding else ""
-                    raise DataFormatError(reader.path, reader.decoded, reason + advice)
-                reader.errors[reader.decoded] = DataFormatError(reader.path, reader.decoded, reason)
-            yield reader.decoded, line
+                    rest = "\n".join(lines[line_number - number :]).encode(errors="surrogateescape")
+                    advice = advise(rest, position) if advise and not reader.encoding else ""
+                    raise DataFormatError(reader.path, line_number, reason + advice)
+                reader.errors[line_number] = DataFormatError(reader.path, line_number, reason)
+            yield line_number, line
         number += len(lines)

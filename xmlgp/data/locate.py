@@ -35,7 +35,7 @@ MODEL = "model.json"
 OTHERS = re.compile(r"(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
 
 
-def locate(path, part):
+def locate(path: str | os.PathLike[str], part: str) -> str:
     """Return the training or test file (`part`: "train" or "test") of a data set.
 
     A file or `-` is returned as it is, but for labels alone the file of the features beside them. In a folder the file
@@ -71,13 +71,13 @@ def locate(path, part):
     raise XmlgpError(f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}")
 
 
-def part_of(path: str | os.PathLike) -> str | None:
+def part_of(path: str | os.PathLike[str]) -> str | None:
     """Return whether a file has the features or the labels of points alone ("features", "labels"), by its name."""
     match = PART.fullmatch(os.path.basename(path))
     return match and ("features" if match["part"] in LABELS_OF else "labels")
 
 
-def other_part(path: str | os.PathLike, missing: bool = False) -> str | None:
+def other_part(path: str | os.PathLike[str], missing: bool = False) -> str | None:
     """Return the file of the labels of features, or of the features of labels, or None; its usual name if `missing`."""
     folder, name = os.path.split(path)
     match = PART.fullmatch(name)
@@ -87,7 +87,7 @@ def other_part(path: str | os.PathLike, missing: bool = False) -> str | None:
     return other if missing else next(filter(os.path.isfile, (other, f"{other}.gz")), None)
 
 
-def files_beside(path: str, pattern: re.Pattern) -> list[str]:
+def files_beside(path: str, pattern: re.Pattern[str]) -> list[str]:
     """Return the files beside one of points whose names match a pattern."""
     folder = os.path.dirname(path)
     if not os.path.isfile(path):
@@ -102,7 +102,7 @@ def splits_beside(path: str) -> list[str]:
     return [file for file, start in starts.items() if name.startswith(start.lower().rstrip("_-"))]
 
 
-def documents_in(folder, labelled=False):
+def documents_in(folder: str | os.PathLike[str], labelled: bool = False) -> list[str]:
     """Return the sorted names of the documents NAME.txt or NAME.json in a folder, or none if it is one of data.
 
     If they must be `labelled`, one of them at least has a file NAME.tsv or NAME.key, or is NAME.json, which may have
@@ -120,7 +120,7 @@ def documents_in(folder, labelled=False):
     return sorted(texts | objects) if found else []
 
 
-def files_read(folder):
+def files_read(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the files of a folder of data, of documents or of a model that are read; others in it may be results."""
     documents = {f"{name}.{ending}" for name in documents_in(folder) for ending in ("txt", "json", "tsv", "key")}
     files = {
@@ -133,7 +133,7 @@ def files_read(folder):
     ]
 
 
-def _two_files(folder: Path, start: re.Pattern) -> dict[str, Path]:
+def _two_files(folder: Path, start: re.Pattern[str]) -> dict[str, Path]:
     """Return the files of features whose names start so, by their names without `.gz`; those of labels if none has."""
     matches = {file: PART.fullmatch(file.name) for file in sorted(folder.iterdir(), reverse=True) if file.is_file()}
     matches = {file: match for file, match in matches.items() if match and start.fullmatch(match["name"])}
@@ -141,10 +141,10 @@ def _two_files(folder: Path, start: re.Pattern) -> dict[str, Path]:
     return {file.name.removesuffix(".gz"): file for file in features or matches}
 
 
-def _libsvm_names(folder):
+def _libsvm_names(folder: Path) -> dict[str, Path]:
     """Return the files named `.svm`, also compressed, by their names without the ending of that, plain files first."""
-    found = {}
+    names: dict[str, Path] = {}
     for ending in (*reversed(COMPRESSED_ENDINGS), ""):
         files = folder.glob(f"*.svm{ending}")
-        found |= {file.name.removesuffix(ending): file for file in files if file.is_file()}
-    return found
+        names |= {file.name.removesuffix(ending): file for file in files if file.is_file()}
+    return names

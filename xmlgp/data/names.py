@@ -7,7 +7,7 @@ are printed on terminals.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
@@ -33,7 +33,7 @@ CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 UNFIT = re.compile(f"{CONTROL.pattern}|[\ud800-\udfff]")
 
 
-def read_label_names(path, K):
+def read_label_names(path: str | os.PathLike[str], K: int) -> list[str]:
     """Return the names of K labels, without surrounding whitespace, from a text file, a gzip file or `-`.
 
     NamesFormatError, or DataFormatError if lines or gzip data are damaged, names the line of a mistake.
@@ -41,7 +41,7 @@ def read_label_names(path, K):
     return [name.strip() for name in _read(path, K, "label")]
 
 
-def read_feature_names(path, D):
+def read_feature_names(path: str | os.PathLike[str], D: int) -> list[str]:
     """Return the names of D features, such as words, as `read_label_names` does those of labels.
 
     N-grams of characters may begin or end with a space, which stays.
@@ -62,13 +62,13 @@ def check_names(names: Iterable[str], kind: str = "name") -> None:
         raise SettingsError(f"the {kind} {excerpt(unfit)} {describe_unfit(unfit)}")
 
 
-def format_names(names):
+def format_names(names: Sequence[str]) -> bytes:
     """Return the content of a file of names as bytes; SettingsError if one could not be read again."""
     check_names(names)
     return "".join([name + "\n" for name in names]).encode()
 
 
-def parse_names(content, count):
+def parse_names(content: bytes, count: int) -> list[str] | None:
     """Return the names in the untrusted content of a file (bytes), or None if these are not `count` names."""
     try:
         names = content.decode().split("\n")
@@ -78,7 +78,7 @@ def parse_names(content, count):
     return None if last or len(names) != count or any(map(CONTROL.search, names)) else names
 
 
-def check_name(name, path, number):
+def check_name(name: str, path: str, number: int) -> None:
     """Raise NamesFormatError if the name in line `number` of a file has a control character."""
     control = CONTROL.search(name)
     if control:
@@ -86,9 +86,9 @@ def check_name(name, path, number):
         raise NamesFormatError(path, number, reason)
 
 
-def _read(path, count, kind):
+def _read(path: str | os.PathLike[str], count: int, kind: str) -> list[str]:
     path = os.fspath(path)
-    names = []
+    names: list[str] = []
     with open_input(path) as stream:
         for number, name in decoded_lines(LineReader(stream, path), newline_needed=True):
             if len(names) == count:

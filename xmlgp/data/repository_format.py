@@ -9,10 +9,11 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.cache import load_or_store
 from xmlgp.data.dataset import Dataset, no_points, stack
@@ -21,7 +22,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Header", "read_dataset", "read_declared", "read_header_and_blocks", "read_points"]
@@ -50,7 +51,7 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path, cache=True, progress=silent):
+def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Progress = silent) -> Dataset:
     """Read a whole data file.
 
     Parameters
@@ -77,7 +78,7 @@ def read_dataset(path, cache=True, progress=silent):
         return read_points(LineReader(stream, path), cache, progress)
 
 
-def read_points(reader, cache=False, progress=silent):
+def read_points(reader: LineReader, cache: bool = False, progress: Progress = silent) -> Dataset:
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
     path = reader.path
     items = read_header_and_blocks(reader)
@@ -93,7 +94,7 @@ def read_points(reader, cache=False, progress=silent):
     return stack([no_points(header.D, header.K), *blocks])
 
 
-def write_dataset(path, dataset, progress=silent):
+def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:
     """Write a data file from which `read_dataset` reads the same data set.
 
     Parameters
@@ -108,7 +109,13 @@ def write_dataset(path, dataset, progress=silent):
     write_blocks(path, Header(dataset.N, dataset.D, dataset.K), blocks, progress)
 
 
-def write_blocks(path, header, blocks, progress=silent, shown_path=None):
+def write_blocks(
+    path: str | os.PathLike[str],
+    header: Header,
+    blocks: Iterable[Dataset],
+    progress: Progress = silent,
+    shown_path: str | None = None,
+) -> None:
     """Write a data file as `write_dataset` does, from blocks of a few thousand points each.
 
     `shown_path` is where the file will be in the end, for progress.
@@ -123,7 +130,9 @@ def write_blocks(path, header, blocks, progress=silent, shown_path=None):
             bar.update(block.N)
 
 
-def _with_progress(header, blocks, path, progress):
+def _with_progress(
+    header: Header, blocks: Iterable[tuple[int, Dataset]], path: str, progress: Progress
+) -> Iterator[Dataset]:
     with progress(f"reading {path}", total=header.N, unit=" points") as bar:
         for _, block in blocks:
             yield block
@@ -180,7 +189,7 @@ def _parsed(text, parse, reader, line_number):
         yield stack(points)
 
 
-def _parse_header(text, path):
+def _parse_header(text: bytes, path: str) -> Header:
     """Return the `Header` in the first line, or raise DataFormatError."""
     if not text:
         raise DataFormatError(path, 1, "the file is empty")
@@ -197,7 +206,7 @@ def _parse_header(text, path):
     return header
 
 
-def _format_block(block):
+def _format_block(block: Dataset) -> bytes:
     """Return the lines of a block of points as bytes."""
     features = block.features
     labels = block.labels
@@ -212,7 +221,14 @@ def _format_block(block):
 
 
 @compiled
-def _write_counts(labels, label_indptr, columns, indptr, counts, text):
+def _write_counts(
+    labels: NDArray[np.int32],
+    label_indptr: NDArray[Any],
+    columns: NDArray[np.int32],
+    indptr: NDArray[Any],
+    counts: NDArray[np.int32],
+    text: NDArray[np.uint8],
+) -> int:
     """Write the lines of points whose features are counts, much faster than `_format_lines`; return their length."""
     at = 0
     for point in range(len(indptr) - 1):
@@ -237,7 +253,7 @@ def _write_counts(labels, label_indptr, columns, indptr, counts, text):
 
 
 @compiled
-def _write_integer(number, text, at):
+def _write_integer(number: int, text: NDArray[np.uint8], at: int) -> int:
     """Write the digits of an integer; return where they end."""
     power = 1
     while power <= number // 10:
@@ -249,7 +265,7 @@ def _write_integer(number, text, at):
     return at
 
 
-def _format_lines(block):
+def _format_lines(block: Dataset) -> Iterator[str]:
     """Yield the line of each point."""
     texts = _shortest_decimals(block.features.data)
     pairs = [f" {column}:{text}" for column, text in zip(block.features.indices.tolist(), texts, strict=True)]
@@ -262,7 +278,7 @@ def _format_lines(block):
         yield (own + "".join(pairs[ends[row] : ends[row + 1]]) or " ") + "\n"
 
 
-def _shortest_decimals(values):
+def _shortest_decimals(values: NDArray[np.floating]) -> list[str]:
     """Return the shortest decimal of each float32 that the parser reads back as the same number."""
     distinct, places = np.unique(values, return_inverse=True)
     # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a

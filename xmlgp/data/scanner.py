@@ -6,6 +6,7 @@ point, start and end in the text. With too many digits or an exponent, the third
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
 
@@ -25,12 +26,12 @@ FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 LARGE_INDEX = 1 << 40
 
 
-def empty_numbers(count):
+def empty_numbers(count: int) -> NDArray[np.int64]:
     """Return space for so many numbers, 5×count."""
     return np.empty((5, count), np.int64)
 
 
-def number_values(text, numbers):
+def number_values(text: bytes, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the doubles nearest to scanned numbers of a text; infinite if too large for a float32."""
     _, integers, decimals, starts, ends = numbers
     values = integers / POWERS.take(decimals, mode="clip")
@@ -41,7 +42,14 @@ def number_values(text, numbers):
 
 
 @compiled
-def scan_repository(text, D, K, labels, pairs, ends):
+def scan_repository(
+    text: NDArray[np.uint8],
+    D: int,
+    K: int,
+    labels: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> bool:
     """Scan lines of the repository's format; return whether they are well-formed, but for indices that occur twice.
 
     `labels` receives the labels of all lines, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
@@ -73,7 +81,7 @@ def scan_repository(text, D, K, labels, pairs, ends):
 
 
 @compiled
-def scan_pairs(text, bound, pairs, ends):
+def scan_pairs(text: NDArray[np.uint8], bound: int, pairs: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
     """Scan lines of pairs alone; return whether they are well-formed, but for indices that occur twice.
 
     `pairs`, 5×count, receives the pairs, and `ends`, lines + 1, the number of pairs before each line.
@@ -92,7 +100,9 @@ def scan_pairs(text, bound, pairs, ends):
 
 
 @compiled
-def scan_libsvm(text, bound, labels, pairs, ends):
+def scan_libsvm(
+    text: NDArray[np.uint8], bound: int, labels: NDArray[np.int64], pairs: NDArray[np.int64], ends: NDArray[np.int64]
+) -> int:
     """Scan lines of libsvm's format without comments; return the number of points, -1 if a line is malformed.
 
     Any numbers are labels here, several, one or none a line, and indices may be 0 or in any order. `labels`, 5×(count +
@@ -131,7 +141,9 @@ def scan_libsvm(text, bound, labels, pairs, ends):
 
 
 @compiled
-def _scan_pairs(text, at, bound, pairs, count, apart):
+def _scan_pairs(
+    text: NDArray[np.uint8], at: int, bound: int, pairs: NDArray[np.int64], count: int, apart: bool
+) -> tuple[int, int]:
     """Store the pairs up to the end of a line; return the start of the next line, -1 on errors, and their number.
 
     A blank is needed before each pair, but before the first one if that stands `apart` from what precedes it.
@@ -155,7 +167,7 @@ def _scan_pairs(text, at, bound, pairs, count, apart):
 
 
 @compiled
-def _skip_blanks(text, at):
+def _skip_blanks(text: NDArray[np.uint8], at: int) -> int:
     """Return the next position that is not a space or a tab, nor a carriage return before a newline."""
     while text[at] == SPACE or text[at] == TAB or (text[at] == RETURN and text[at + 1] == NEWLINE):
         at += 1
@@ -163,7 +175,7 @@ def _skip_blanks(text, at):
 
 
 @compiled
-def _scan_index(text, at, bound):
+def _scan_index(text: NDArray[np.uint8], at: int, bound: int) -> tuple[int, int]:
     """Return the end of an integer, -1 if there is none or it is not below a bound, and the integer."""
     start = at
     index = 0
@@ -174,7 +186,7 @@ def _scan_index(text, at, bound):
 
 
 @compiled
-def _scan_number(text, at, numbers, column):
+def _scan_number(text: NDArray[np.uint8], at: int, numbers: NDArray[np.int64], column: int) -> int:
     """Store a decimal such as `1`, `.5`, `+1` and `-2.5e-3`, and return its end; -1 if there is none."""
     start = at
     negative = text[at] == MINUS

@@ -3,6 +3,8 @@
 The first bytes tell whether an input is compressed, the ending of its name whether an output is.
 """
 
+from __future__ import annotations
+
 import contextlib
 import gzip
 import importlib
@@ -12,14 +14,18 @@ import shlex
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 from xmlgp.data.file_kinds import PEEKED, UNFIT_FOR_TEXT, FileKind, compressed_ending, kind_of, refusal
 from xmlgp.data.locate import files_read, other_part
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "DAMAGED",
@@ -62,17 +68,27 @@ def describe_damage(error: Exception) -> str:
     return f"the gzip data are damaged ({error})"
 
 
+class _Decompressor(Protocol):
+    """What the decompressors of all libraries have; some take a limit, and then have `needs_input`."""
+
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes: ...
+
+
 class _Compression(NamedTuple):
     """A kind of compression: its name, first bytes, the modules that may have it, and functions of such a module.
 
-    They return a decompressor, and a stream that compresses into another one.
+    They return a decompressor, and a stream that compresses into another one. `GzipFile` decompresses gzip.
     """
 
     name: str
     starts: tuple[bytes, ...]
     modules: tuple[str, ...]
-    decompressor: Callable
-    writer: Callable
+    decompressor: Callable[[ModuleType], _Decompressor] | None
+    writer: Callable[[ModuleType, BinaryIO], Any]
     advice: str = "a Python that was built with it"
 
     def module(self, path: str) -> ModuleType:
@@ -84,7 +100,7 @@ class _Compression(NamedTuple):
         raise XmlgpError(f"{path}: {self.name} data need {self.advice.format(file=file)}")
 
 
-def _write_zstd(module: ModuleType, stream: BinaryIO) -> BinaryIO:
+def _write_zstd(module: ModuleType, stream: BinaryIO) -> Any:
     if hasattr(module, "ZstdFile"):
         return module.ZstdFile(stream, "wb")
     return module.ZstdCompressor().stream_writer(stream, closefd=False)
@@ -96,7 +112,7 @@ COMPRESSIONS = {
         "gzip",
         (GZIP_MAGIC,),
         ("gzip",),
-        lambda module: None,
+        None,
         # Without name and time, so that equal data give equal files.
         lambda module, stream: module.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0),
     ),
@@ -132,7 +148,7 @@ STARTS = tuple(start for compression in COMPRESSIONS.values() for start in compr
 class _Unpacked(io.RawIOBase):
     """The content of compressed data, which may be several streams one after the other."""
 
-    def __init__(self, stream: BinaryIO, name: str, new: Callable) -> None:
+    def __init__(self, stream: BinaryIO, name: str, new: Callable[[], _Decompressor]) -> None:
         self._stream = stream
         self._name = name
         self._new = new
@@ -145,14 +161,15 @@ class _Unpacked(io.RawIOBase):
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: Buffer, /) -> int:
         while not self._piece:
             piece = next(self._pieces, None)
             if piece is None:
                 return 0
             self._piece = memoryview(piece)
-        count = min(len(buffer), len(self._piece))
-        buffer[:count] = self._piece[:count]
+        view = memoryview(buffer)
+        count = min(len(view), len(self._piece))
+        view[:count] = self._piece[:count]
         self._piece = self._piece[count:]
         return count
 
@@ -179,7 +196,7 @@ class _Unpacked(io.RawIOBase):
             raise _Damaged(f"the {self._name} data are truncated")
 
 
-def _expanded(decompressor, piece: bytes) -> Iterator[bytes]:
+def _expanded(decompressor: _Decompressor, piece: bytes) -> Iterator[bytes]:
     """Yield the content of a piece of compressed data, some of it at a time."""
     if not hasattr(decompressor, "needs_input"):
         yield decompressor.decompress(piece)
@@ -192,7 +209,7 @@ def _expanded(decompressor, piece: bytes) -> Iterator[bytes]:
 class _Replayed(io.RawIOBase):
     """A stream after some bytes that were taken from it."""
 
-    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+    def __init__(self, start: bytes, stream: io.BufferedReader | gzip.GzipFile) -> None:
         self._start = start
         self._stream = stream
 
@@ -202,23 +219,24 @@ class _Replayed(io.RawIOBase):
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def readinto(self, buffer: memoryview) -> int:
-        piece = self._start[: len(buffer)] or self._stream.read1(len(buffer))
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer)
+        piece = self._start[: len(view)] or self._stream.read1(len(view))
         self._start = self._start[len(piece) :]
-        buffer[: len(piece)] = piece
+        view[: len(piece)] = piece
         return len(piece)
 
 
 class Opened(NamedTuple):
     """An input: its content as a stream, the first bytes of it, and its kind, which is None for text."""
 
-    stream: BinaryIO
+    stream: io.BufferedReader
     start: bytes
     kind: FileKind | None
 
 
 @contextlib.contextmanager
-def open_any(path: str | os.PathLike) -> Iterator[Opened]:
+def open_any(path: str | os.PathLike[str]) -> Iterator[Opened]:
     """Open a file of any kind for reading, decompressed; `-` is standard input.
 
     The stream's `read1` returns the available bytes without waiting for more. Damaged compressed data raise XmlgpError
@@ -227,36 +245,33 @@ def open_any(path: str | os.PathLike) -> Iterator[Opened]:
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
         if path == "-":
-            stream = _standard("stdin")
-            if not hasattr(stream, "peek"):
-                stream = io.BufferedReader(stream)
-                stack.callback(stream.detach)
+            stream = _standard_input(stack)
         else:
             stream = stack.enter_context(open(path, "rb"))
         stream, start = _peeked(stream)
-        compression = _started(start)
+        compression = _compression_by_start(start)
         try:
             if compression:
-                stream = stack.enter_context(_decompressed(stream, compression, path))
+                stream = stack.enter_context(_Decompressed(stream, compression, path))
                 start = stream.peek(PEEKED)[:PEEKED]
                 kind = kind_of(start, path)
-                if again := _started(start):
-                    twice = f"by {again.name} and then by {compression.name}"
+                if inner := _compression_by_start(start):
+                    twice = f"by {inner.name} and then by {compression.name}"
                     raise XmlgpError(f"{path}: the data are compressed twice, {twice}; decompress them once")
             else:
                 kind = kind_of(start, path, stream)
-                named = COMPRESSIONS.get(compressed_ending(path))
-                if named and start and any(other.startswith(start) for other in named.starts):
-                    raise XmlgpError(f"{path}: the {named.name} data are truncated")
-                if named and kind is None and UNFIT_FOR_TEXT.search(start):
-                    raise XmlgpError(f"{path}: this is neither {named.name} data nor text; the file may be damaged")
+                expected = COMPRESSIONS.get(compressed_ending(path))
+                if expected and start and any(first.startswith(start) for first in expected.starts):
+                    raise XmlgpError(f"{path}: the {expected.name} data are truncated")
+                if expected and kind is None and UNFIT_FOR_TEXT.search(start):
+                    raise XmlgpError(f"{path}: this is neither {expected.name} data nor text; the file may be damaged")
             yield Opened(stream, start, kind)
         except DAMAGED as error:
             raise XmlgpError(f"{path}: {describe_damage(error)}") from error
 
 
 @contextlib.contextmanager
-def open_input(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def open_input(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     """Open text for reading as `open_any` does; XmlgpError says what else a file is, and what makes text of it."""
     with open_any(path) as opened:
         if opened.kind:
@@ -278,7 +293,7 @@ def file_size(stream: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _peeked(stream: BinaryIO) -> tuple[BinaryIO, bytes]:
+def _peeked(stream: io.BufferedReader) -> tuple[io.BufferedReader, bytes]:
     """Return a stream and its first bytes: as many as are there, and enough to tell whether it is compressed.
 
     A slow pipe may have delivered one byte only. No line is complete before it can be told.
@@ -296,27 +311,25 @@ def _is_undecided(start: bytes) -> bool:
     return bool(start) and any(other.startswith(start) and other != start for other in STARTS)
 
 
-def _started(start: bytes) -> _Compression | None:
+def _compression_by_start(start: bytes) -> _Compression | None:
     return next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.starts)), None)
 
 
-def _decompressed(stream: BinaryIO, compression: _Compression, path: str) -> BinaryIO:
-    """Return the decompressed stream, which has the attribute `compression`."""
-    if compression is COMPRESSIONS[".gz"]:
-        found = gzip.GzipFile(fileobj=stream, mode="rb")
-    else:
+class _Decompressed(io.BufferedReader):
+    """The content of a compressed stream; `compression` is the name of the kind."""
+
+    def __init__(self, stream: io.BufferedReader, compression: _Compression, path: str) -> None:
+        self.compression = compression.name
         module = compression.module(path)
-        found = _Buffered(_Unpacked(stream, compression.name, lambda: compression.decompressor(module)))
-    found.compression = compression.name
-    return found
-
-
-class _Buffered(io.BufferedReader):
-    """Has attributes."""
+        new = compression.decompressor
+        if new is None:
+            super().__init__(_Replayed(b"", gzip.GzipFile(fileobj=stream)))
+        else:
+            super().__init__(_Unpacked(stream, compression.name, lambda: new(module)))
 
 
 @contextlib.contextmanager
-def open_output(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a binary file for writing that appears under its name when it is complete; `-` is standard output.
 
     A file named `.gz`, `.bz2`, `.xz` or `.zst` is compressed. Devices and pipes are written to directly; symbolic links
@@ -324,20 +337,21 @@ def open_output(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     path = os.fspath(path)
     if path == "-":
-        stream = _standard("stdout")
-        yield stream
-        stream.flush()
+        if sys.stdout is None:
+            raise XmlgpError("stdout is closed")
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
     compress = _compressor(path)
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with report_errors_as(path), open(path, "wb") as stream, compress(stream) as output:
+        with report_errors_as(path), open(path, "wb") as device, compress(device) as output:
             yield output
     else:
         with atomic_write(os.path.realpath(path), path) as stream, compress(stream) as output:
             yield output
 
 
-def check_outputs(outputs, inputs):
+def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[object]) -> None:
     """Raise UsageError if a file to be written is one that is read, also under another name; `-` is a standard stream.
 
     An input may be a folder of data or of documents, or a model folder. Those that are no paths are ignored, and
@@ -357,7 +371,7 @@ def check_outputs(outputs, inputs):
                 raise UsageError(f"{one} is the same file as {other}; choose another output.")
 
 
-def _regular_file(path, standard):
+def _regular_file(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:
     """Return the status of a regular file, or None; that of the stream with the number `standard` for `-`."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
@@ -366,7 +380,7 @@ def _regular_file(path, standard):
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _compressor(path: str) -> Callable:
+def _compressor(path: str) -> Callable[[BinaryIO], AbstractContextManager[BinaryIO]]:
     """Return the function of a stream that compresses into it as the ending of a name says."""
     compression = COMPRESSIONS.get(compressed_ending(path))
     if compression is None:
@@ -375,9 +389,13 @@ def _compressor(path: str) -> Callable:
     return lambda stream: compression.writer(module, stream)
 
 
-def _standard(name):
-    """Return the binary stream of sys.stdin or sys.stdout."""
-    stream = getattr(sys, name)
-    if stream is None:
-        raise XmlgpError(f"{name} is closed")
-    return stream.buffer
+def _standard_input(stack: contextlib.ExitStack) -> io.BufferedReader:
+    """Return the binary stream of sys.stdin."""
+    if sys.stdin is None:
+        raise XmlgpError("stdin is closed")
+    raw: Any = sys.stdin.buffer
+    if isinstance(raw, io.BufferedReader):
+        return raw
+    stream: io.BufferedReader = io.BufferedReader(raw)
+    stack.callback(stream.detach)
+    return stream

@@ -7,6 +7,7 @@ margin, at least 1e-10, is much larger than the rounding errors that differ betw
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
@@ -34,7 +35,7 @@ LOADING_SCALE = 12.0
 PROBIT_VARIANCE = 8 / np.pi
 
 
-def toy_dataset():
+def toy_dataset() -> tuple[Dataset, Dataset]:
     """Draw the training points (1500) and the test points (700), D = 900, K = 100, as two data sets.
 
     A point is a bag of words, about 35 different ones; x is its vector of word counts, scaled to unit length. The P
@@ -44,11 +45,11 @@ def toy_dataset():
     """
     bits = np.random.PCG64(SEED)
 
-    def uniform(*shape):
+    def uniform(*shape: int) -> NDArray[np.float64]:
         # A double has 53 bits.
         return (bits.random_raw(int(np.prod(shape))) >> np.uint64(11)).reshape(shape) * 2.0**-53
 
-    def normal(*shape):
+    def normal(*shape: int) -> NDArray[np.float64]:
         # The sum of 12 uniforms has variance 1. Logarithms and cosines differ between machines.
         return sum(uniform(*shape) for _ in range(12)) - 6.0
 
@@ -68,7 +69,7 @@ def toy_dataset():
     return points.rows(slice(0, N)), points.rows(slice(N, N + N_TEST))
 
 
-def _power_law(size, offset):
+def _power_law(size: int, offset: int) -> NDArray[np.float64]:
     """Return `size` probabilities proportional to 1 / (rank + offset)."""
     weights = 1 / (np.arange(1, size + 1) + offset)
     return weights / weights.sum()

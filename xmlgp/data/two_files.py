@@ -26,7 +26,7 @@ from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES, Header, read_declared
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
-from xmlgp.runtime.progress import ignore, silent
+from xmlgp.runtime.progress import Progress, ignore, silent
 from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["is_part", "read_header_and_blocks", "read_labels", "read_points"]
@@ -50,7 +50,7 @@ def is_part(path: str, line: bytes, strict: bool = False) -> bool:
     return not repository_format.HEADER.fullmatch(line)
 
 
-def read_points(reader: LineReader, progress: Callable = silent, note: Callable[[str], object] = ignore) -> Dataset:
+def read_points(reader: LineReader, progress: Progress = silent, note: Callable[[str], object] = ignore) -> Dataset:
     """Read all points from a `LineReader` at the first line of the features; the labels are beside them."""
     items = read_header_and_blocks(reader, True, note)
     header = next(items)

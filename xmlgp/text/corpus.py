@@ -71,7 +71,7 @@ def open_corpus(
         else:
             reader = LineReader(opened.stream, path, options.encoding)
             yield reader
-            if options.encoding and (word := reader.stream.as_utf8()):
+            if options.encoding and (word := reader.word_in_utf8()):
                 advice = f"if that is right, leave out --encoding {options.encoding}"
                 note(f"{path}: the text reads as UTF-8 too, with words such as {excerpt(word)}; {advice}")
 
