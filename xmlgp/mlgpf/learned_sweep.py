@@ -19,7 +19,7 @@ from xmlgp.work import THIS_MACHINE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.mlgpf.incremental import LearningProblem
+    from xmlgp.mlgpf.learning_problem import LearningProblem
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.mlgpf.replay_selection import Replayed
 
@@ -45,13 +45,13 @@ def learned_sweep_data(
     weights, posterior = old.take(swept, pattern, scales)
     before = problem.counts_before[swept]
     features = problem.all_features
-    shares = np.zeros(len(swept))
+    shares = np.zeros(len(swept), np.float32)
     earlier = SweepPrior()
     if replayed:
         counts = np.bincount(replayed.points.labels.indices, minlength=len(parameters["bias"]))[swept]
         shares = np.where(before > 0, counts / np.maximum(before, 1), 1).astype(np.float32)
-        weights_of_replayed = PairWeights(replayed.points.weights, shares)
-        earlier = SweepPrior(None, weights_of_replayed, replayed.drawn, replayed.population)
+        pair_weights = PairWeights(replayed.points.weights, shares)
+        earlier = SweepPrior(None, pair_weights, replayed.drawn, replayed.population)
     prior = _prior_without(posterior, weights.prior_of_training(scales), weights.indptr, shares)
     make_mean_point = None
     if (shares < 1).any():

@@ -117,7 +117,7 @@ class MLGPFPredictor(Predictor):
         else:
             moments = Moments(self._latent_mean(weighted), None)
         batch = self._utilities.batch(moments, sparse_of(weighted))
-        return _Prepared(batch, self._regression and self._regression.latent(weighted))
+        return _Prepared(batch, self._regression.latent(weighted) if self._regression else None)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""

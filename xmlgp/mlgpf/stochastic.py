@@ -116,7 +116,7 @@ class Stochastic(Inference):
         batch = self._make_batch(order[self._starts[done] : self._starts[done + 1]], self.random)
         value, gradients = self._bound.value_and_gradients(self._parameters, batch, bound_needed, for_step=True)
         if self._free is not None:
-            gradients["loadings"] = _masked(gradients["loadings"], self._free)
+            gradients = {**gradients, "loadings": _masked(gradients["loadings"], self._free)}
         if not done:
             self._order[:] = order
         self._optimiser.step_count = number

@@ -16,6 +16,7 @@ from xmlgp.gp.weight_space import LatentMap
 from xmlgp.label_weights.pairs import (
     MeanPoint,
     PairWeights,
+    PointsByLabel,
     latent_offsets,
     positives_by_label,
     sample_size,
@@ -116,8 +117,8 @@ class _UpdateTask(NamedTuple):
     factors: _PointFactors
     weights: LabelWeights
     scales: NDArray[np.floating]
-    positives: tuple[NDArray[np.int64], NDArray[np.int32]]
-    shortlisted: tuple[NDArray[np.int64], NDArray[np.int32]]
+    positives: PointsByLabel
+    shortlisted: PointsByLabel
     seed: list[int]
     drawn_from: NDArray[np.int32]
     sample_size: int

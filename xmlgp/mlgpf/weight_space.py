@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -240,7 +240,7 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
         whitened = {name for block in BLOCKS for name in whitened_names(block)}
         kept = {name: value for name, value in parameters.items() if name not in whitened}
-        return bound.latent.posterior(parameters) | kept
+        return cast("WeightSpace", bound.latent).posterior(parameters) | kept
 
     def predict(self, parameters: Parameters) -> WeightSpacePrediction:
         """Return the latent functions of a trained model."""

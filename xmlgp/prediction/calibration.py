@@ -110,7 +110,7 @@ class Calibration:
         return calibrated
 
 
-def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.bool_]) -> Calibration:
+def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.bool_] | NDArray[np.uint8]) -> Calibration:
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
     `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, and `correct`, N×k, whether
