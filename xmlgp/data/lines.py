@@ -123,7 +123,7 @@ class LineReader:
         self._patience = PATIENCE
 
     def word_in_utf8(self) -> str | None:
-        """Return a word beyond ASCII if all that was read of another encoding is UTF-8 too, as UTF-8 has it, or None."""
+        """Return a word beyond ASCII, as UTF-8 has it, if all that was read in another encoding is UTF-8 too."""
         return self._utf8.word_in_utf8() if self._utf8 else None
 
     def answer_at_once(self) -> None:

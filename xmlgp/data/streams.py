@@ -244,10 +244,7 @@ def open_any(path: str | os.PathLike[str]) -> Iterator[Opened]:
     """
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
-        if path == "-":
-            stream = _standard_input(stack)
-        else:
-            stream = stack.enter_context(open(path, "rb"))
+        stream = _standard_input(stack) if path == "-" else stack.enter_context(open(path, "rb"))
         stream, start = _peeked(stream)
         compression = _compression_by_start(start)
         try:
