@@ -189,7 +189,7 @@ def test_closed_standard_stream_is_reported(monkeypatch, name):
 @pytest.mark.parametrize("ending", PACK)
 def test_damaged_compressed_file_is_reported(tmp_path, ending, damage, reason):
     path = tmp_path / f"data{ending}"
-    path.write_bytes(damage(PACK[ending](CONTENT))))
+    path.write_bytes(damage(PACK[ending](CONTENT)))
     with pytest.raises(XmlgpError, match=f"^{path}: the {NAMES[ending]} data are {reason}"):
         read(path)
 
