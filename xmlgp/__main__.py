@@ -7,7 +7,7 @@ from xmlgp.cli import main
 __all__ = ["run"]
 
 
-def run():
+def run() -> None:
     """Run a command and end the process."""
     try:
         _run()
@@ -16,7 +16,7 @@ def run():
         raise SystemExit(128 + signal.SIGINT) from None
 
 
-def _run():
+def _run() -> None:
     try:
         main(prog_name="xmlgp")
     finally:

@@ -1,14 +1,19 @@
 """The table of models, their settings by name, and recipes: named settings of the catalogue."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from xmlgp.bmlpl.record import BMLPL
+from xmlgp.data.catalogue import Catalogue, Entry
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
-from xmlgp.settings.fields import check, from_text, in_words
+from xmlgp.settings.fields import Settings, check, from_text, in_words
 
 __all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "check_names", "default_model", "fields_of", "read_settings"]
 __all__ += ["resolve", "resolve_for", "settings_from", "settings_in_words"]
@@ -21,12 +26,12 @@ DEFAULT_MODEL = "mlgpf"
 DEFAULT_RECIPE = "default"
 
 
-def default_model(data_format):
+def default_model(data_format: str | None) -> str:
     """Return the name of the model that data of a format of `xmlgp.data.formats` are trained with by default."""
     return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
-def settings_from(mapping, where, model=None, stored=False):
+def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = None, stored: bool = False) -> Settings:
     """Return the `Settings` of a mapping of names to values, perhaps with the `model`; defaults for the rest.
 
     A SettingsError names `where`, the source of the mapping, and a model or name that is unknown, a value that is not
@@ -47,7 +52,9 @@ def settings_from(mapping, where, model=None, stored=False):
         raise SettingsError(f"{where}: {error}") from None
 
 
-def settings_in_words(settings, facts, learned=()):
+def settings_in_words(
+    settings: Settings, facts: Mapping[str, Any], learned: Iterable[Mapping[str, int]] = ()
+) -> dict[str, str]:
     """Return the value of each setting of a model in words, by name; "8 (default)" for one that is unset.
 
     `facts` are those of the points that the model knows; `learned` are the batches among them that it learned later.
@@ -60,14 +67,14 @@ def settings_in_words(settings, facts, learned=()):
     }
 
 
-def check_names(names, where, model):
+def check_names(names: Iterable[str], where: str, model: str) -> None:
     """Raise SettingsError for a name that is not a setting of the model."""
     unknown = sorted(set(names) - fields_of(model).keys(), key=show_name)
     if unknown:
         raise SettingsError(f"{where}: {_reason(unknown[0], [model])}")
 
 
-def read_settings(texts, model=None):
+def read_settings(texts: Mapping[str, str], model: str | None = None) -> dict[str, object]:
     """Return settings that a user wrote as text, by name, each checked alone: by a model, or allowed by some model.
 
     A SettingsError is raised for a name that is not a setting, with the most similar one, or for a value.
@@ -89,12 +96,12 @@ def read_settings(texts, model=None):
     return found
 
 
-def fields_of(model):
+def fields_of(model: str) -> dict[str, dataclasses.Field[Any]]:
     """Return the fields of a model's settings, by name."""
     return {spec.name: spec for spec in dataclasses.fields(MODELS[model].settings)}
 
 
-def _reason(name, models):
+def _reason(name: str, models: Sequence[str]) -> str:
     """Return why a name that is no setting of some models is refused."""
     others = [other for other in MODELS if name in fields_of(other)]
     if others:
@@ -105,7 +112,9 @@ def _reason(name, models):
     return f"{show_name(name)} is not a setting; {advice}"
 
 
-def resolve(catalogue, name, shape, chosen):
+def resolve(
+    catalogue: Catalogue, name: str | None, shape: tuple[int, int, int], chosen: Mapping[str, Any]
+) -> tuple[Settings, Entry | None]:
     """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` of the data set or None.
 
     Each of these overrides those before it: the defaults of the model; the recipe; the settings of its paper for the
@@ -116,7 +125,7 @@ def resolve(catalogue, name, shape, chosen):
     return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry
 
 
-def resolve_for(catalogue, name, entry, chosen):
+def resolve_for(catalogue: Catalogue, name: str | None, entry: Entry | None, chosen: Mapping[str, Any]) -> Settings:
     """Return the settings of a recipe for an entry of the catalogue, or for none, as `resolve` does.
 
     A SettingsError is raised for an unknown recipe, one of another model than the user chose, or for a setting.
@@ -124,7 +133,7 @@ def resolve_for(catalogue, name, entry, chosen):
     merged = _merged(catalogue, name or DEFAULT_RECIPE, entry)
     model = merged.get("model", DEFAULT_MODEL)
     if chosen.get("model", model) == model:
-        return settings_from(merged | chosen, f"recipe {name or DEFAULT_RECIPE}")
+        return settings_from({**merged, **chosen}, f"recipe {name or DEFAULT_RECIPE}")
     if name in (None, DEFAULT_RECIPE):
         return settings_from(chosen, f"model {chosen['model']}")
     # The catalogue may have anything in place of a name.
@@ -132,7 +141,7 @@ def resolve_for(catalogue, name, entry, chosen):
     raise SettingsError(f"recipe {name} is of the model {shown}, not of {chosen['model']}")
 
 
-def _merged(catalogue, name, entry):
+def _merged(catalogue: Catalogue, name: str, entry: Entry | None) -> dict[str, Any]:
     """Return the catalogue's settings of a recipe for a data set."""
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
@@ -147,7 +156,7 @@ def _merged(catalogue, name, entry):
     specific = entry.recipes if entry else {}
     # YAML may hold anything in place of a paper's letter.
     paper = str(recipe.get("paper"))
-    merged = {}
+    merged: dict[str, Any] = {}
     for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {})):
         if not isinstance(layer, dict):
             raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")

@@ -1,12 +1,17 @@
 """The sparsity pattern of W: each label has weights on the features that its points have."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import sparse_of
+from xmlgp.data.blocks import Blocks, sparse_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
@@ -27,12 +32,14 @@ BLOCK = 1 << 22
 LABELS = 1 << 12
 
 
-def used_by_default(feature_count, factor_count):
+def used_by_default(feature_count: int, factor_count: int) -> bool:
     """Return whether label weights are used unless the settings say otherwise, given D and P."""
     return feature_count >= FEATURES_PER_FACTOR * factor_count
 
 
-def label_features(features, labels, limit=WEIGHTS_LIMIT):
+def label_features(
+    features: csr_array, labels: csr_array, limit: int = WEIGHTS_LIMIT
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the features that the points of each label have: starts, int64, K+1, and features, int32, ascending.
 
     X is N×D and weighted, Y is N×K. There are at most `limit` weights, but every label keeps at least one. The labels
@@ -56,7 +63,7 @@ def label_features(features, labels, limit=WEIGHTS_LIMIT):
     return np.cumsum(np.concatenate(lengths), dtype=np.int64), np.concatenate(columns)
 
 
-def label_weight_count(features, labels, limit=WEIGHTS_LIMIT):
+def label_weight_count(features: csr_array | Blocks, labels: csr_array, limit: int = WEIGHTS_LIMIT) -> int:
     """Return the number of weights that `label_features` chooses, without choosing them."""
     # A file may claim any number of columns.
     features, labels = (
@@ -67,7 +74,7 @@ def label_weight_count(features, labels, limit=WEIGHTS_LIMIT):
     return int(np.minimum(lengths, _most_each(lengths, limit)).sum())
 
 
-def _lengths(features, by_label):
+def _lengths(features: csr_array, by_label: csr_array) -> NDArray[np.int64]:
     """Return the number of features that the points of each label have, K, given X and Yᵀ."""
     lengths = np.zeros(by_label.shape[0], np.int64)
     arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], lengths
@@ -76,7 +83,16 @@ def _lengths(features, by_label):
 
 
 @compiled
-def _count_features(start, stop, indptr, points, x_indptr, x_indices, feature_count, lengths):
+def _count_features(
+    start: int,
+    stop: int,
+    indptr: NDArray[Any],
+    points: NDArray[Any],
+    x_indptr: NDArray[Any],
+    x_indices: NDArray[Any],
+    feature_count: int,
+    lengths: NDArray[np.int64],
+) -> None:
     seen = np.full(feature_count, -1, np.int32)
     for k in range(start, stop):
         for e in range(indptr[k], indptr[k + 1]):
@@ -86,13 +102,13 @@ def _count_features(start, stop, indptr, points, x_indptr, x_indices, feature_co
                     lengths[k] += 1
 
 
-def _most_each(lengths, limit):
+def _most_each(lengths: NDArray[np.int64], limit: int) -> int:
     """Return the greatest m up to the largest length with Σ_k min(length_k, m) ≤ limit, at least 1."""
     candidates = range(2, int(lengths.max(initial=1)) + 1)
     return 1 + bisect_right(candidates, limit, key=lambda most: np.minimum(lengths, most).sum())
 
 
-def _strongest(totals, most):
+def _strongest(totals: csr_array, most: int) -> NDArray[np.int32]:
     """Return the features of largest value in each row, at most `most`, in ascending order."""
     if np.diff(totals.indptr).max(initial=0) <= most:
         totals.sort_indices()

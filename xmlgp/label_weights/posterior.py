@@ -1,10 +1,15 @@
 """q(W), where W has elements, and its prior: before, in and after training; taken for some labels and put back."""
 
+from __future__ import annotations
+
 import contextlib
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
@@ -59,34 +64,34 @@ class LabelWeights(NamedTuple):
     log_prior: np.ndarray
 
     @classmethod
-    def of(cls, parameters):
+    def of(cls, parameters: Mapping[str, NDArray[Any]]) -> LabelWeights | None:
         """Return the label weights of a model, given its parameters by name; None if it has none."""
         arrays = [parameters.get(PREFIX + name) for name in cls._fields]
         return None if arrays[0] is None else cls(*arrays)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by parameter name."""
         return {PREFIX + name: array for name, array in self._asdict().items()}
 
     @property
-    def variance(self):
+    def variance(self) -> NDArray[Any]:
         """The variance v of each weight, inside the limits of `xmlgp.gp.log_parameters`."""
         return bounded_exp(self.log_variance)
 
-    def block(self, first, last):
+    def block(self, first: int, last: int) -> LabelWeights:
         """Return the weights of consecutive labels, with copies of their means and variances."""
         indptr = self.indptr[first : last + 1]
         part = slice(indptr[0], indptr[-1])
         moments = self.mean[part].copy(), self.log_variance[part].copy()
         return LabelWeights(indptr - indptr[0], self.features[part], *moments, self.log_prior)
 
-    def prior_of_training(self, scales):
+    def prior_of_training(self, scales: NDArray[Any]) -> WeightsPrior:
         """Return the prior N(0, ρ_k τ_d) of all weights (`WeightsPrior`); scales are ρ, K."""
         precision = bounded_exp(-self.log_prior)[self.features]
         precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(self.indptr))
         return WeightsPrior(np.zeros_like(precision), precision)
 
-    def update_prior_variances(self, scales):
+    def update_prior_variances(self, scales: NDArray[Any]) -> None:
         """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
 
         Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
@@ -97,7 +102,7 @@ class LabelWeights(NamedTuple):
         used = count > 0
         self.log_prior[used] = np.log(total[used] / count[used])
 
-    def grown(self, K, D):
+    def grown(self, K: int, D: int) -> LabelWeights:
         """Return W with room for new labels and features, of which there are K and D then."""
         new_labels = K + 1 - len(self.indptr)
         new_features = D - len(self.log_prior)
@@ -107,7 +112,9 @@ class LabelWeights(NamedTuple):
             log_prior=np.concatenate([self.log_prior, new]),
         )
 
-    def take(self, labels, pattern, scales):
+    def take(
+        self, labels: NDArray[np.int64], pattern: tuple[NDArray[np.int64], NDArray[np.int32]], scales: NDArray[Any]
+    ) -> tuple[LabelWeights, WeightsPrior]:
         """Return the weights of L labels, in ascending order, and as their prior the posterior that there is.
 
         The labels get weights on the features of a pattern as well (see `label_features`). One on a feature that is new
@@ -131,7 +138,7 @@ class LabelWeights(NamedTuple):
         part = LabelWeights(indptr, features.astype(np.int32), mean.copy(), np.log(variance), self.log_prior)
         return part, WeightsPrior(mean, 1 / variance)
 
-    def put(self, labels, part):
+    def put(self, labels: NDArray[np.int64], part: LabelWeights) -> LabelWeights:
         """Return W with the weights of some labels, in ascending order, replaced by those of `part`."""
         lengths = np.diff(self.indptr)
         lengths[labels] = np.diff(part.indptr)
@@ -147,11 +154,11 @@ class LabelWeights(NamedTuple):
         return LabelWeights(_starts(lengths), *arrays, self.log_prior)
 
 
-def _starts(lengths):
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def are_valid(parameters, D, K):
+def are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
     """Return whether the label weights among the parameters of an untrusted file fit each other and the model.
 
     Compiled loops do not check indices. A model may have no label weights.
@@ -170,7 +177,7 @@ def are_valid(parameters, D, K):
     )
 
 
-def initial_label_weights(features, labels, bias, dtype):
+def initial_label_weights(features: csr_array, labels: csr_array, bias: NDArray[Any], dtype: DTypeLike) -> LabelWeights:
     """Return initial weights: means of zero, and the variances of the Laplace approximation at f = b.
 
     v_kd = 1 / (1/τ_d + π_k (1 − π_k) Σ_i x_id²) with π = σ(b) and τ_d = `PRIOR_VARIANCE`; X is N×D and weighted, Y is
@@ -193,20 +200,29 @@ def initial_label_weights(features, labels, bias, dtype):
     return LabelWeights(indptr, columns, np.zeros(len(columns), dtype), log_variance, log_prior)
 
 
-def prior_scales(counts, dtype):
+def prior_scales(counts: NDArray[np.int64], dtype: DTypeLike) -> NDArray[Any]:
     """Return ρ_k = 1 + `RARE_SPREAD` / n_k, K, given the number of points n with each label, at least 1."""
     return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
 
 
 @compiled
-def _add_second_moments(indptr, columns, means, log_variances, scales, total):
+def _add_second_moments(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    means: NDArray[Any],
+    log_variances: NDArray[Any],
+    scales: NDArray[Any],
+    total: NDArray[np.float64],
+) -> None:
     for k in range(indptr.size - 1):
         for e in range(indptr[k], indptr[k + 1]):
             total[columns[e]] += (means[e] * means[e] + np.exp(log_variances[e])) / scales[k]
 
 
 @contextlib.contextmanager
-def hidden_label_weights(parameters, features, labels):
+def hidden_label_weights(
+    parameters: Mapping[str, NDArray[Any]], features: csr_array, labels: csr_array
+) -> Iterator[None]:
     """Inside the block, set the weights on features that no point of their label has to zero, without variance.
 
     The parameters of the model, by name, may have no label weights. X is N×D; Y, N×K, is usually that of fewer points

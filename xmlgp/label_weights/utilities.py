@@ -5,11 +5,17 @@ on are dense columns beside Φ, because one more column of a dense product costs
 for every point that has the feature.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pair_moments
+from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
@@ -46,7 +52,7 @@ class Batch:
 class UtilityMoments:
     """The moments of the utilities f = Φ h + b + W x, given Φ, K×P, b and the `LabelWeights`, or None for W = 0."""
 
-    def __init__(self, loadings, bias, weights=None):
+    def __init__(self, loadings: NDArray[Any], bias: NDArray[Any], weights: LabelWeights | None = None) -> None:
         self._loadings = loadings
         self._bias = bias
         self._by_label = None
@@ -57,7 +63,7 @@ class UtilityMoments:
             self._by_label = weights.indptr, weights.features, weights.mean, weights.variance
             self._arrange(len(bias), len(weights.log_prior))
 
-    def _arrange(self, K, D):
+    def _arrange(self, K: int, D: int) -> None:
         """Set the dense columns of the moments of W, and the other weights by feature."""
         counts = sparse.column_sums(self._by_label[1], D)
         common = np.flatnonzero(counts > DENSE_SHARE * K)
@@ -77,7 +83,7 @@ class UtilityMoments:
         next_entries = self._starts[:-1].copy()
         _split(*self._by_label, self._slots, self._columns, self._spreads, next_entries, self._labels, self._moments)
 
-    def batch(self, latent, features):
+    def batch(self, latent: Moments, features: csr_array) -> Batch:
         """Return points (`Batch`), given moments of the latent functions and weighted features, B×D."""
         if self._by_label is None:
             return Batch(latent, latent)
@@ -94,7 +100,7 @@ class UtilityMoments:
         by_feature = self._by_feature(features)
         return Batch(latent, extended, arrays, by_feature, cursors=self._starts[by_feature[0]])
 
-    def _by_feature(self, features):
+    def _by_feature(self, features: csr_array) -> tuple[NDArray[Any], ...]:
         """Return `Batch.by_feature`. A feature with a dense column has no other weights."""
         indices = features.indices
         kept = self._starts[indices + 1] > self._starts[indices]
@@ -105,7 +111,9 @@ class UtilityMoments:
         used, begins = np.unique(indices[order], return_index=True)
         return used, np.append(begins, len(order)), points[order], values[order]
 
-    def moments(self, batch, labels, with_variance=True):
+    def moments(
+        self, batch: Batch, labels: slice, with_variance: bool = True
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return mean and variance of the utilities of a slice of labels, B×L; None for the variance if not wanted.
 
         Slices are fastest in ascending order.
@@ -125,7 +133,7 @@ class UtilityMoments:
             _add_weights(first, *batch.by_feature, batch.cursors, *weights, mean, variance)
         return mean, variance
 
-    def _variance(self, batch, labels):
+    def _variance(self, batch: Batch, labels: slice) -> NDArray[Any]:
         """Return the variance of Φ h and of the part of W x that is dense, B×L."""
         left = batch.extended.variance
         right = self._spreads[labels]
@@ -135,7 +143,7 @@ class UtilityMoments:
         # A product of vectors by BLAS takes as long as one with a hundred columns.
         return product_by_rows(left, right.T) if left.shape[1] > 1 else left * right.T
 
-    def pair_moments(self, batch, labels):
+    def pair_moments(self, batch: Batch, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
@@ -145,7 +153,14 @@ class UtilityMoments:
             )
         return mean, variance
 
-    def contributions(self, features, latent_weights, indptr, labels, values):
+    def contributions(
+        self,
+        features: csr_array,
+        latent_weights: NDArray[Any],
+        indptr: NDArray[Any],
+        labels: NDArray[Any],
+        values: NDArray[Any],
+    ) -> None:
         """Write the contributions of features to the means of some labels of each point.
 
         With latent functions of means h_p(x) = Σ_d t_dp x_d, T D×P, the mean of f_k less b_k is the sum over the

@@ -9,14 +9,20 @@ approximation of a positive-semidefinite matrix, NIPS 2017), which needs one pro
 image.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import dense
 from xmlgp.preprocess.gram import Gram
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.work import THIS_MACHINE
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["truncated_svd_basis"]
 
@@ -51,7 +57,9 @@ ORTHOGONALITY = 5e-6
 ORTHOGONALISATIONS = 4
 
 
-def truncated_svd_basis(features, size, seed, progress=silent, work=THIS_MACHINE):
+def truncated_svd_basis(
+    features: csr_array, size: int, seed: int, progress: Progress = silent, work: Work = THIS_MACHINE
+) -> NDArray[np.float32]:
     """Return the top min(R, N, D) right singular vectors of weighted X, N×D, as the rows of X̃, R×D ([S] section 2.2).
 
     They are orthonormal, in descending order of singular values, in float32, and the transpose of a C-contiguous array,
@@ -67,14 +75,14 @@ def truncated_svd_basis(features, size, seed, progress=silent, work=THIS_MACHINE
         return _randomised(gram, features.shape[1], size, seed, progress).T
 
 
-def _exact(gram, size):
+def _exact(gram: Gram, size: int) -> NDArray[np.float32]:
     """Return the vectors, D×R, from the eigenvectors of XᵀX."""
     # Computing all eigenvectors by divide and conquer is faster than half of them by bisection.
     _, vectors = np.linalg.eigh(gram.matrix())
     return np.ascontiguousarray(vectors[:, ::-1][:, :size], dtype=np.float32)
 
 
-def _randomised(gram, D, size, seed, progress):
+def _randomised(gram: Gram, D: int, size: int, seed: int, progress: Progress) -> NDArray[np.float32]:
     """Return the vectors, D×R, by shifted powers of XᵀX."""
     random = np.random.default_rng(seed)
     width = min(size + OVERSAMPLING, D)
@@ -105,7 +113,7 @@ def _randomised(gram, D, size, seed, progress):
     return _orthonormal(basis, spare)
 
 
-def _inverse_root(gram):
+def _inverse_root(gram: NDArray[Any]) -> tuple[NDArray[np.float32], float]:
     """Return T for which the columns of BT are almost orthonormal, with `gram` = BᵀB, and B's least singular value.
 
     T is upper triangular, so the first columns of BT span the same space as those of B.
@@ -122,13 +130,14 @@ def _inverse_root(gram):
     return inverse.T.astype(np.float32), max(least, 0.0) ** 0.5
 
 
-def _precise_gram(matrix):
+def _precise_gram(matrix: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return BᵀB in double precision, so that a large singular value does not hide small ones."""
     rows = max(1, PRECISE_CHUNK // matrix.shape[1])
-    return sum(dense.gram(matrix[i : i + rows].astype(np.float64)) for i in range(0, len(matrix), rows))
+    blocks = (matrix[i : i + rows].astype(np.float64) for i in range(0, len(matrix), rows))
+    return sum(map(dense.gram, blocks), np.zeros(()))
 
 
-def _orthonormal(basis, spare):
+def _orthonormal(basis: NDArray[np.float32], spare: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return orthonormal columns, of which the first span the same space as those of `basis`, in one of two arrays."""
     for _ in range(ORTHOGONALISATIONS):
         gram = dense.gram(basis)
@@ -140,7 +149,7 @@ def _orthonormal(basis, spare):
     return basis
 
 
-def _triangular_product(left, right, out):
+def _triangular_product(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """Write the product of a matrix, D×L, and an upper triangular one, L×L, to `out`, without most of the zeros."""
     for start in range(0, len(right), TRIANGLE_BLOCK):
         stop = start + TRIANGLE_BLOCK

@@ -3,15 +3,22 @@
 Shards are chosen by the matrix alone, so that results do not depend on where they are computed.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.preprocess.weighting import shards_for_sums
+from xmlgp.runtime.progress import Bar
 from xmlgp.runtime.threads import run_parallel
-from xmlgp.work import THIS_MACHINE
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["Gram"]
 
@@ -25,27 +32,27 @@ PANEL = 128
 class Gram:
     """s²XᵀX of features (csr_array, N×D); s, the inverse of the largest magnitude, prevents overflow of high powers."""
 
-    def __init__(self, features, work=THIS_MACHINE):
+    def __init__(self, features: csr_array, work: Work = THIS_MACHINE) -> None:
         self._features = features
         self._work = work
         self._shards = shards_for_sums(features)
         self._scale = 1 / (max(work.map(_peak, ((rows,) for rows in self._shards), features), default=0.0) or 1)
 
-    def matrix(self):
+    def matrix(self) -> NDArray[np.float64]:
         """Return s²XᵀX, D×D, in double precision."""
         total = np.zeros((self._features.shape[1],) * 2)
         for part in self._work.map(_gram, ((rows, self._scale) for rows in self._shards), self._features):
             total += part
         return total
 
-    def product(self, matrix, shift, out, bar):
+    def product(self, matrix: NDArray[np.float32], shift: float, out: NDArray[np.float32], bar: Bar) -> None:
         """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`, float32; `bar` counts panels."""
         panels = _panels(matrix.shape[1])
         together = self._work.cores
         groups = [panels[start : start + together] for start in range(0, len(panels), together)]
         last = self._shards[-1]
 
-        def blocks():
+        def blocks() -> Iterator[tuple[slice, float, float, list[NDArray[np.float32]]]]:
             for group in groups:
                 vectors = [np.ascontiguousarray(matrix[:, columns]) for columns in group]
                 for rows in self._shards:
@@ -61,22 +68,22 @@ class Gram:
         parts.close()
 
     @staticmethod
-    def panel_count(width):
+    def panel_count(width: int) -> int:
         """Return the number of panels of a matrix with so many columns."""
         return len(_panels(width))
 
 
-def _panels(width):
+def _panels(width: int) -> list[slice]:
     """Return the slices of columns that are multiplied at a time."""
     return [slice(start, min(start + PANEL, width)) for start in range(0, width, PANEL)]
 
 
-def _peak(features, rows):
+def _peak(features: csr_array, rows: slice) -> float:
     data = consecutive_rows(features, rows).data
     return float(max(data.max(initial=0), -data.min(initial=0)))
 
 
-def _gram(features, rows, scale):
+def _gram(features: csr_array, rows: slice, scale: float) -> NDArray[np.float64]:
     features = consecutive_rows(features, rows)
     N, D = features.shape
     gram = np.zeros((D, D))
@@ -88,7 +95,9 @@ def _gram(features, rows, scale):
     return gram
 
 
-def _products(features, rows, scale, shift, vectors):
+def _products(
+    features: csr_array, rows: slice, scale: float, shift: float, vectors: list[NDArray[np.float32]]
+) -> list[NDArray[np.float32]]:
     """Return the products of the rows' part of s²XᵀX + shift I with some panels, D×128 each."""
     features = consecutive_rows(features, rows)
     totals = [panel * np.float32(shift) for panel in vectors]
@@ -98,7 +107,14 @@ def _products(features, rows, scale, shift, vectors):
 
 
 @compiled
-def _add_gram(indptr, indices, data, scale, right, total):
+def _add_gram(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[Any],
+    scale: float,
+    right: NDArray[np.float32],
+    total: NDArray[np.float32],
+) -> None:
     width = right.shape[1]
     point = np.empty(width, right.dtype)
     for i in range(len(indptr) - 1):

@@ -1,12 +1,18 @@
 """Initial inducing inputs: k-means centroids or random training points, in the coordinates of training."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.runtime.progress import silent
+from xmlgp.preprocess.inputs import Inputs
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "initial_inducing"]
@@ -28,7 +34,7 @@ CANDIDATES_LIMIT = 1 << 30
 CHUNK = 1024
 
 
-def candidates(inputs, count, seed):
+def candidates(inputs: Inputs, count: int, seed: int) -> slice | NDArray[np.int64]:
     """Return the rows that M inducing inputs are computed from: all, or a uniform sample that fits."""
     size = max(count, min(count * CANDIDATES, CANDIDATES_LIMIT // inputs.row_bytes))
     if size >= len(inputs):
@@ -36,7 +42,14 @@ def candidates(inputs, count, seed):
     return np.sort(np.random.default_rng([seed, 1]).choice(len(inputs), size, replace=False))
 
 
-def initial_inducing(coordinates, count, method, seed, leading=None, progress=silent):
+def initial_inducing(
+    coordinates: csr_array | NDArray[Any],
+    count: int,
+    method: str,
+    seed: int,
+    leading: int | None = None,
+    progress: Progress = silent,
+) -> NDArray[np.float32]:
     """Return M (`count`) initial inducing inputs, or as many as there are points, in float32.
 
     `coordinates` are those of the candidates, X X̃ᵀ, N×R, in the subspace, or X, N×D. The method is "kmeans" or "rows".
@@ -50,7 +63,7 @@ def initial_inducing(coordinates, count, method, seed, leading=None, progress=si
     if leading is not None and leading < coordinates.shape[1]:
         seen = np.ascontiguousarray(coordinates[:, :leading])
     with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit=" iterations") as bar:
-        nearest = None
+        nearest: NDArray[np.int64] = np.empty(0, np.int64)
         centroids = _dense(seen[rows])
         for iteration in range(KMEANS_ITERATIONS):
             before = nearest
@@ -63,7 +76,7 @@ def initial_inducing(coordinates, count, method, seed, leading=None, progress=si
         return centroids if seen is coordinates else _means(coordinates, nearest, count)
 
 
-def _nearest(points, centroids):
+def _nearest(points: csr_array | NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the nearest centroid of each point, N; each centroid is the nearest of at least one point."""
     half_squares = 0.5 * np.einsum("mr,mr->m", centroids, centroids)
     transposed = np.ascontiguousarray(centroids.T)
@@ -71,7 +84,7 @@ def _nearest(points, centroids):
     nearest = np.empty(N, np.int64)
     closeness = np.empty(N, np.float32)
 
-    def part(rows):
+    def part(rows: slice) -> None:
         chunk = points[rows]
         scores = sparse.product(chunk, transposed) if sp.issparse(chunk) else chunk @ transposed
         scores -= half_squares
@@ -94,7 +107,7 @@ def _nearest(points, centroids):
     return nearest
 
 
-def _means(points, nearest, count):
+def _means(points: csr_array | NDArray[np.float32], nearest: NDArray[np.int64], count: int) -> NDArray[np.float32]:
     """Return the mean of the points of each centroid, M×R or M×D."""
     counts = np.bincount(nearest, minlength=count)
     order = np.argsort(nearest, kind="stable")
@@ -103,5 +116,5 @@ def _means(points, nearest, count):
     return (share @ points).toarray() if sp.issparse(points) else sparse.product(share, points)
 
 
-def _dense(values):
+def _dense(values: csr_array | NDArray[Any]) -> NDArray[Any]:
     return values.toarray() if sp.issparse(values) else values

@@ -1,11 +1,25 @@
 """What a kernel sees of points: their coordinates C = X X̃ᵀ in a subspace, or their weighted features."""
 
-import numpy as np
+from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.data.blocks import Blocks
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import row_chunks
 
 __all__ = ["DENSE_LIMIT", "Inputs", "Selected", "are_dense"]
+
+#: Numbers of rows, or a slice of them.
+Rows: TypeAlias = "slice | NDArray[np.int64]"
+
+#: Coordinates, B×R or B×D, and residual squared norms, B.
+Coordinates: TypeAlias = "tuple[csr_array | Blocks | NDArray[Any], NDArray[Any]]"
 
 #: Bytes up to which the coordinates of all points are kept in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -18,9 +32,9 @@ DENSE_SHARE = 0.1
 CHUNK = 1 << 20
 
 
-def are_dense(features):
+def are_dense(features: csr_array | Blocks) -> bool:
     """Return whether features, N×D, are so dense that products of dense rows are faster."""
-    return features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1]
+    return bool(features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1])
 
 
 class Inputs:
@@ -36,7 +50,16 @@ class Inputs:
     The `dimension` of coordinates is R or D, the `feature_count` D.
     """
 
-    def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False, center=None):
+    def __init__(
+        self,
+        features: csr_array | Blocks,
+        basis: NDArray[Any] | None,
+        dtype: DTypeLike,
+        dense_limit: int = DENSE_LIMIT,
+        weigh: Callable[[Any], Any] | None = None,
+        sparse: bool = False,
+        center: NDArray[np.float64] | None = None,
+    ) -> None:
         self._features = features
         self._weigh = weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
@@ -50,15 +73,15 @@ class Inputs:
         size = N * self.dimension if self._dense else features.nnz
         self._kept = self._all() if size * self.dtype.itemsize <= dense_limit else None
 
-    def __len__(self):
-        return self._features.shape[0]
+    def __len__(self) -> int:
+        return int(self._features.shape[0])
 
-    def select(self, rows):
+    def select(self, rows: NDArray[np.int64]) -> Selected:
         """Return some of the points (`Selected`), without a copy."""
         return Selected(self, rows)
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         """Mean memory of the coordinates of a point, in bytes."""
         stored = self.dimension * self.dtype.itemsize
         if self._dense:
@@ -66,14 +89,14 @@ class Inputs:
         itemsize = self.dtype.itemsize + self._features.indices.itemsize
         return max(1, self._features.nnz * itemsize // max(1, len(self)))
 
-    def rows(self, rows):
+    def rows(self, rows: Rows) -> Coordinates:
         """Return coordinates, B×R or B×D, and residual squared norms, B, of some rows in their order."""
         if self._kept:
             values, residual = self._kept
             return values[rows], residual[rows]
         return self._compute(self._features[rows])
 
-    def weighted(self, rows):
+    def weighted(self, rows: Rows) -> csr_array | Blocks:
         """Return the weighted features, B×D (csr_array), of some rows in their order; of slice(None), no copy."""
         features = self._kept[0] if self._kept and not self._dense else self._features
         if not (isinstance(rows, slice) and rows == slice(None)):
@@ -82,7 +105,7 @@ class Inputs:
             return features
         return self._weigh(features).astype(self.dtype, copy=False)
 
-    def _all(self):
+    def _all(self) -> Coordinates:
         if not self._dense:
             return self._compute(self._features)
         values = np.empty((len(self), self.dimension), self.dtype)
@@ -91,7 +114,7 @@ class Inputs:
             _, residual[rows] = self._compute(self._features[rows], out=values[rows])
         return values, residual
 
-    def _compute(self, features, out=None):
+    def _compute(self, features: csr_array | Blocks, out: NDArray[Any] | None = None) -> Coordinates:
         if self._center is not None:
             return self._centered(features, out)
         features = self._weigh(features).astype(self.dtype, copy=False)
@@ -103,7 +126,7 @@ class Inputs:
         # Rounding can make the residual of a point inside the subspace negative.
         return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
 
-    def _centered(self, features, out):
+    def _centered(self, features: csr_array, out: NDArray[Any] | None) -> Coordinates:
         values = np.empty(features.shape, self.dtype) if out is None else out
         for rows in row_chunks(features, CHUNK):
             values[rows] = self._weigh(features[rows]).astype(np.float64, copy=False).toarray() - self._center
@@ -113,19 +136,19 @@ class Inputs:
 class Selected:
     """Some points of `Inputs`, by their rows (ndarray of int), with the same methods."""
 
-    def __init__(self, inputs, chosen):
+    def __init__(self, inputs: Inputs, chosen: NDArray[np.int64]) -> None:
         self._inputs = inputs
         self._chosen = chosen
         self.dtype = inputs.dtype
         self.feature_count = inputs.feature_count
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._chosen)
 
-    def rows(self, rows):
+    def rows(self, rows: Rows) -> Coordinates:
         """Return coordinates and residual squared norms of some rows in their order."""
         return self._inputs.rows(self._chosen[rows])
 
-    def weighted(self, rows):
+    def weighted(self, rows: Rows) -> csr_array | Blocks:
         """Return the weighted features of some rows in their order."""
         return self._inputs.weighted(self._chosen[rows])

@@ -1,11 +1,16 @@
 """Preprocessing: the quantities that models compute from the features before training."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import dense_of, sparse_of, with_sparse
+from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.data.dataset import no_points
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
@@ -22,8 +27,9 @@ from xmlgp.preprocess.weighting import (
     weigh_points,
     weighted_sizes,
 )
-from xmlgp.runtime.progress import silent
-from xmlgp.work import THIS_MACHINE
+from xmlgp.runtime.progress import Progress, silent
+from xmlgp.settings.fields import Settings
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = [
     "Preprocessed",
@@ -57,7 +63,7 @@ class Preprocessed(NamedTuple):
     dense_center: np.ndarray | None = None
     dense_scale: np.ndarray | None = None
 
-    def to_arrays(self):
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, for a file; `from_arrays` reads them back."""
         arrays = {
             "idf": self.weighting.idf,
@@ -71,7 +77,7 @@ class Preprocessed(NamedTuple):
         return {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
-    def from_arrays(cls, arrays, settings, D):
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], settings: Settings, D: int) -> Preprocessed:
         """Return the object that `to_arrays` was called on, of untrusted arrays by name.
 
         Raises ValueError if the arrays are not those of these settings and D features.
@@ -104,42 +110,44 @@ class Preprocessed(NamedTuple):
             basis = np.asfortranarray(basis)
         return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center, *dense)
 
-    def no_points(self, D):
+    def no_points(self, D: int) -> csr_array | Blocks:
         """Return the features of no points."""
         return no_points(D, 0, () if self.dense_center is None else [len(self.dense_center)]).features
 
-    def inputs(self, features, dtype, **options):
+    def inputs(self, features: csr_array | Blocks, dtype: DTypeLike, **options: Any) -> Inputs:
         """Return the `Inputs` of raw features, N×D."""
         sparse = self.inducing is None
         center = self.center * self.weighting.scale if self.is_centered else None
         return Inputs(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
 
     @property
-    def is_centered(self):
+    def is_centered(self) -> bool:
         """Whether anything is subtracted from features, so that coordinates are dense."""
         return self.center is not None and bool(np.any(self.center))
 
-    def weigh(self, features):
+    def weigh(self, features: csr_array | Blocks) -> csr_array | Blocks:
         """Return weighted features, N×D."""
         return self._beside(features, weigh(sparse_of(features), *self.weighting))
 
-    def weigh_points(self, features, work=THIS_MACHINE):
+    def weigh_points(self, features: csr_array | Blocks, work: Work = THIS_MACHINE) -> csr_array | Blocks:
         """Return the same of many points, by row shards; the weighting has no scale."""
         return self._beside(features, weigh_points(sparse_of(features), self.weighting, work))
 
-    def _beside(self, features, weighted):
+    def _beside(self, features: csr_array | Blocks, weighted: csr_array) -> csr_array | Blocks:
         """Return weighted features with the dense ones of some points, if these have any."""
         features = with_sparse(features, weighted)
         if dense_of(features) is None:
             return features
         return replace(features, dense=self.standardised(features.dense))
 
-    def standardised(self, dense):
+    def standardised(self, dense: Dense) -> Dense:
         """Return `Dense` features with their centre and scale."""
         return replace(dense, center=self.dense_center, scale=self.dense_scale)
 
 
-def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
+def weight_features(
+    features: csr_array | Blocks, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
+) -> Preprocessed:
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
     weighting = _fit_weighting(features, settings.weighting, work)
     dense = dense_of(features)
@@ -149,7 +157,7 @@ def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     return Preprocessed(weighting, None, None, dense_center=center, dense_scale=scale)
 
 
-def _dense_scale(dense):
+def _dense_scale(dense: Dense) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each dense feature, and what scales its deviation, E.
 
     The deviations of a point then have a mean square length of one in each block, and each feature has the same share
@@ -158,7 +166,7 @@ def _dense_scale(dense):
     N, _ = dense.shape
     start = dense[:1].values(np.float64)[0]
 
-    def mean_of(function):
+    def mean_of(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
         # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
         return sum(function(dense[rows].values(np.float64) - start) for rows in dense.chunks()) / N
 
@@ -170,7 +178,9 @@ def _dense_scale(dense):
     return start + mean, scale
 
 
-def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE):
+def find_inducing_inputs(
+    features: csr_array | Blocks, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
+) -> Preprocessed:
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
     See `Model.preprocess`. The settings are `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`,
@@ -196,7 +206,7 @@ def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE)
     return Preprocessed(weighting, basis, inducing)
 
 
-def standardise_features(features, settings, progress=silent):
+def standardise_features(features: csr_array | Blocks, settings: Settings, progress: Progress = silent) -> Preprocessed:
     """Return the scale and centre of each feature, unless `settings.standardise` is False, and initial inducing inputs.
 
     Features are standardised by scaling. If points have most features, the mean is subtracted as well; otherwise absent
@@ -217,13 +227,13 @@ def standardise_features(features, settings, progress=silent):
     return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
 
-def _fit_weighting(features, name, work):
+def _fit_weighting(features: csr_array | Blocks, name: str, work: Work) -> Weighting:
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
     _check_not_empty(features)
     return weighting_of_counts(name, features.shape[0], count_points(sparse_of(features), work))
 
 
-def weighting_of_counts(name, N, counts):
+def weighting_of_counts(name: str, N: int, counts: NDArray[np.int64]) -> Weighting:
     """Return the `Weighting` of a value of the setting, for N points of which `counts`, D, have each feature."""
     idf = idf_of_counts(N, counts) if name in IDF_WEIGHTINGS else None
     if name == "root-idf":
@@ -232,7 +242,9 @@ def weighting_of_counts(name, N, counts):
     return Weighting.named(name, idf)
 
 
-def _initial_inducing(inputs, settings, leading, progress):
+def _initial_inducing(
+    inputs: Inputs, settings: Settings, leading: int | None, progress: Progress
+) -> NDArray[np.float32]:
     """Return the initial inducing inputs, M×R or M×D."""
     rows = candidates(inputs, settings.inducing_count, settings.seed)
     values, _ = inputs.rows(rows)
@@ -241,13 +253,13 @@ def _initial_inducing(inputs, settings, leading, progress):
     return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 
 
-def _check_not_empty(features):
+def _check_not_empty(features: csr_array | Blocks) -> None:
     dense = dense_of(features)
     if not features.nnz and not (dense and dense.shape[0]):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 
-def check_magnitudes(sizes, advice="choose another weighting"):
+def check_magnitudes(sizes: Iterable[tuple[float, int]], advice: str = "choose another weighting") -> None:
     """Raise SettingsError with advice if weighted features, of these `sizes_of` parts, are too far from the origin."""
     peak, length = np.max(list(sizes), axis=0, initial=0)
     if peak * np.sqrt(length) > MAX_LENGTH:
@@ -257,7 +269,7 @@ def check_magnitudes(sizes, advice="choose another weighting"):
         )
 
 
-def grow(preprocessed, settings, N, counts):
+def grow(preprocessed: Preprocessed, settings: Settings, N: int, counts: NDArray[np.int64]) -> Preprocessed:
     """Return preprocessing for all N points so far, of which n_d have feature d (`counts`, D), where a model learns on.
 
     The basis of a subspace and inducing inputs stay as they are, with zeros for new features. Raises SettingsError if
@@ -275,7 +287,7 @@ def grow(preprocessed, settings, N, counts):
     return preprocessed._replace(weighting=weighting, basis=basis, inducing=inducing)
 
 
-def with_columns(matrix, count):
+def with_columns(matrix: NDArray[Any], count: int) -> NDArray[Any]:
     """Return a matrix with columns of zeros added, so that it has `count`; the same matrix if it has as many."""
     if matrix.shape[1] == count:
         return matrix

@@ -1,13 +1,18 @@
 """Feature weighting: logarithms, inverse document frequencies, rows of unit length, and standardising."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr, consecutive_rows
 from xmlgp.linear_algebra import sparse
-from xmlgp.work import THIS_MACHINE
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = [
     "IDF_WEIGHTINGS",
@@ -35,7 +40,7 @@ SHARD = 1 << 21
 SHARE = 64
 
 
-def row_chunks(matrix, size):
+def row_chunks(matrix: csr_array, size: int) -> Iterator[slice]:
     """Yield slices of consecutive rows of a csr_array with about `size` stored elements each, and at least one row."""
     start = 0
     rows = matrix.shape[0]
@@ -48,12 +53,12 @@ def row_chunks(matrix, size):
         start = stop
 
 
-def shards_for_sums(features):
+def shards_for_sums(features: csr_array) -> list[slice]:
     """Return the row shards (list of slice) of features, N×D, whose results are sums for each feature."""
     return list(row_chunks(features, max(2 * SHARD, SHARE * features.shape[1])))
 
 
-def count_points(features, work=THIS_MACHINE):
+def count_points(features: csr_array, work: Work = THIS_MACHINE) -> NDArray[np.int64]:
     """Return the number of points that have each feature, D."""
     counts = np.zeros(features.shape[1], np.int64)
     for part in work.map(_count, ((rows,) for rows in shards_for_sums(features)), features):
@@ -61,11 +66,11 @@ def count_points(features, work=THIS_MACHINE):
     return counts
 
 
-def _count(features, rows):
+def _count(features: csr_array, rows: slice) -> NDArray[np.int64]:
     return sparse.column_sums(consecutive_rows(features, rows).indices, features.shape[1])
 
 
-def idf_of_counts(N, counts):
+def idf_of_counts(N: int, counts: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have, D."""
     return (np.log((1 + N) / (1 + counts)) + 1).astype(np.float32)
 
@@ -85,12 +90,20 @@ class Weighting(NamedTuple):
     scale: np.ndarray | None = None
 
     @classmethod
-    def named(cls, name, idf=None, scale=None):
+    def named(
+        cls, name: str, idf: NDArray[np.float32] | None = None, scale: NDArray[np.float64] | None = None
+    ) -> Weighting:
         """Return the `Weighting` of a value of the setting `weighting`, with the idf or scale that it needs."""
         return cls(idf, name not in ("none", "standard"), name == "root-idf", scale)
 
 
-def weigh(features, idf, unit, logarithm=False, scale=None):
+def weigh(
+    features: csr_array,
+    idf: NDArray[Any] | None,
+    unit: bool,
+    logarithm: bool = False,
+    scale: NDArray[Any] | None = None,
+) -> csr_array:
     """Return weighted features, N×D, by the fields of a `Weighting`.
 
     They are float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are
@@ -120,7 +133,7 @@ def weigh(features, idf, unit, logarithm=False, scale=None):
     return sp.csr_array((weighted, features.indices, features.indptr), shape=features.shape)
 
 
-def weigh_points(features, weighting, work=THIS_MACHINE):
+def weigh_points(features: csr_array, weighting: Weighting, work: Work = THIS_MACHINE) -> csr_array:
     """Return what `weigh` does for features as read, N×D, and a `Weighting` without a scale, by row shards."""
     none = features[:0]
     if weigh(none, *weighting) is none:
@@ -134,29 +147,29 @@ def weigh_points(features, weighting, work=THIS_MACHINE):
     return as_csr(weighted, features.indices, features.indptr, features.shape[1])
 
 
-def _weigh(shared, rows):
+def _weigh(shared: tuple[csr_array, Weighting], rows: slice) -> NDArray[np.float32]:
     features, weighting = shared
     return weigh(consecutive_rows(features, rows), *weighting).data
 
 
-def weighted_sizes(features, weighting, work=THIS_MACHINE):
+def weighted_sizes(features: csr_array, weighting: Weighting, work: Work = THIS_MACHINE) -> Iterator[tuple[float, int]]:
     """Yield what `sizes_of` returns for the weighted features of each row shard; these are not kept."""
     return work.map(_sizes, ((rows,) for rows in row_chunks(features, SHARD)), (features, weighting))
 
 
-def _sizes(shared, rows):
+def _sizes(shared: tuple[csr_array, Weighting], rows: slice) -> tuple[float, int]:
     features, weighting = shared
     return sizes_of(weigh(consecutive_rows(features, rows), *weighting))
 
 
-def sizes_of(weighted):
+def sizes_of(weighted: csr_array) -> tuple[float, int]:
     """Return the largest magnitude of the elements of features (csr_array), and the most elements of a row."""
     # Without an array of magnitudes.
     peak = max(weighted.data.max(initial=0), -weighted.data.min(initial=0))
     return float(peak), int(np.diff(weighted.indptr).max(initial=0))
 
 
-def mean_and_scale(features):
+def mean_and_scale(features: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each feature over all points, zeros included, and the inverse of its standard deviation, D.
 
     The variance is a sum of squared deviations from the mean, so that features like 1.6e9 ± 1 keep their precision. The
@@ -177,7 +190,7 @@ def mean_and_scale(features):
     return mean + error, scale
 
 
-def _sums(features, shift):
+def _sums(features: csr_array, shift: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sums of x − shift and of its square over all points, for each feature."""
     N, D = features.shape
     counts, sums, squares = np.zeros((3, D))

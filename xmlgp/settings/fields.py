@@ -1,8 +1,11 @@
 """The base class of settings: how a field is declared, checked and described."""
 
+from __future__ import annotations
+
 import dataclasses
 import sys
-from typing import ClassVar
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -16,7 +19,9 @@ EPOCHS_LIMIT = 10**6
 COUNT_LIMIT = 10**9
 
 
-def setting(default, help_text, *, preprocess=False, if_unset=None, **limits):
+def setting(
+    default: object, help_text: str, *, preprocess: bool = False, if_unset: str | None = None, **limits: object
+) -> Any:
     """Return a dataclass field with its help text and limits as metadata.
 
     Preprocessing depends on the field if `preprocess` is true. `if_unset` describes None, which is not allowed without
@@ -36,37 +41,42 @@ class Settings:
 
     model: ClassVar[str]
 
-    def __post_init__(self):
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of a setting; each model declares its own."""
+
+    def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
             check(spec, getattr(self, spec.name))
 
     @classmethod
-    def stored(cls, mapping):
+    def stored(cls, mapping: dict[str, Any]) -> dict[str, Any]:
         """Return unchecked settings of a model folder, perhaps of an earlier version, as this version has them."""
         return mapping
 
-    def mapping(self):
+    def mapping(self) -> dict[str, Any]:
         """Return all settings as a mapping of names to values."""
         return dict(vars(self))
 
-    def with_model(self):
+    def with_model(self) -> dict[str, Any]:
         """Return the same mapping with the model's name, as `model`, before them."""
         return {"model": self.model} | self.mapping()
 
-    def for_shape(self, N, D, K):
+    def for_shape(self, N: int, D: int, K: int) -> Settings:
         """Return the settings for a data set of this shape: those that are unset because it determines them are set."""
         return self
 
-    def unused(self):
+    def unused(self) -> dict[str, str]:
         """Return the settings that have no effect because of others: by name, the one that causes it."""
         return {}
 
-    def preprocess_part(self):
+    def preprocess_part(self) -> dict[str, Any]:
         """Return the settings that preprocessing depends on, as a mapping."""
         return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self) if spec.metadata["preprocess"]}
 
 
-def describe(spec):
+def describe(spec: Field[Any]) -> str:
     """Return the limits of a field in words, for messages: "an integer from 1 to 100"."""
     meta = spec.metadata
     if meta["choices"]:
@@ -82,24 +92,24 @@ def describe(spec):
     return f"a finite number above {meta['above']}"
 
 
-def kind(spec):
+def kind(spec: Field[Any]) -> type:
     """Return the type of a field's values: str, int, float or bool."""
     return spec.type.__args__[0] if spec.metadata["if_unset"] else spec.type
 
 
-def default_of(spec):
+def default_of(spec: Field[Any]) -> str:
     """Return the default of a field in words."""
     return spec.metadata["if_unset"] if spec.default is None else in_words(spec.default)
 
 
-def in_words(value):
+def in_words(value: object) -> str:
     """Return a setting's value as the command line takes it."""
     if value is None:
         return "unset"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def from_text(spec, text):
+def from_text(spec: Field[Any], text: str) -> object:
     """Return the value of a field that a text says; the text itself, which `check` refuses, if it says none."""
     if kind(spec) is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
@@ -109,7 +119,7 @@ def from_text(spec, text):
         return text
 
 
-def check(spec, value):
+def check(spec: Field[Any], value: object) -> None:
     """Raise SettingsError for a value that a field does not allow."""
     meta = spec.metadata
     type_ = kind(spec)

@@ -1,8 +1,11 @@
 """The methods of a model: the entries of its table, and the settings that depend on them."""
 
+from __future__ import annotations
+
 import importlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
@@ -18,14 +21,14 @@ class Method:
     """
 
     implementation: str
-    settings: tuple = field(default=(), kw_only=True)
+    settings: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def load(self):
+    def load(self) -> Any:
         """Return the class that implements the method."""
         module, name = self.implementation.split(":")
         return getattr(importlib.import_module(module), name)
 
-    def unused(self, methods):
+    def unused(self, methods: Mapping[str, Method]) -> set[str]:
         """Return the settings that only others of these methods (mapping by name) read."""
         return {name for method in methods.values() for name in method.settings} - set(self.settings)
 
@@ -38,22 +41,22 @@ class InferenceMethod(Method):
     iterations: int
 
 
-def inference_setting(default, methods):
+def inference_setting(default: str, methods: Mapping[str, InferenceMethod]) -> Any:
     """Return the field of the inference method, given the model's table."""
     *others, last = (f"{name} ({method.summary})" for name, method in methods.items())
     return setting(default, f"Inference method: {', '.join(others)} or {last}.", choices=methods)
 
 
-def iterations_setting(methods, remark):
+def iterations_setting(methods: Mapping[str, InferenceMethod], remark: str) -> Any:
     """Return the field of the number of iterations; the remark says what one is, or when there are fewer."""
-    by_default = {}
+    by_default: dict[int, list[str]] = {}
     for name, method in methods.items():
         by_default.setdefault(method.iterations, []).append(name)
     defaults = ", ".join(f"{count} with {_join(names)}" for count, names in by_default.items())
     return setting(None, f"Iterations, {remark}.", minimum=1, maximum=EPOCHS_LIMIT, if_unset=defaults)
 
 
-def _join(names):
+def _join(names: Iterable[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -61,18 +64,18 @@ def _join(names):
 class InferenceSettings(Settings):
     """Settings of a model with a table of inference methods; their fields are `inference` and `iterations`."""
 
-    inferences: ClassVar[dict]
+    inferences: ClassVar[Mapping[str, InferenceMethod]]
 
     @property
-    def method(self):
+    def method(self) -> InferenceMethod:
         """The chosen `InferenceMethod`."""
         return self.inferences[self.inference]
 
     @property
-    def passes(self):
+    def passes(self) -> int:
         """Largest number of iterations."""
         return self.iterations or self.method.iterations
 
-    def unused(self):
+    def unused(self) -> dict[str, str]:
         """Return the settings that have no effect with the chosen inference method; see `Settings.unused`."""
         return dict.fromkeys(self.method.unused(self.inferences), f"inference={self.inference}")

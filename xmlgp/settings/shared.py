@@ -1,5 +1,7 @@
 """Settings that several models share: functions that make the field, with the same text and limits everywhere."""
 
+from __future__ import annotations
+
 from functools import partial
 
 from xmlgp.settings.fields import setting

@@ -4,14 +4,19 @@ A checkpoint is a zip archive of uncompressed `.npy` files and of one JSON file.
 that is killed leaves the last complete one. It is in a folder that people exchange, so what it says is not trusted.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import json
 import time
 import zipfile
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import atomic_write
@@ -32,8 +37,8 @@ TIME_RATIO = 20
 class TrainingState(NamedTuple):
     """The state that a training run resumes from: facts that JSON can hold, and arrays by name."""
 
-    facts: dict
-    arrays: dict
+    facts: dict[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
 
 
 class Checkpoint:
@@ -43,12 +48,12 @@ class Checkpoint:
     started.
     """
 
-    def __init__(self, path, about, facts):
+    def __init__(self, path: Path, about: dict[str, Any], facts: dict[str, Any] | None) -> None:
         self.path = path
         self.about = about
         self.facts = facts
 
-    def fill(self, arrays):
+    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Copy the stored arrays into arrays of the same names, shapes and types.
 
         Raises ModelFolderError if an array is missing or damaged, or has another shape or type.
@@ -59,7 +64,7 @@ class Checkpoint:
                     np.copyto(array, read_array(stream, array.shape, array.dtype))
 
     @contextlib.contextmanager
-    def checked(self):
+    def checked(self) -> Iterator[None]:
         """Raise `ModelFolderError` for whatever a damaged file, a missing fact or a wrong type raises in the block."""
         try:
             yield
@@ -73,12 +78,12 @@ class Checkpoint:
         except Exception as error:
             raise self.damaged() from error
 
-    def damaged(self):
+    def damaged(self) -> ModelFolderError:
         """Return the error for a damaged checkpoint."""
         return ModelFolderError(f"{self.path}: the checkpoint is damaged; use `resume=False` to start a new run")
 
 
-def read_checkpoint(path):
+def read_checkpoint(path: Path) -> Checkpoint | None:
     """Return the `Checkpoint` in a file, or None if there is no such file; ModelFolderError if it is damaged."""
     checkpoint = Checkpoint(path, {}, None)
     if path.exists() and not path.is_file():
@@ -105,7 +110,9 @@ class CheckpointWriter:
     written or to resume from.
     """
 
-    def __init__(self, path, about, interval, resume_from=None):
+    def __init__(
+        self, path: Path, about: dict[str, Any], interval: float, resume_from: Checkpoint | None = None
+    ) -> None:
         self.path = path
         self.resume_from = resume_from
         self.has_state = resume_from is not None
@@ -114,7 +121,7 @@ class CheckpointWriter:
         self._last = time.monotonic()
         self._duration = 0.0
 
-    def maybe_save(self, state, epoch_ended=False, now=False):
+    def maybe_save(self, state: Callable[[], TrainingState], epoch_ended: bool = False, now: bool = False) -> None:
         """Write a checkpoint if it is time for one, then raise `Interrupted` if a signal waits.
 
         The function `state` returns the `TrainingState`. It is time in any case if training cannot go on (`now`).
@@ -126,7 +133,7 @@ class CheckpointWriter:
             self.save(state())
         raise_pending_signal()
 
-    def save(self, state=None):
+    def save(self, state: TrainingState | None = None) -> None:
         """Write a checkpoint now; without a `TrainingState` it holds only the description of the run."""
         start = time.monotonic()
         content = {"about": self._about, "state": None if state is None else state.facts}
@@ -141,7 +148,7 @@ class CheckpointWriter:
             self._duration = self._last - start
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
+def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     member = archive.getinfo(name)
     # Some methods of compression expand without a limit.
     if member.compress_type != zipfile.ZIP_STORED:
@@ -150,7 +157,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
 
 
 @contextlib.contextmanager
-def _new_archive(stream):
+def _new_archive(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
     archive = zipfile.ZipFile(stream, "w")
     try:
         yield archive

@@ -1,6 +1,15 @@
 """The interface of inference methods for the training loop, and runs of several of them."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
 __all__ = ["Inference", "Stages"]
+
+T = TypeVar("T")
 
 
 class Inference:
@@ -26,32 +35,32 @@ class Inference:
     #: The `numpy.random.Generator` that steps draw from; None if they draw nothing.
     random = None
 
-    def steps_in(self, epoch):
+    def steps_in(self, epoch: int) -> int:
         """Return the number of steps in an epoch."""
         return self.steps_per_epoch
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Raise ValueError if the arrays of an untrusted checkpoint, after `done` steps of an epoch, are impossible."""
 
-    def cost(self, epoch, done):
+    def cost(self, epoch: int, done: int) -> float:
         """Return the time that a step takes, in any unit; used unless `equal_steps`."""
         return 1
 
-    def place(self, epoch):
+    def place(self, epoch: int) -> dict[str, str]:
         """Return the number of an epoch and of all, as the progress shows them."""
         return {"epoch": f"{epoch + 1}/{self.epochs}"}
 
-    def begin(self, epoch):
+    def begin(self, epoch: int) -> None:
         """Prepare for the steps of an epoch.
 
         Called before each epoch. A resumed run calls it for the epoch of its checkpoint only, before it fills the
         arrays, so the arrays may differ from epoch to epoch.
         """
 
-    def end(self):
+    def end(self) -> None:
         """Free what only steps need, after the last one, where another stage follows."""
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float | None:
         """Make one step, after `done` others of this epoch; return an estimate of the objective, or None.
 
         An epoch without estimates has no entry in the history. Raises NumericalError if a computation becomes
@@ -60,15 +69,15 @@ class Inference:
         """
         raise NotImplementedError
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name; a resumed run fills them in place."""
         raise NotImplementedError
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model by name, after some epochs; steps may change these arrays."""
         raise NotImplementedError
 
-    def notes(self):
+    def notes(self) -> dict[str, Any]:
         """Return numbers that join each epoch's entry in the history, by name."""
         return {}
 
@@ -81,25 +90,25 @@ class Stages(Inference):
     the arrays of all of them at once.
     """
 
-    def __init__(self, stages):
+    def __init__(self, stages: Sequence[Inference]) -> None:
         self._stages = stages
-        self._begun = []
+        self._begun: list[Inference] = []
         self._starts = [sum(stage.epochs for stage in stages[:number]) for number in range(len(stages))]
         self.epochs = sum(stage.epochs for stage in stages)
         self.equal_steps = all(stage.equal_steps for stage in stages)
         self.random = stages[0].random
 
-    def _at(self, epoch):
+    def _at(self, epoch: int) -> tuple[int, Inference, int]:
         """Return the number of the stage of an epoch, the stage, and the number of the epoch in it."""
         number = max(i for i, start in enumerate(self._starts) if start <= epoch)
         return number, self._stages[number], epoch - self._starts[number]
 
-    def place(self, epoch):
+    def place(self, epoch: int) -> dict[str, str]:
         """Return the numbers that the progress shows, of this stage and of those before."""
         number, stage, own = self._at(epoch)
         return _merged([before.place(before.epochs - 1) for before in self._stages[:number]]) | stage.place(own)
 
-    def begin(self, epoch):
+    def begin(self, epoch: int) -> None:
         """Begin the stages up to that of an epoch."""
         number, current, own = self._at(epoch)
         for stage in self._stages[len(self._begun) : number + 1]:
@@ -108,12 +117,12 @@ class Stages(Inference):
             self._begun.append(stage)
             stage.begin(own if stage is current else stage.epochs - 1)
 
-    def steps_in(self, epoch):
+    def steps_in(self, epoch: int) -> int:
         """Return the number of steps in an epoch."""
         _, stage, own = self._at(epoch)
         return stage.steps_in(own)
 
-    def cost(self, epoch, done):
+    def cost(self, epoch: int, done: int) -> float:
         """Return the time that a step takes."""
         _, stage, own = self._at(epoch)
         return stage.cost(own, done)
@@ -123,23 +132,23 @@ class Stages(Inference):
         _, stage, own = self._at(epoch)
         stage.check_restored(own, done)
 
-    def step(self, epoch, done):
+    def step(self, epoch: int, done: int) -> float | None:
         """Make one step."""
         _, stage, own = self._at(epoch)
         return stage.step(own, done)
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the stages so far."""
         return _merged(stage.arrays() for stage in self._begun)
 
-    def parameters(self, epochs):
+    def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the stages so far."""
         return _merged(stage.parameters(epochs) for stage in self._begun)
 
-    def notes(self):
+    def notes(self) -> dict[str, Any]:
         """Return the notes of the stages so far."""
         return _merged(stage.notes() for stage in self._begun)
 
 
-def _merged(mappings):
+def _merged(mappings: Iterable[Mapping[str, T]]) -> dict[str, T]:
     return {name: value for mapping in mappings for name, value in mapping.items()}

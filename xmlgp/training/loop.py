@@ -1,33 +1,42 @@
 """The training loop of all models: steps, epochs, history, progress, interruption and checkpoints."""
 
+from __future__ import annotations
+
 import contextlib
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.training.checkpoints import TrainingState
+from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter, TrainingState
+from xmlgp.training.inference import Inference
 from xmlgp.training.trained import is_history
 
 __all__ = ["Loop", "TrainingDiverged"]
+
+#: `(epoch, parameters)`: a hook after each epoch, with a function that returns the parameters.
+EpochHook: TypeAlias = "Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None]"
 
 
 class TrainingDiverged(NumericalError):
     """Something (`reason`) became non-finite, or cannot be computed, after some steps of training."""
 
-    def __init__(self, reason, steps, advice):
+    def __init__(self, reason: object, steps: int, advice: str) -> None:
         self.reason = reason
         self.steps = steps
         self.advice = advice
         super().__init__(f"training diverged {self.when}: {reason}; {advice}")
 
     @property
-    def when(self):
+    def when(self) -> str:
         """When training diverged, in words."""
         return f"after {counted(self.steps, 'step')}" if self.steps else "before the first step"
 
@@ -40,26 +49,32 @@ class Loop:
     of its estimates), `seconds` since the start, and the notes of the inference.
     """
 
-    def __init__(self, inference_class, *arguments):
+    def __init__(self, inference_class: type[Inference], *arguments: Any) -> None:
         self._inference_class = inference_class
         self._arguments = arguments
-        self.inference = None
-        self.history = []
+        self.inference: Inference
+        self.history: list[dict[str, Any]] = []
         #: The current epoch, steps made in it, and estimates of the objective.
         self._epoch = 0
         self._done = 0
-        self._estimates = []
+        self._estimates: list[float] = []
         self._seconds = 0.0
         self._ended = False
-        self._after_epoch = None
-        self._facts = {}
+        self._after_epoch: EpochHook | None = None
+        self._facts: dict[str, Any] = {}
 
     @property
-    def _step(self):
+    def _step(self) -> int:
         """Steps made."""
         return self._steps_of(self._epoch) + self._done
 
-    def run(self, progress=silent, after_epoch=None, checkpoints=None, facts=None):
+    def run(
+        self,
+        progress: Progress = silent,
+        after_epoch: EpochHook | None = None,
+        checkpoints: CheckpointWriter | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Train to the end, and return the parameters by name, and the history.
 
         After each epoch, counted from 1, `after_epoch(epoch, parameters)` is called with a function that returns the
@@ -89,7 +104,7 @@ class Loop:
         self._check_finite(parameters)
         return parameters, self.history
 
-    def state(self):
+    def state(self) -> TrainingState:
         """Return the state that training can be resumed from (`TrainingState`)."""
         arrays = self.inference.arrays()
         # Squares that an optimiser keeps may be finite when their sum is not.
@@ -108,8 +123,8 @@ class Loop:
         }
         return TrainingState(facts | self._facts, arrays)
 
-    def _restore(self, checkpoint):
-        facts = checkpoint.facts
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        facts = checkpoint.facts or {}
         random = self.inference.random
         with checkpoint.checked():
             self._check_place(facts)
@@ -129,7 +144,7 @@ class Loop:
         with checkpoint.checked():
             self.inference.check_restored(self._epoch, self._done)
 
-    def _check_place(self, facts: dict) -> None:
+    def _check_place(self, facts: Mapping[str, Any]) -> None:
         """Raise ValueError unless the facts of a checkpoint, which is untrusted, name a place in this training."""
         valid = (
             is_history(facts["history"], self.inference.objective)
@@ -144,9 +159,9 @@ class Loop:
         if not valid:
             raise ValueError("the checkpoint names no place in this training")
 
-    def _run_epochs(self, progress, checkpoints):
+    def _run_epochs(self, progress: Progress, checkpoints: CheckpointWriter | None) -> None:
         inference = self.inference
-        shown = {}
+        shown: dict[str, str] = {}
         total = self._cost_before(inference.epochs)
         made = self._cost_before(self._epoch, self._done)
         with progress("train", total=total, unit=" steps" if inference.equal_steps else None) as bar:
@@ -173,7 +188,7 @@ class Loop:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
 
     @contextlib.contextmanager
-    def _saved_if_lost(self, checkpoints):
+    def _saved_if_lost(self, checkpoints: CheckpointWriter | None) -> Iterator[None]:
         """Write a checkpoint of the state before a step if the cluster is lost in it."""
         random = self.inference.random
         before = random and random.bit_generator.state
@@ -186,7 +201,7 @@ class Loop:
                 checkpoints.maybe_save(self.state, now=True)
             raise
 
-    def _make_step(self):
+    def _make_step(self) -> dict[str, str]:
         """Make one step; return its estimate of the objective to be shown."""
         try:
             value = self.inference.step(self._epoch, self._done)
@@ -201,7 +216,7 @@ class Loop:
         self._done += 1
         return shown
 
-    def _end_epoch(self):
+    def _end_epoch(self) -> None:
         """Add an epoch with an objective to the history and call the hook; begin the next epoch."""
         estimates = self._estimates
         self._estimates = []
@@ -222,13 +237,13 @@ class Loop:
             self.inference.begin(self._epoch)
 
     @property
-    def _is_over(self):
+    def _is_over(self) -> bool:
         return self._ended or self._epoch == self.inference.epochs
 
-    def _parameters(self):
+    def _parameters(self) -> dict[str, NDArray[Any]]:
         return self.inference.parameters(self._epoch)
 
-    def _steps_of(self, epochs):
+    def _steps_of(self, epochs: int) -> int:
         """Return the number of steps in the first epochs."""
         return sum(self.inference.steps_in(epoch) for epoch in range(epochs))
 
@@ -236,7 +251,7 @@ class Loop:
         """Return the number of steps in an epoch, 0 after the last one."""
         return self.inference.steps_in(epoch) if epoch < self.inference.epochs else 0
 
-    def _cost_before(self, epoch, done=0):
+    def _cost_before(self, epoch: int, done: int = 0) -> float:
         """Return the cost of all steps before a step."""
         inference = self.inference
         if inference.equal_steps:
@@ -244,13 +259,13 @@ class Loop:
         steps = [(e, d) for e in range(epoch) for d in range(inference.steps_in(e))]
         return sum(inference.cost(e, d) for e, d in [*steps, *((epoch, d) for d in range(done))])
 
-    def _check_finite(self, arrays):
+    def _check_finite(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, value in arrays.items():
             if not all_finite(value):
                 raise self._diverged(f"{name.removeprefix('parameters.')} is not finite")
 
-    def _diverged(self, reason):
-        steps = self._step if self.inference else 0
+    def _diverged(self, reason: object) -> TrainingDiverged:
+        steps = self._step if hasattr(self, "inference") else 0
         advice = self._inference_class.advice
         if not steps:
             advice = self._inference_class.advice_at_start or advice

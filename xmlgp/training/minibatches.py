@@ -1,10 +1,18 @@
 """The points and labels of a training step: points held out, minibatches of the others, and sampled negatives."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.gp.bound import Batch, LabelSample, log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
+from xmlgp.preprocess.inputs import Inputs, Selected
 
 __all__ = [
     "SAMPLERS",
@@ -16,12 +24,15 @@ __all__ = [
     "sample_negatives",
 ]
 
+#: A function that draws negatives: `(labels, count, random, dtype)` → `SampledPairs`.
+Sampler: TypeAlias = "Callable[[csr_array, int, np.random.Generator, DTypeLike], SampledPairs]"
+
 #: Share of the negatives that are sampled in proportion to label frequencies. The others are uniform, so that the
 #: weights of rare labels are at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
 
 
-def hold_out(count, share, random):
+def hold_out(count: int, share: float, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split N points at random into those to train on and those to validate on (row numbers in ascending order).
 
     round(share·N) points are held out, at least 1 and at most N − 1; none if N < 2 or the share is 0.
@@ -36,18 +47,18 @@ def hold_out(count, share, random):
 class SeededMinibatches:
     """Minibatches of N points, of almost equal size, in a random order that the seed and the epoch determine."""
 
-    def __init__(self, count, batch_size, seed):
+    def __init__(self, count: int, batch_size: int, seed: int) -> None:
         self._count = count
         self._batch_size = batch_size
         self._seed = seed
         #: The epoch of the last call, and its minibatches.
-        self._cached = None, None
+        self._cached: tuple[int, list[NDArray[np.int64]]] = -1, []
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Return the number of minibatches in an epoch."""
         return -(-self._count // self._batch_size)
 
-    def rows(self, epoch, number):
+    def rows(self, epoch: int, number: int) -> NDArray[np.int64]:
         """Return the rows of minibatch `number` of an epoch; both are counted from 0."""
         if self._cached[0] != epoch:
             order = np.random.default_rng([self._seed, 2, epoch]).permutation(self._count)
@@ -66,7 +77,7 @@ class LabelSampler:
     All labels are used if `count` is K or more.
     """
 
-    def __init__(self, labels, count):
+    def __init__(self, labels: csr_array, count: int) -> None:
         self._point_count, self._label_count = labels.shape
         self._count = count
         #: How many points have each label, n, and the probability of each label in a draw, q.
@@ -74,9 +85,9 @@ class LabelSampler:
         self._probability = _label_probability(self._counts)
         self._cumulative = np.cumsum(self._probability)
         #: The weights 1/π, K, by the size B of a minibatch.
-        self._weights = {}
+        self._weights: dict[int, NDArray[np.float64]] = {}
 
-    def sample(self, labels, random, dtype):
+    def sample(self, labels: csr_array, random: np.random.Generator, dtype: DTypeLike) -> LabelSample | None:
         """Return the `LabelSample` of a minibatch, given its positives, B×K; None if all labels are used."""
         if self._count >= self._label_count:
             return None
@@ -84,7 +95,7 @@ class LabelSampler:
         used = np.union1d(np.minimum(drawn, self._label_count - 1), labels.indices)
         return LabelSample(used, self._weights_for(labels.shape[0])[used].astype(dtype))
 
-    def _weights_for(self, size):
+    def _weights_for(self, size: int) -> NDArray[np.float64]:
         if size not in self._weights:
             # One point of the minibatch lacks the label; `size` − 1 are drawn from the others.
             others = self._point_count - 1
@@ -93,7 +104,16 @@ class LabelSampler:
         return self._weights[size]
 
 
-def make_batch(inputs, labels, rows, random=None, *, negatives=None, sampler=None, label_sampler=None):
+def make_batch(
+    inputs: Inputs | Selected,
+    labels: csr_array,
+    rows: NDArray[np.int64],
+    random: np.random.Generator | None = None,
+    *,
+    negatives: int | None = None,
+    sampler: Sampler | None = None,
+    label_sampler: LabelSampler | None = None,
+) -> Batch:
     """Return the `Batch` of some rows of the inputs (`Inputs`) and of Y, N×K.
 
     Each point has all its negatives; or only `negatives` of them, drawn by `sampler` (see `SAMPLERS`); or those that
@@ -108,7 +128,7 @@ def make_batch(inputs, labels, rows, random=None, *, negatives=None, sampler=Non
     return Batch(Points(*inputs.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
 
 
-def sample_negatives(labels, count, random, dtype):
+def sample_negatives(labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike) -> SampledPairs:
     """Return the positives, B×K, and a uniform sample without replacement of the negatives of each point.
 
     Candidates are drawn with replacement; positives and repetitions are rejected and drawn again. All remaining
@@ -144,7 +164,7 @@ def sample_negatives(labels, count, random, dtype):
     return _pairs(labels, chosen, weights[chosen // label_count], dtype)
 
 
-def sample_by_frequency(labels):
+def sample_by_frequency(labels: csr_array) -> Sampler:
     """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in `labels`, N×K.
 
     It draws labels with replacement, half of them in proportion to their frequencies and half uniformly, and drops
@@ -157,7 +177,7 @@ def sample_by_frequency(labels):
     cumulative = np.cumsum(probability)
     cumulative[-1:] = 1
 
-    def sampler(labels, count, random, dtype):
+    def sampler(labels: csr_array, count: int, random: np.random.Generator, dtype: DTypeLike) -> SampledPairs:
         if 2 * count > label_count:  # cheaper and exact without replacement
             return sample_negatives(labels, count, random, dtype)
         owner = np.repeat(np.arange(labels.shape[0]), count)
@@ -171,22 +191,27 @@ def sample_by_frequency(labels):
     return sampler
 
 
-def _label_probability(counts):
+def _label_probability(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the probability of each label in a draw, K, given how many points have it."""
     probability = FREQUENT_SHARE * counts / max(1, counts.sum()) + (1 - FREQUENT_SHARE) / max(1, len(counts))
     return probability / probability.sum()
 
 
 #: For each value of the setting `sampling`, a function that returns a sampler for the labels of all training points.
-SAMPLERS = {"uniform": lambda labels: sample_negatives, "frequency": sample_by_frequency}
+SAMPLERS: dict[str, Callable[[csr_array], Sampler]] = {
+    "uniform": lambda labels: sample_negatives,
+    "frequency": sample_by_frequency,
+}
 
 
-def _keys(labels):
+def _keys(labels: csr_array) -> NDArray[np.int64]:
     """Return the positives as integers, point·K + label."""
     return np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices
 
 
-def _pairs(labels, negatives, weights, dtype):
+def _pairs(
+    labels: csr_array, negatives: NDArray[np.int64], weights: NDArray[np.float64], dtype: DTypeLike
+) -> SampledPairs:
     """Return `SampledPairs` of the positives and of weighted negatives, which are integers as in `_keys`."""
     label_count = labels.shape[1]
     keys = np.concatenate([_keys(labels), negatives])
@@ -198,7 +223,7 @@ def _pairs(labels, negatives, weights, dtype):
     return SampledPairs(indptr, (keys % label_count)[order], positive[order], weight[order].astype(dtype))
 
 
-def _is_in(values, sorted_values):
+def _is_in(values: NDArray[np.int64], sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
     index = np.searchsorted(sorted_values, values)
     index[index == len(sorted_values)] = 0
     return sorted_values[index] == values if len(sorted_values) else np.zeros(len(values), bool)

@@ -1,6 +1,12 @@
 """Stochastic gradient ascent: Adam, AdaGrad and AdaDelta, which update parameters in place, and their rate."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.linear_algebra.compiled import compiled
@@ -20,7 +26,7 @@ LARGEST_GRADIENT = 1e18
 
 
 @compiled
-def _clip(gradient, limit):
+def _clip(gradient: float, limit: float) -> float:
     """Return a number clipped to ±limit, and NaN as it is, because the training loop has to see it."""
     return limit if gradient > limit else -limit if gradient < -limit else gradient
 
@@ -28,9 +34,9 @@ def _clip(gradient, limit):
 class _Optimiser:
     """Base class, made of the parameters that move: a subclass names its statistics and updates flat blocks."""
 
-    statistics = ()
+    statistics: tuple[str, ...] = ()
 
-    def __init__(self, parameters):
+    def __init__(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         self.step_count = 0
         self.state = {
             f"{name}/{statistic}": np.zeros_like(value)
@@ -38,10 +44,15 @@ class _Optimiser:
             for statistic in self.statistics
         }
 
-    def continue_from(self, factor):
+    def continue_from(self, factor: float) -> None:
         """Go on as if `factor` times as many steps had been made; only AdaGrad's statistics grow with the steps."""
 
-    def step(self, parameters, gradients, learning_rate):
+    def step(
+        self,
+        parameters: Mapping[str, NDArray[Any]],
+        gradients: Mapping[str, NDArray[Any] | IndexedRows],
+        learning_rate: float,
+    ) -> None:
         """Make one step upwards; parameters and statistics change in place.
 
         The gradients are those of the parameters that move. If one is `IndexedRows`, the other rows and their
@@ -65,8 +76,15 @@ class _Optimiser:
                 starts = np.arange(0, values.size, width)
             self._update_blocks([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
 
-    def _update_blocks(self, arrays, values, starts, width, scalars):
-        def part(i, j):
+    def _update_blocks(
+        self,
+        arrays: list[NDArray[Any]],
+        values: NDArray[Any],
+        starts: NDArray[Any],
+        width: int,
+        scalars: tuple[np.floating, ...],
+    ) -> None:
+        def part(i: int, j: int) -> None:
             self._update(starts[i:j], width, *arrays, values[i * width : j * width], *scalars)
 
         parallel_for(part, len(starts), GRAIN // max(1, width))
@@ -81,7 +99,7 @@ class Adam(_Optimiser):
     decay_square = 0.999
     epsilon = 1e-8
 
-    def _scalars(self, learning_rate, dtype):
+    def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         # The corrections of both averages for their zero start are folded into the rate and epsilon.
         correction = np.sqrt(1 - self.decay_square**self.step_count)
         rate = learning_rate * correction / (1 - self.decay_mean**self.step_count)
@@ -89,7 +107,18 @@ class Adam(_Optimiser):
 
     @staticmethod
     @compiled
-    def _update(starts, width, values, means, squares, gradients, rate, epsilon, decay_mean, decay_square):
+    def _update(
+        starts: NDArray[Any],
+        width: int,
+        values: NDArray[Any],
+        means: NDArray[Any],
+        squares: NDArray[Any],
+        gradients: NDArray[Any],
+        rate: float,
+        epsilon: float,
+        decay_mean: float,
+        decay_square: float,
+    ) -> None:
         one = values.dtype.type(1)
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
@@ -115,18 +144,26 @@ class AdaGrad(_Optimiser):
     default_rate = 0.1
     epsilon = 1e-8
 
-    def continue_from(self, factor):
+    def continue_from(self, factor: float) -> None:
         """Multiply the sums; elements that had no gradient yet stay where they are, instead of taking large steps."""
         for sums in self.state.values():
             sums *= sums.dtype.type(factor)
             sums[sums == 0] = np.inf
 
-    def _scalars(self, learning_rate, dtype):
+    def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         return tuple(map(dtype.type, (learning_rate, self.epsilon)))
 
     @staticmethod
     @compiled
-    def _update(starts, width, values, squares, gradients, rate, epsilon):
+    def _update(
+        starts: NDArray[Any],
+        width: int,
+        values: NDArray[Any],
+        squares: NDArray[Any],
+        gradients: NDArray[Any],
+        rate: float,
+        epsilon: float,
+    ) -> None:
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
             block = slice(starts[s], starts[s] + width)
@@ -147,12 +184,22 @@ class AdaDelta(_Optimiser):
     decay = 0.95
     epsilon = 1e-6
 
-    def _scalars(self, learning_rate, dtype):
+    def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         return tuple(map(dtype.type, (learning_rate, self.decay, self.epsilon)))
 
     @staticmethod
     @compiled
-    def _update(starts, width, values, squares, changes, gradients, rate, decay, epsilon):
+    def _update(
+        starts: NDArray[Any],
+        width: int,
+        values: NDArray[Any],
+        squares: NDArray[Any],
+        changes: NDArray[Any],
+        gradients: NDArray[Any],
+        rate: float,
+        decay: float,
+        epsilon: float,
+    ) -> None:
         one = values.dtype.type(1)
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
@@ -172,7 +219,7 @@ class AdaDelta(_Optimiser):
 OPTIMISERS = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
 
 
-def falling_rate(progress):
+def falling_rate(progress: float) -> float:
     """Return the factor of a learning rate, 1 for the first half of the steps, then falling to 0.
 
     The progress is the share of all steps made.

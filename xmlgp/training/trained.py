@@ -1,12 +1,20 @@
 """What training returns, and what learning more points starts from, the same for every model."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from xmlgp.data.blocks import Blocks
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
+from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.settings.fields import Settings
 
 __all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "is_history"]
 __all__ += ["statistics_are_valid", "statistics_of"]
@@ -40,7 +48,7 @@ class HeldOut(NamedTuple):
     calibrated_error: float
 
     @classmethod
-    def from_untrusted(cls, entry):
+    def from_untrusted(cls, entry: object) -> HeldOut | None:
         """Return the same from an object as JSON has it, or None if it is not one."""
         if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
             return None
@@ -48,13 +56,13 @@ class HeldOut(NamedTuple):
         valid = type(found.points) is int and all(type(number) in (int, float) for number in found)
         return found if valid else None
 
-    def precision(self, K):
+    def precision(self, K: int) -> str:
         """Return the precision in words, given the number of labels."""
         ranks = (1, self.precision_1), (3, self.precision_3), (5, self.precision_5)
         measured = ", ".join(f"P@{k} {value:.1f}%" for k, value in ranks if k <= K)
         return f"{measured} on {self.points} points held out of training"
 
-    def reliability(self):
+    def reliability(self) -> str:
         """Return the calibration errors in words, or nothing if they may be those of chance."""
         errors = self.calibrated_error, self.uncalibrated_error
         if self.points < FEWEST or max(errors) < CHANCE / math.sqrt(self.points):
@@ -63,7 +71,7 @@ class HeldOut(NamedTuple):
         return f"probabilities are {after} percentage points off on average ({before} before calibration)"
 
 
-def is_history(entries: Any, objective: str) -> bool:
+def is_history(entries: object, objective: str) -> bool:
     """Return whether each of the untrusted entries has the numbers of an epoch."""
     keys = ("epoch", objective, "seconds")
     return isinstance(entries, list) and all(
@@ -78,29 +86,31 @@ class Trained(NamedTuple):
     and `seconds` since the start. `held_out` is what was measured on points that were held out, or None.
     """
 
-    parameters: dict
-    history: list
+    parameters: dict[str, NDArray[Any]]
+    history: list[dict[str, Any]]
     held_out: HeldOut | None = None
 
 
 class Earlier(NamedTuple):
     """A trained model that will learn more points; it knows N points, D features and K labels so far."""
 
-    settings: object
-    preprocessed: object
-    parameters: dict
+    settings: Settings
+    preprocessed: Preprocessed
+    parameters: Mapping[str, NDArray[Any]]
     N: int
     D: int
     K: int
 
 
-def statistics_of(features, labels):
+def statistics_of(features: csr_array | Blocks, labels: csr_array) -> dict[str, NDArray[np.int64]]:
     """Return the `STATISTICS` of points by name, given X, N×D, and Y, N×K."""
     counts = (sparse.column_sums(matrix.indices, matrix.shape[1]) for matrix in (labels, features))
     return {name: count.astype(np.int64) for name, count in zip(STATISTICS, counts, strict=True)}
 
 
-def add_statistics(parameters, statistics):
+def add_statistics(
+    parameters: Mapping[str, NDArray[Any]], statistics: Mapping[str, NDArray[np.int64]]
+) -> dict[str, NDArray[np.int64]]:
     """Return the sum of a model's statistics and those of new points, which may have more labels and features.
 
     Raises SettingsError if the model has none.
@@ -113,7 +123,7 @@ def add_statistics(parameters, statistics):
     return total
 
 
-def statistics_are_valid(parameters, D, K):
+def statistics_are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
     """Return whether the statistics of an untrusted file fit the model; a model of an earlier version has none."""
     arrays = [parameters[name] for name in STATISTICS if name in parameters]
     return not arrays or (
