@@ -716,7 +716,7 @@ MUTANTS = [
         "lost term",
         "Learning on ignores the noise variance in the residuals of the regression.",
         "xmlgp/regression/fitting.py",
-        "residual -= noise_of(features) * weights[known]",
+        "residual -= noise_of(features) * weights[computed]",
         "residual -= 0",
         ("tests/regression/test_regression.py",),
     ),

@@ -13,7 +13,7 @@ from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.preprocess.weighting import weigh
 from xmlgp.regression import fitting, kernel
 from xmlgp.regression.fitting import add_points, fit_regression
-from xmlgp.regression.kernel import Kernel
+from xmlgp.regression.kernel import CrossCovariance
 from xmlgp.regression.regression import RegressionPredictions, scaled_features
 from xmlgp.runtime import threads
 
@@ -129,7 +129,7 @@ def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cor
     monkeypatch.setattr(threads, "_all_cores", lambda: cores)
     (features, _), points = problem(unit=False), new_points(33, unit=False)
     weights = np.random.default_rng(0).normal(size=(N, 4)).astype(np.float32)
-    covariances = Kernel(features)
+    covariances = CrossCovariance(features)
     difference = points.toarray()[:, None].astype(float) - features.toarray()
     direct = np.exp(-np.square(difference).sum(axis=2) / (2 * 3.0**2)) @ weights
     np.testing.assert_allclose(covariances.product(points, weights), direct, rtol=1e-4, atol=1e-5)
@@ -322,7 +322,7 @@ def test_labels_that_always_come_together_share_a_column():
 def test_points_close_to_the_new_ones_change_before_others(monkeypatch):
     set_active(monkeypatch, 4)
     features, labels = problem()
-    covariances = Kernel(features).product(features, np.eye(N, dtype=np.float32))[50:, :50]
+    covariances = CrossCovariance(features).product(features, np.eye(N, dtype=np.float32))[50:, :50]
     found, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
     changed = np.abs(found.weights[:50] - before.weights @ (before.loadings.T @ found.loadings)).max(axis=1) > 1e-6
     assert changed.sum() == 4

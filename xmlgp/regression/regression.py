@@ -1,17 +1,21 @@
 """A fitted regression: its arrays in a model, and its predictions, which are pooled with utilities."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.gp.likelihood import Moments, pair_moments
+from xmlgp.gp.parameters import Parameters
 from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import product_by_rows
-from xmlgp.regression.kernel import LENGTHSCALE, Kernel, squared_norms
+from xmlgp.regression.kernel import LENGTHSCALE, CrossCovariance, squared_norms
 
 __all__ = [
     "DENSE_POOL_WEIGHTS",
@@ -22,14 +26,15 @@ __all__ = [
     "scaled_features",
 ]
 
-#: Distance of pooled predictions from 0 and 1, which least squares exceed. From 0.001 to 0.01 this value has the least
-#: log loss on validation points of Bibtex and Delicious.
+#: Distance of pooled predictions from 0 and 1, because predictions by least squares may be outside this interval. This
+#: value has the least log loss from 0.001 to 0.01 on validation points of Bibtex and Delicious.
 PROBABILITY_MARGIN = 0.003
 
-#: Weight of the utilities in the logarithmic pool; that of the log odds of the predictions is the rest. With dense
-#: features, the predictions can be much better than the utilities: then it is one of these, that which ranks held-out
-#: points best, and without such points the first.
+#: Weight of the utilities in the logarithmic pool; the log odds of the predictions have the rest of the weight.
 POOL_WEIGHT = 0.5
+
+#: Weights for points with dense features, whose predictions can be much better than the utilities. The one that ranks
+#: held-out points best is taken; without held-out points, the first.
 DENSE_POOL_WEIGHTS = (0.35, 0.5, 0.2, 0.1)
 
 
@@ -40,22 +45,21 @@ class Regression(NamedTuple):
     models of earlier versions. α is N×P, the weights; V is K×P, the loadings, with orthonormal columns; π is K, the
     mean, the frequency of each label.
 
-    Points with dense features have them beside X in one block (`Blocks`). Then `lengthscales`, 1+E, are those of the
-    words and of each dense column, by which all are divided (`scaled_features`), and `pool_weight` is that of the
-    utilities in the pool (float64); otherwise they are None.
+    With dense features, which are one block, `lengthscales`, 1+E, are those of the words and of each dense column
+    (`scaled_features`), and `pool_weight` is that of the utilities in the pool (float64); otherwise both are None.
     """
 
     features: sp.csr_array | Blocks
     labels: sp.csr_array | None
-    scales: np.ndarray | None
-    lengthscales: np.ndarray | None
-    weights: np.ndarray
-    loadings: np.ndarray
-    mean: np.ndarray
-    pool_weight: np.ndarray | None = None
+    scales: NDArray[np.floating] | None
+    lengthscales: NDArray[np.floating] | None
+    weights: NDArray[np.floating]
+    loadings: NDArray[np.floating]
+    mean: NDArray[np.floating]
+    pool_weight: NDArray[np.floating] | None = None
 
     @classmethod
-    def of(cls, parameters, D):
+    def of(cls, parameters: Parameters, D: int) -> Regression | None:
         """Return the regression among the parameters of a model with D features, or None."""
         arrays = _arrays_of(parameters)
         if not arrays:
@@ -68,35 +72,42 @@ class Regression(NamedTuple):
         if "labels" in arrays:
             stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
             labels = sp.csr_array(stored, shape=shape)
-        names = ("scales", "lengthscales", "weights", "loadings", "mean", "pool_weight")
-        return cls(features, labels, *map(arrays.get, names))
+        return cls(
+            features,
+            labels,
+            arrays.get("scales"),
+            arrays.get("lengthscales"),
+            arrays["weights"],
+            arrays["loadings"],
+            arrays["mean"],
+            arrays.get("pool_weight"),
+        )
 
-    def parameters(self):
-        """Return the arrays by name, as a model has them."""
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by their names in a model."""
         arrays = {} if self.scales is None else {"scales": self.scales}
         dense = dense_of(self.features)
         arrays |= {
             "indptr": self.features.indptr.astype(np.int64),
             "indices": self.features.indices.astype(np.int32),
             "values": self.features.data,
-            "label_indptr": self.labels.indptr.astype(np.int64),
-            "labels": self.labels.indices.astype(np.int32),
-            "weights": self.weights,
-            "loadings": self.loadings,
-            "mean": self.mean,
         }
+        if self.labels is not None:
+            arrays["label_indptr"] = self.labels.indptr.astype(np.int64)
+            arrays["labels"] = self.labels.indices.astype(np.int32)
+        arrays |= {"weights": self.weights, "loadings": self.loadings, "mean": self.mean}
         if dense is not None:
             names = ("lengthscales", "pool_weight")
             arrays |= {"dense": dense.arrays[0]} | {name: getattr(self, name) for name in names}
         return {f"regression.{name}": value for name, value in arrays.items()}
 
 
-def _arrays_of(parameters):
+def _arrays_of(parameters: Parameters) -> dict[str, NDArray[Any]]:
     """Return the arrays of the regression among the parameters of a model, by their names in it."""
     return {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
 
 
-def are_valid(parameters, D, K):
+def are_valid(parameters: Parameters, D: int, K: int) -> bool:
     """Return whether the regression among the parameters of an untrusted file fits itself and the model, if it has one.
 
     Compiled loops do not check indices.
@@ -123,21 +134,25 @@ def are_valid(parameters, D, K):
         and [array.shape for array in dense] == ([(len(weights), E), (1 + E,), ()] if E else [])
         and all((array > 0).all() for array in dense[1:])
         and all(weight <= 1 for weight in dense[2:])
-        and (not pattern or (len(pattern) == 2 and sparse.is_pattern(*pattern, len(weights), K)))
+        and (not pattern or (len(pattern) == 2 and sparse.is_pattern(pattern[0], pattern[1], len(weights), K)))
     )
 
 
-def scaled_features(features, scales, lengthscales=None):
-    """Return x_id s_d with every point as long as before, N×D, in single precision; x_id if the scales are None.
+def scaled_features(
+    features: sp.csr_array | Blocks,
+    scales: NDArray[np.floating] | None,
+    lengthscales: NDArray[np.floating] | None = None,
+) -> sp.csr_array | Blocks:
+    """Return x_id s_d, rescaled so that each point keeps its length, N×D, in single precision; x_id without scales.
 
-    With lengthscales, 1+E, these are divided by the first of them, relative to `LENGTHSCALE`, and the columns of the
-    dense features by the others. The dense features stay without.
+    With lengthscales, 1+E, words are also divided by the first, relative to `LENGTHSCALE`, and the columns of the dense
+    features by the other ones; without, dense features stay as they are.
     """
     scaled = sparse_of(features).astype(np.float32)
     if scales is not None:
         scaled.data *= scales[scaled.indices]
-        lengths, before = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, sparse_of(features)))
-        ratio = np.divide(before, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
+        new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, sparse_of(features)))
+        ratio = np.divide(lengths, new_lengths, out=np.ones_like(lengths), where=new_lengths > 0).astype(np.float32)
         scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
     if lengthscales is None:
         return with_sparse(features, scaled)
@@ -150,35 +165,50 @@ def scaled_features(features, scales, lengthscales=None):
 class RegressionPredictions:
     """The predictions of a `Regression`, pooled with utilities.
 
-    The moments of utilities f become those of w f + (1 − w) logit(g), the logarithmic pool of σ(f) and g, in place; g
-    are the predictions, clipped to [0, 1] and moved inwards by `PROBABILITY_MARGIN`, w is the `weight`.
+    The moments of utilities f become those of w f + (1 − w) logit(g), the logarithmic pool of σ(f) and g, in place. g
+    are the predictions, clipped to [0, 1] and moved inwards by `PROBABILITY_MARGIN`; w is the `weight`.
     """
 
-    def __init__(self, regression):
-        self._kernel = Kernel(regression.features)
+    def __init__(self, regression: Regression) -> None:
+        self._kernel = CrossCovariance(regression.features)
         self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
         self._scales = regression.scales, regression.lengthscales
         self._weights = np.ascontiguousarray(regression.weights)
         self._loadings = regression.loadings
         self._mean = regression.mean
 
-    def latent(self, features):
+    def latent(self, features: sp.csr_array | Blocks) -> NDArray[np.float32]:
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
         return self._kernel.product(scaled_features(features, *self._scales), self._weights)
 
-    def pool(self, latent, labels, mean, variance=None):
+    def pool(
+        self,
+        latent: NDArray[np.float32],
+        labels: NDArray[np.integer] | slice,
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | None = None,
+    ) -> None:
         """Pool the moments of the utilities of a block of labels, B×L, with the predictions."""
         predicted = product_by_rows(latent, self._loadings[labels].T)
         predicted += self._mean[labels]
         self._pool(predicted, mean, variance)
 
-    def pool_pairs(self, latent, indptr, labels, mean, variance=None):
-        """Do what `pool` does for some labels of each point, those of point i from `indptr[i]` on."""
+    def pool_pairs(
+        self,
+        latent: NDArray[np.float32],
+        indptr: NDArray[np.integer],
+        labels: NDArray[np.integer],
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating] | None = None,
+    ) -> None:
+        """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, with the predictions."""
         moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
         predicted, _ = pair_moments(moments, self._loadings, self._mean, indptr, labels)
         self._pool(predicted, mean, variance)
 
-    def _pool(self, predicted, mean, variance):
+    def _pool(
+        self, predicted: NDArray[np.floating], mean: NDArray[np.floating], variance: NDArray[np.floating] | None
+    ) -> None:
         np.clip(predicted, 0, 1, out=predicted)
         predicted += PROBABILITY_MARGIN
         predicted /= 1 + 2 * PROBABILITY_MARGIN
