@@ -65,7 +65,8 @@ def memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
     used = len(np.unique(dataset.features.indices)) * points // max(1, N)
     row = np.dtype(earlier.settings.dtype).itemsize * T
     return [
-        # W and the counts of all; of a chunk W, its prior mean and precisions, and what conjugate gradients have.
+        # W and counts of all features and labels; of a chunk, W, its prior mean and precisions, and the arrays of
+        # conjugate gradients.
         MemoryPart("the weights and counts of topics", row * (D + K + 8 * used)),
         # Counts, activations and the arrays of `LeastSquares`.
         MemoryPart("the topics of the points", row * 6 * points),

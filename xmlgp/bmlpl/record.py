@@ -65,7 +65,7 @@ def _memory(settings: BMLPLSettings, dataset: Dataset) -> list[MemoryPart]:
     advice = "fewer topics lower that"
     row = np.dtype(settings.dtype).itemsize * min(settings.topics or DEFAULT_TOPICS, K)
     parts = [
-        # W, and what conjugate gradients or Adam have beside it; topics and counts.
+        # W and the arrays of conjugate gradients or Adam; topics and counts.
         MemoryPart("the weights and counts of topics", row * (4 * D + 2 * K), advice)
     ]
     if settings.inference != "online-em":
