@@ -9,7 +9,9 @@ import pytest
 
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError, NumericalError, SettingsError
-from xmlgp.prediction.label_files import TEXT_FORMATS, read_label_records, scores_of_records, write_labels
+from xmlgp.prediction.label_formats import TEXT_FORMATS
+from xmlgp.prediction.label_reader import read_label_records, scores_of_records
+from xmlgp.prediction.label_writer import LabelWriter
 from xmlgp.prediction.scores_file import Scores
 
 NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", ""]
@@ -27,7 +29,7 @@ def written(name, blocks, names=NAMES, output="probability", with_std=False, ass
     stream = io.BytesIO()
     # Without an explanation, features are not looked at.
     with_features = [(ids, np.empty((scores.N, 0)), scores) for ids, scores in blocks]
-    write_labels(stream, name, with_features, names, output, with_std, assigned=assigned)
+    LabelWriter(names, output, with_std, assigned=assigned).write(stream, name, with_features)
     return stream.getvalue().decode()
 
 

@@ -14,7 +14,8 @@ from tests.cli.command import run
 from xmlgp.data.streams import open_output
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.prediction import table_output
-from xmlgp.prediction.label_files import check_format, label_table, write_labels
+from xmlgp.prediction.label_formats import check_format
+from xmlgp.prediction.label_writer import LabelWriter
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.table_output import write_table
 
@@ -34,13 +35,13 @@ def sheet_rows(path, **options):
 
 def written(path, name, names=NAMES, uris=None):
     with open_output(path) as stream:
-        write_table(stream, name, str(path), *label_table(blocks(), names, "probability", uris=uris))
+        write_table(stream, name, str(path), *LabelWriter(names, "probability", uris=uris).table(blocks()))
     return path
 
 
 def expected(**options):
     stream = io.BytesIO()
-    write_labels(stream, "csv", blocks(), NAMES, "probability", **options)
+    LabelWriter(NAMES, "probability", **options).write(stream, "csv", blocks())
     return list(csv.reader(io.StringIO(stream.getvalue().decode())))
 
 
@@ -78,7 +79,7 @@ def test_labels_without_names_and_no_labels(tmp_path, name):
     found = sheet_rows(path)[1:] if name == "xlsx" else [list(row.values()) for row in pq.read_table(path).to_pylist()]
     assert [str(row[1]) for row in found] == ["0", "1", "2", "3", "4"]
     with open_output(path) as stream:
-        write_table(stream, name, str(path), *label_table([], NAMES, "utility", with_std=True))
+        write_table(stream, name, str(path), *LabelWriter(NAMES, "utility", with_std=True).table([]))
     header = sheet_rows(path)[0] if name == "xlsx" else pq.read_table(path).column_names
     assert header == ["id", "label", "utility", "std"]
 

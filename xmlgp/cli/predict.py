@@ -19,7 +19,7 @@ from xmlgp.cli.options import (
     threads_option,
     work_of,
 )
-from xmlgp.prediction.label_files import FORMATS, format_of
+from xmlgp.prediction.label_formats import FORMATS, format_of
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.progress import silent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -80,7 +80,7 @@ class Predictor(ABC):
 
     @classmethod
     def from_arrays(
-        cls, settings: ModelSettings, preprocessed: Preprocessed, parameters: Mapping[str, NDArray[Any]], D: int, K: int
+        cls, settings: ModelSettings, preprocessed: Preprocessed, parameters: dict[str, NDArray[Any]], D: int, K: int
     ) -> Predictor | None:
         """Return a predictor with untrusted parameters, name → array, or None if a model of D and K cannot have them.
 
@@ -104,7 +104,7 @@ class Predictor(ABC):
 
     @classmethod
     @abstractmethod
-    def parameters_fit(cls, settings: ModelSettings, parameters: Any, D: int, K: int) -> bool:
+    def parameters_fit(cls, settings: ModelSettings, parameters: dict[str, NDArray[Any]], D: int, K: int) -> bool:
         """Return whether untrusted arrays, by name, can be the parameters of a model with these settings, D and K.
 
         The check need not cover what scoring no points covers (`from_arrays`). A LookupError, TypeError or ValueError

@@ -25,28 +25,30 @@ def update_top_k(
         count = min(first, k)
         for start in range(0, values.shape[1], CHUNK):
             stop = min(start + CHUNK, values.shape[1])
-            if count == k:
-                # Comparisons with one bound use vector instructions, and most chunks have no better score.
-                least = best[i, k - 1]
-                better = 0
-                for j in range(start, stop):
-                    better += values[i, j] > least
-                if not better:
-                    continue
+            # Most chunks have no better score.
+            if count == k and not _any_above(values[i, start:stop], best[i, k - 1]):
+                continue
             for j in range(start, stop):
                 value = values[i, j]
                 if np.isnan(value):
                     value = -np.inf
                 if count < k:
-                    position = count
                     count += 1
-                elif value > best[i, k - 1]:
-                    position = k - 1
-                else:
+                elif value <= best[i, k - 1]:
                     continue
+                position = count - 1
                 while position > 0 and value > best[i, position - 1]:
                     best[i, position] = best[i, position - 1]
                     labels[i, position] = labels[i, position - 1]
                     position -= 1
                 best[i, position] = value
                 labels[i, position] = first + j
+
+
+@compiled
+def _any_above(values: NDArray[np.floating], bound: float) -> bool:
+    # A sum of comparisons uses vector instructions.
+    above = 0
+    for value in values:
+        above += value > bound
+    return above > 0

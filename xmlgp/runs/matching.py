@@ -21,7 +21,8 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model import MemoryPart, check_memory
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.label_files import NamedScores, format_of, read_label_records, scores_of_records
+from xmlgp.prediction.label_formats import format_of
+from xmlgp.prediction.label_reader import NamedScores, read_label_records, scores_of_records
 from xmlgp.prediction.scores_file import Scores, read_open_scores
 from xmlgp.runs.common_names import describe_difference
 from xmlgp.runs.given import as_matrix, columns_of, is_matrix, is_path, label_of, labels_in_memory, unknown_labels

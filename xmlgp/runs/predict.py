@@ -16,16 +16,9 @@ from xmlgp.data.streams import check_outputs, open_input, open_output
 from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.label_files import (
-    FORMATS,
-    LabelExplanations,
-    NamedScores,
-    check_format,
-    format_of,
-    label_records,
-    label_table,
-    write_labels,
-)
+from xmlgp.prediction.label_formats import FORMATS, check_format, format_of
+from xmlgp.prediction.label_reader import NamedScores
+from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.prediction.table_output import TABLES, write_table
@@ -250,7 +243,7 @@ class Predictions:
 
     def __iter__(self) -> Iterator[dict]:
         with self._points() as points:
-            yield from label_records(self._scored(points), *self._form())
+            yield from self._writer().records(self._scored(points))
 
     def blocks(self) -> Iterator[tuple[list, csr_array, Scores]]:
         """Yield the identifiers, the features and the scores of points, some points at a time.
@@ -308,9 +301,9 @@ class Predictions:
                 if format == "scores":
                     write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)
                 elif format in TABLES:
-                    write_table(stream, format, out, *label_table(scored, *self._form()))
+                    write_table(stream, format, out, *self._writer().table(scored))
                 else:
-                    write_labels(stream, format, scored, *self._form())
+                    self._writer().write(stream, format, scored)
 
     def _points(self):
         """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
@@ -318,14 +311,14 @@ class Predictions:
             self._data, None, self._dense, self._model, self._corpus, False, self._note, self._bad_lines != "stop"
         )
 
-    def _form(self):
-        """Return what the functions of `label_files` need besides the scores."""
+    def _writer(self) -> LabelWriter:
         explain = None
         names = self._model.names
         if self._explain:
             blocks = self._model.block_names
             explain = LabelExplanations(self._model.predictor, names.features, self._explain, blocks)
-        return names.shown, self._scoring.output, self._scoring.with_std, explain, names.uris, self._assigned
+        output = self._scoring.output
+        return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
     def _scored(self, points, N=None):
         blocks = ((block.identifiers, block.points.features) for block in points.blocks())

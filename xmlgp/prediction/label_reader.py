@@ -1,0 +1,163 @@
+"""Read scored or assigned labels of points by their names: from JSON Lines, or from Python's dicts and lists."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.errors import SettingsError, raise_errors
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.json_lines import SUBJECT
+from xmlgp.text.json_objects import Malformed, read_objects
+from xmlgp.text.labels import BadName, LabelNumbers
+
+__all__ = ["NamedScores", "read_label_records", "scores_of_records"]
+
+#: What the score of a label is called: by xmlgp, and by other programs.
+SCORES = ("probability", "utility", "score")
+
+#: What labels of points are, by whether they are assigned.
+KINDS = ("are ranked by their scores", "are assigned or have no scores")
+
+
+class NamedScores(NamedTuple):
+    """Scores of points, the names of their K labels, and identifiers of the points; names and identifiers or None."""
+
+    scores: Scores
+    names: Sequence[str] | None = None
+    ids: list[Any] | None = None
+
+
+class _Point(NamedTuple):
+    """The identifier of a point, its labels by number, and their scores."""
+
+    id: str | int | None
+    labels: list[int]
+    scores: list[float]
+    assigned: bool
+
+
+def read_label_records(reader: LineReader) -> NamedScores:
+    """Return the scores of JSON Lines, see `scores_of_records`; DataFormatError names a malformed line."""
+    points = _Points()
+    lines = decoded_lines(reader)
+    for _ in raise_errors(read_objects(lines, reader.path, lambda number, record: points.add(record))):
+        pass
+    return points.scores()
+
+
+def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]) -> NamedScores:
+    """Return the scores of a dict for each point, as `LabelWriter.records` yields it, or of lists of labels.
+
+    A label in a list is a name, or a pair of name and score.
+
+    The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
+    assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
+    """
+    points = _Points()
+    for number, record in enumerate(records, 1):
+        try:
+            if isinstance(record, str):
+                # A text is a list of its letters, which nobody means.
+                raise Malformed(f"labels is {excerpt(record)}, not a list of names")
+            points.add(record if isinstance(record, dict) else {"labels": [_entry(label) for label in record]})
+        except Malformed as error:
+            raise SettingsError(f"prediction {number}: {error}") from None
+    return points.scores()
+
+
+def _entry(label: object) -> object:
+    if isinstance(label, tuple) and len(label) == 2:
+        return {"label": label[0], "score": label[1]}
+    return label
+
+
+class _Points:
+    """The points that were read so far; the labels of all are ranked, or those of all are assigned."""
+
+    def __init__(self) -> None:
+        self._numbers = LabelNumbers()
+        self._points: list[_Point] = []
+        #: Whether labels are assigned, once there is a point with labels.
+        self._assigned: bool | None = None
+
+    def add(self, record: Mapping[str, object]) -> tuple[None, list[str]]:
+        """Add a point, and return the texts of the record as `read_objects` expects them; raise Malformed."""
+        identifier = _identifier(record)
+        entries = record.get("labels")
+        if not isinstance(entries, list):
+            reason = f"labels is {excerpt(entries)}, not a list" if "labels" in record else "there is no field labels"
+            raise Malformed(reason)
+        names = [_name(entry) for entry in entries]
+        scores = [_score(entry) for entry in entries]
+        scored = [score for score in scores if score is not None]
+        if scored and len(scored) < len(names):
+            raise Malformed(f"a label has no score ({', '.join(SCORES)}), but others have")
+        try:
+            labels = [self._numbers[name] for name in names]
+        except BadName as error:
+            raise Malformed(str(error)) from None
+        if len(set(labels)) < len(labels):
+            raise Malformed(f"label {excerpt(max(names, key=names.count))} occurs twice")
+        assigned = record.get("assigned") is True or len(scored) < len(names)
+        if labels:
+            if self._assigned not in (None, assigned):
+                raise Malformed(f"the labels {KINDS[assigned]}, but those of earlier points {KINDS[not assigned]}")
+            self._assigned = assigned
+        # Without scores the order of the list is that of the ranks; a score of 2 is not taken as a probability.
+        scored = scored or [2.0 - rank for rank in range(len(names))]
+        self._points.append(_Point(identifier, labels, scored, assigned))
+        return None, [*names, str(identifier)]
+
+    def scores(self) -> NamedScores:
+        """Return the scores of all points."""
+        names, positions = self._numbers.ordered()
+        indptr = np.concatenate([[0], np.cumsum([len(point.labels) for point in self._points], dtype=np.int64)])
+        labels = np.fromiter(itertools.chain.from_iterable(point.labels for point in self._points), np.int32)
+        scores = np.fromiter(itertools.chain.from_iterable(point.scores for point in self._points), float)
+        ids = [point.id for point in self._points]
+        assigned = self._assigned
+        if assigned is None:
+            # No point has labels.
+            assigned = bool(self._points) and all(point.assigned for point in self._points)
+        return NamedScores(
+            Scores(indptr, positions[labels], scores, len(names), None, assigned),
+            names,
+            None if all(identifier is None for identifier in ids) else ids,
+        )
+
+
+def _identifier(record: Mapping[str, object]) -> str | int | None:
+    identifier = record.get("id", record.get("document_id"))
+    if isinstance(identifier, float) and math.isfinite(identifier):
+        return str(identifier)  # pandas writes integers so if one is missing
+    if identifier is None or (isinstance(identifier, str | int) and not isinstance(identifier, bool)):
+        return identifier
+    raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
+
+
+def _name(entry: object) -> str:
+    name = entry
+    if isinstance(entry, dict):
+        name = next((entry[key] for key in SUBJECT if entry.get(key) not in (None, "")), None)
+    if type(name) not in (str, int) or not str(name).strip():
+        raise Malformed(f"a label is {excerpt(entry)}, which has no name")
+    return str(name)
+
+
+def _score(entry: object) -> float | None:
+    """Return the score of a label, or None if it has none."""
+    scores = [entry[key] for key in SCORES if key in entry] if isinstance(entry, dict) else []
+    if not scores:
+        return None
+    score: float = scores[0]
+    if type(score) not in (int, float) or not abs(score) <= sys.float_info.max:
+        raise Malformed(f"a score is {excerpt(score)}, not a finite number")
+    return score

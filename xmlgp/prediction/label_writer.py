@@ -1,0 +1,193 @@
+"""Write the labels of points with their names: as JSON Lines and tables of text, or as rows for other tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeAlias
+
+from scipy.sparse import csr_array
+
+from xmlgp.data.names import CONTROL
+from xmlgp.errors import DataFormatError
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.untrusted_text import escape_undecodable
+
+__all__ = ["LabelExplanations", "LabelWriter"]
+
+#: The digits that single precision has.
+NUMBER = ".7g"
+
+#: Control characters without whitespace. Identifiers may have any, and a terminal would obey those printed on it.
+CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
+
+#: Points that are explained and formatted at a time.
+POINTS = 256
+
+#: Identifiers, features and scores of consecutive points.
+ScoredPoints: TypeAlias = tuple[Sequence[Any], csr_array, Scores]
+
+
+@dataclass(frozen=True)
+class LabelExplanations:
+    """Explains labels by a predictor, with at most `count` words for each and so many against it.
+
+    Words are the features by their D names or, without names, their numbers. If the model has dense blocks, which are
+    called `blocks`, a label also has what words and what each block add to its utility.
+    """
+
+    predictor: Predictor
+    names: Sequence[str] | None
+    count: int
+    blocks: Sequence[str] = ()
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of what a label has."""
+        return ["for", "against", "from"] if self.blocks else ["for", "against"]
+
+    def __call__(self, features: csr_array, scores: Scores) -> Iterator[list[object]]:
+        """Yield the values of the fields for each scored label of points with these features, B×D as read.
+
+        The first two are lists of {"word": name, "contribution": number}, the strongest first.
+        """
+        contributions = self.predictor.explain(features, scores)
+        for pair in range(len(scores.labels)):
+            values: list[object] = [
+                [
+                    {"word": feature if self.names is None else self.names[feature], "contribution": _rounded(value)}
+                    for feature, value in side
+                ]
+                for side in contributions.strongest(pair, self.count)
+            ]
+            if self.blocks:
+                shares = contributions.shares(pair, self.blocks)
+                values.append({name: _rounded(value) for name, value in shares.items()})
+            yield values
+
+
+@dataclass(frozen=True)
+class LabelWriter:
+    """Says in which words and with which fields labels are written.
+
+    `names` are those of the K labels, or None for their numbers; with `uris`, a label also has `uri`, null if that is
+    empty. `output` says what the scores are, and `with_std` whether they have standard deviations; `assigned`, whether
+    the labels are assigned, not ranked.
+    """
+
+    names: Sequence[str] | None
+    output: str
+    with_std: bool = False
+    explain: LabelExplanations | None = None
+    uris: Sequence[str] | None = None
+    assigned: bool = False
+
+    def write(self, stream: BinaryIO, name: str, blocks: Iterable[ScoredPoints]) -> None:
+        """Write the labels of points into a binary file, in the format called `name`, a block at a time.
+
+        JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with
+        `"assigned": true` if the labels are assigned. Tables have a header and a row for each label of a point. With an
+        explanation, a label also has its fields. NumericalError is raised if a score is not finite.
+        """
+        # The header is written with the first points: an error in these leaves no output.
+        head = "" if name == "jsonl" else _row(name, self._header())
+        for record in self.records(blocks):
+            if isinstance(record["id"], str):
+                # The identifier of a malformed line may have bytes that are not UTF-8.
+                record["id"] = escape_undecodable(record["id"])
+            lines = [_json_line(record)] if name == "jsonl" else [_row(name, row) for row in _cells(record)]
+            stream.write((head + "".join(lines)).encode())
+            head = ""
+        stream.write(head.encode())
+
+    def table(self, blocks: Iterable[ScoredPoints]) -> tuple[list[str], Iterator[list[object]]]:
+        """Return the header and the rows of a table, as `write` writes them."""
+        return self._header(), itertools.chain.from_iterable(map(_cells, self.records(blocks)))
+
+    def records(self, blocks: Iterable[ScoredPoints]) -> Iterator[dict[str, Any]]:
+        """Yield what a line of JSON Lines has, a dict for each point; see `write`.
+
+        A point whose identifier is a DataFormatError has the fields `id` and `error`; a point without identifier, None,
+        is left out.
+        """
+        done = 0
+        mark = {"assigned": True} if self.assigned else {}
+        for identifiers, features, block in blocks:
+            block.check_finite(done)
+            scores = block.descending()
+            for start in range(0, scores.N, POINTS):
+                rows = slice(start, min(start + POINTS, scores.N))
+                part = scores.rows(rows.start, rows.stop)
+                labels = self._labels(features, rows, part)
+                for i, (first, last) in zip(identifiers[rows], itertools.pairwise(part.indptr), strict=True):
+                    done += 1
+                    if isinstance(i, DataFormatError):
+                        identifier = i.id if type(i.id) in (str, int) else done
+                        yield {"id": identifier, "error": f"line {i.line}: {i.reason}"}
+                    elif i is not None:
+                        yield {"id": i, "labels": labels[first:last], **mark}
+
+    def _header(self) -> list[str]:
+        """Return the names of the columns of a table."""
+        uri = [] if self.uris is None else ["uri"]
+        std = ["std"] if self.with_std else []
+        return ["id", *uri, "label", self.output, *std, *(self.explain.fields if self.explain else [])]
+
+    def _labels(self, features: csr_array, rows: slice, scores: Scores) -> list[dict[str, object]]:
+        """Return what each label of the points in some rows has."""
+        labels = scores.labels.tolist()
+        columns: dict[str, Iterable[object]] = {}
+        if self.uris is not None:
+            columns["uri"] = [self.uris[label] or None for label in labels]
+        columns["label"] = labels if self.names is None else [self.names[label] for label in labels]
+        columns[self.output] = map(_rounded, scores.scores.tolist())
+        if scores.std is not None:
+            columns["std"] = map(_rounded, scores.std.tolist())
+        if self.explain is not None:
+            columns |= zip(self.explain.fields, zip(*self.explain(features[rows], scores), strict=True), strict=False)
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _json_line(record: dict[str, Any]) -> str:
+    line = json.dumps(record, ensure_ascii=False)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line) + "\n"
+
+
+def _cells(record: dict[str, Any]) -> Iterator[list[object]]:
+    """Yield the rows of a point in a table; in a cell, words with their contributions are separated by semicolons."""
+    for label in record["labels"]:
+        yield [record["id"], *map(_cell, label.values())]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = [(entry["word"], entry["contribution"]) for entry in value]
+    else:
+        return value
+    return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)
+
+
+def _row(name: str, row: Sequence[object]) -> str:
+    """Return a row of a table with its line end."""
+    if name == "tsv":
+        # Tab-separated values have no quotes, so a cell cannot contain the separators.
+        cells = ["" if value is None else " ".join(CONTROL.sub(" ", str(value)).split()) for value in row]
+        return "\t".join(cells) + "\n"
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(
+        [CONTROL_CODES.sub(" ", value) if isinstance(value, str) else value for value in row]
+    )
+    return text.getvalue()
+
+
+def _rounded(value: float) -> float:
+    """Return a number with the digits that single precision has."""
+    return float(format(value, NUMBER))
