@@ -133,8 +133,12 @@ OWN = ["trees", "", "trees", "graph theory"]
 
 @pytest.mark.parametrize(
     "content",
-    ["Zürich\r\n機械学習\r\na b\r\n", "\ufeffZürich\n機械学習\na b", " Zürich\n機械学習 \n\u2003a b\ntrees\n"],
-    ids=["carriage returns", "byte order mark, no last newline", "surrounding spaces, a known name"],
+    ["Zürich\r\n機械学習\r\na b\r\n", "\ufeffZürich\n機械学習\na b", " Zürich\n\n機械学習 \n\u2003a b\ntrees\nZürich"],
+    ids=[
+        "carriage returns",
+        "byte order mark, no last newline",
+        "surrounding spaces, an empty line, a known name and one twice",
+    ],
 )
 def test_added_names_follow_those_of_the_model(tmp_path, content):
     names = Names(list(OWN), ["word"], Vectorizer(Analysis(), ["word"]))
@@ -146,9 +150,6 @@ def test_added_names_follow_those_of_the_model(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        (b"", 1, "the file is empty"),
-        (b"a\n\nb\n", 2, "this line is empty, but each line must have the name of a label"),
-        (b"a\nb\nc\nb \n", 4, "label 'b' is in line 2 already"),
         (b"a\nb\n\xed\xa0\x80\n", 3, "byte 0xed at byte 1 of the line is not UTF-8"),
         (b"a\nc \x1b[2J\n", 2, "U+001B at column 3 is a control character"),
     ],

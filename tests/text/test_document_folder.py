@@ -160,8 +160,6 @@ def test_other_objects_beside_texts_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"a.json": '{"title": "a"}', "b.json": '{"text": "b", "labels": []}'}, "/a.json:1: there is no field 'text'"),
-        ({"a.json": '{"text": "b", "labels": []}', "b.json": '{"title": "a"}'}, "/b.json:1: there is no field 'text'"),
         ({"a.json": '{"title": "a"}', "b.json": '{"year": 1}'}, "/a.json:1: there is no field 'text'; the fields are "),
         ({"a.json": '{"title": "a"}\n{"title": "b"}'}, "/a.json:2: this line is not JSON: Extra data"),
         (
@@ -178,10 +176,6 @@ def test_other_objects_beside_texts_are_left_out(tmp_path):
             {"a.json": '{"text": "b", "labels": []}', "a.txt": "b", "a.key": "x"},
             "/a.txt: a.json has the text of this document too; remove one of them",
         ),
-        (
-            {"a.json": '{"text": "b", "labels": [], "id": "b"}', "b.txt": "b", "b.key": "x"},
-            "/b.txt have the same identifier 'b'; rename one of them",
-        ),
     ],
 )
 def test_objects_that_are_no_documents_are_refused(tmp_path, files, reason):
@@ -195,6 +189,3 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path):
     for name in b"caf\xe9.txt", b"caf\xe9.key", "café.txt".encode(), "café.key".encode():
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("x")
     assert [found.id for found in DocumentFolder(str(tmp_path)).documents(True)] == ["café", "caf\\xe9"]
-    write(tmp_path, {"caf\\xe9.txt": "x", "caf\\xe9.key": "x"})
-    with pytest.raises(XmlgpError, match=r"have the same identifier 'caf\\\\xe9'; rename one of them"):
-        list(DocumentFolder(str(tmp_path)).documents(True))

@@ -287,8 +287,6 @@ NOTED = [
     ("a.csv", "id, Text ,Labels\n1,cat,animals\n", {"header": "id,labels,text"},
      ["the first line has the names of --columns as id,  Text , Labels, which count here",
       "1 row is the header again; left out"]),
-    ("a.csv", "text,a,b\ncat,1,0\n", {"flags": "2:3"},
-     ["columns 2:3 are 'a' to 'b'; a model remembers what you give"]),
     ("a.txt", "".join(f"cat\t<http://a/{number}>\n" for number in range(6)), {},
      ["each label, such as 'http://a/0', occurs once; if columns are in another order, --columns names them, "
       "as in --columns id,labels,text"]),

@@ -54,46 +54,26 @@ class DocumentFolder(StoredCorpus):
 
         The fields of objects are those of `columns`. Their labels may be a text, which `xmlgp.text.label_rows` divides.
         """
-        names = documents_in(self.path)
-        for name in names:
-            for file in self._file(name, ".txt"), self._file(name, ".json"), labelled and self._labels_of(name):
-                if file:
-                    self._check(file)
-        files: dict[str, str] = {}  # of the documents, by their identifiers
+        count = 0
         without_labels = 0
         without_text: list[DataFormatError] = []
-        for name, file, item in self._items(names, labelled, columns, without_text):
-            document = self._with_labels(name, item, labelled)
-            if document is None:
-                without_labels += 1
-                continue
-            first = files.setdefault(str(document.id), file)
-            if first != file:
-                what = f"the same identifier {excerpt(document.id)}"
-                raise XmlgpError(f"{first} and {file} have {what}; rename one of them")
-            yield document
-        self._note_left_out(len(files), without_labels, without_text)
-
-    def _items(
-        self, names: list[str], labelled: bool, columns: Columns, without_text: list[DataFormatError]
-    ) -> Iterator[tuple[str, str, _Item | None]]:
-        """Yield the name and the file of each document, and the item in NAME.json; append the errors of the others."""
-        has_objects = False
-        for name in names:
+        for name in documents_in(self.path):
             file = self._file(name, ".txt")
             item = self._read_object(name, labelled, columns)
             if isinstance(item, DataFormatError):
                 without_text.append(item)
                 item = None
-            elif item:
-                has_objects = True
-                if file:
-                    raise XmlgpError(f"{file}: {name}.json has the text of this document too; remove one of them")
-                file = self._file(name, ".json")
-            if has_objects and without_text:
-                raise without_text[0]
-            if file:
-                yield name, file, item
+            elif item and file:
+                raise XmlgpError(f"{file}: {name}.json has the text of this document too; remove one of them")
+            if not (item or file):
+                continue
+            document = self._with_labels(name, item, labelled)
+            if document is None:
+                without_labels += 1
+            else:
+                count += 1
+                yield document
+        self._note_left_out(count, without_labels, without_text)
 
     def _with_labels(self, name: str, item: _Item | None, labelled: bool) -> Document | None:
         """Return the document of NAME.json, or else that of NAME.txt, with labels; None without any."""
@@ -181,6 +161,7 @@ class DocumentFolder(StoredCorpus):
         return "\n".join(line for _, line in self._lines(path))
 
     def _lines(self, path: str) -> Iterator[tuple[int, str]]:
+        self._check(path)
         with open_input(path) as stream:
             yield from decoded_lines(LineReader(stream, path, self._encoding))
 

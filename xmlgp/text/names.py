@@ -12,7 +12,6 @@ from xmlgp.data.names import check_name, check_names, read_feature_names, read_l
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.transformer import Transformer
 
@@ -100,25 +99,18 @@ def read_names(folder: str | Path, D: int | None, K: int) -> Names:
 def add_label_names(path: str | Path, names: Names, K: int) -> Names:
     """Append the new ones of the names of labels in a file, one a line, to the `Names` of a model of K labels.
 
-    The path may be `-` for standard input. NamesFormatError names the line if it is empty or has a control character or
-    a name that an earlier line has, or if the model has no names; DataFormatError if it is not UTF-8.
+    The path may be `-` for standard input. NamesFormatError names the line if it has a control character, or the model
+    has no names; DataFormatError if it is not UTF-8.
     """
     path = os.fspath(path)
     if names.labels is None:
         reason = f"the model of {counted(K, 'label')} has no names of labels, so none can be added"
         raise NamesFormatError(path, 1, reason)
-    lines: dict[str, int] = {}
+    # Names that the model has are no mistake: a command that was interrupted may be run again.
+    present = {"", *names.labels, *names.same}
+    added: dict[str, None] = {}
     with open_input(path) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             check_name(line, path, number)
-            name = line.strip()
-            if not name:
-                raise NamesFormatError(path, number, "this line is empty, but each line must have the name of a label")
-            if name in lines:
-                raise NamesFormatError(path, number, f"label {excerpt(name)} is in line {lines[name]} already")
-            lines[name] = number
-    if not lines:
-        raise NamesFormatError(path, 1, "the file is empty")
-    # A command that was interrupted may be run again.
-    present = {*names.labels, *names.same}
-    return names._replace(labels=[*names.labels, *(name for name in lines if name not in present)])
+            added[line.strip()] = None
+    return names._replace(labels=[*names.labels, *(name for name in added if name not in present)])

@@ -19,9 +19,6 @@ __all__ = ["Row", "documents_of_rows", "same_name"]
 #: The cells of a row, where a table file may have lists of texts.
 Row = Sequence[str | list[str]]
 
-#: A range of columns by their numbers.
-NUMBERS = re.compile(r"\s*[0-9]+\s*:\s*[0-9]+\s*")
-
 #: What to do where a field in quotes seems to go on in the next line.
 QUOTES = "; --quotes reads fields in quotes that have tabs or line ends"
 
@@ -94,9 +91,6 @@ def _find_flags(header: list[str], line: int, others: list[str], reading: Readin
         if not positions:
             raise reading.error(line, unmatched("column", pattern, header))
         flags |= {position: header[position].strip() for position in positions}
-        if NUMBERS.fullmatch(pattern):
-            names = f"{excerpt(header[positions[0]])} to {excerpt(header[positions[-1]])}"
-            reading.tell(f"columns {pattern} are {names}; a model remembers what you give")
     return flags
 
 

@@ -52,9 +52,8 @@ FLAG_MARKS = ("", *(mark.lower() for mark in (*CELL_MARKS, *LIST_MARKS)))
 #: The same as objects of Python and pandas print themselves.
 OBJECT_MARKS = ("nan", "NaT", "<NA>")
 
-#: Lists as Python and JSON write them, and what is between the names as NumPy writes them.
+#: Lists as Python and JSON write them.
 WRITTEN = re.compile(r"\s*[\[({]\s*['\"]")
-NUMPY = re.compile(r"['\"]\s+['\"]")
 
 
 def is_missing(value: object) -> bool:
@@ -72,11 +71,8 @@ def separator_of(texts: Iterable[object]) -> str | None:
 def lists_in_code(texts: Sequence[object], variable: str) -> str:
     """Return code of Python that makes lists of names of the texts in a variable, some of which may be missing."""
     names = [text for text in texts if isinstance(text, str) and text.strip()]
-    written = [text for text in names if WRITTEN.match(text)]
     separator = separator_of(names)
-    if any(map(NUMPY.search, written)):
-        one_list = """re.findall("'(.*?)'", names)"""
-    elif written:
+    if any(map(WRITTEN.match, names)):
         one_list = "ast.literal_eval(names)"
     elif names:
         one_list = f"names.split({separator!r})" if separator else "[names]"
