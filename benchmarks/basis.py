@@ -62,7 +62,7 @@ def spread(points, centroids):
 def measure(case, seed):
     """Return the numbers of scikit-learn and of xmlgp."""
     shape = dataclasses.replace(SHAPES["titles"], N=case.N, D=case.D)
-    features = GeneratedSet(shape, seed).rows(slice(None)).features
+    features = GeneratedSet(shape, seed).rows(slice(None)).features.sparse
     idf = idf_of_counts(features.shape[0], count_points(features))
     features = weigh(features, idf, unit=True)
     truncated_svd_basis(features[:100], 5, seed)  # compile

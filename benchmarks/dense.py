@@ -53,6 +53,7 @@ import xmlgp
 import xmlgp.mlgpf.train as mlgpf_train
 import xmlgp.runs.train as runs_train
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import Header, read_dataset, write_blocks, write_dataset
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.stochastic import Stochastic
@@ -128,7 +129,7 @@ def ending(data):
 
 def without_words(labels):
     """Return points (`Dataset`) with labels alone."""
-    return Dataset(sp.csr_array((labels.shape[0], 0), dtype=np.float32), labels)
+    return Dataset(Features(sp.csr_array((labels.shape[0], 0), dtype=np.float32)), labels)
 
 
 def write_without_words(rows, folder):

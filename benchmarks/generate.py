@@ -19,6 +19,7 @@ import click
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, stack
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.progress import terminal_progress
 
@@ -113,7 +114,7 @@ class GeneratedSet:
         self._word_count, self._label_count = shape.features, shape.labels
         for _ in range(PILOT_ROUNDS):
             pilot = self._draw(np.random.default_rng([seed, 3]))
-            self._word_count *= shape.features * pilot.N / pilot.features.nnz
+            self._word_count *= shape.features * pilot.N / pilot.features.sparse.nnz
             self._label_count *= shape.labels * pilot.N / pilot.labels.nnz
         if test:
             self.N = min(TEST_LIMIT, -(-self.N // 10))
@@ -128,7 +129,7 @@ class GeneratedSet:
 
     def _draw(self, random):
         labels = self._draw_labels(random)
-        return Dataset(self._draw_features(labels, random), labels)
+        return Dataset(Features(self._draw_features(labels, random)), labels)
 
     def _draw_labels(self, random):
         counts = 1 + random.poisson(max(self._label_count - 1, 0), BLOCK)

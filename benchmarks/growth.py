@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE
@@ -70,7 +71,7 @@ def random_batch(K, random):
     starts = np.arange(BATCH + 1)
     features = np.ones(len(columns), np.float32), columns, 30 * starts
     labels = np.ones(len(chosen), bool), chosen, 3 * starts
-    return Dataset(sparse_array(features, (BATCH, FEATURES)), sparse_array(labels, (BATCH, K)))
+    return Dataset(Features(sparse_array(features, (BATCH, FEATURES))), sparse_array(labels, (BATCH, K)))
 
 
 def random_label_weights(K, random):

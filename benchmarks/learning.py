@@ -54,6 +54,7 @@ import scipy.sparse as sp
 
 import xmlgp
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.data.streams import open_input
 from xmlgp.metrics.propensity import propensities
@@ -104,7 +105,7 @@ class Points(NamedTuple):
         """Return the points of a file."""
         if path.suffix == ".txt":
             dataset = harness.read_dataset(path, cache=False)
-            return cls(dataset.features, dataset.labels)
+            return cls(dataset.features.sparse, dataset.labels)
         with open_input(str(path)) as stream:
             documents = [json.loads(line) for line in stream]
         return cls(*([document[key] for document in documents] for key in ("text", "labels")))
@@ -128,7 +129,7 @@ class Points(NamedTuple):
         """Write a file, and return its path, which has an ending more."""
         path = Path(f"{path}{'.txt' if sp.issparse(self.features) else '.jsonl'}")
         if sp.issparse(self.features):
-            write_dataset(path, Dataset(*self))
+            write_dataset(path, Dataset(Features(self.features), self.labels))
         else:
             documents = (dict(zip(("text", "labels"), pair, strict=True)) for pair in zip(*self, strict=True))
             path.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")

@@ -25,6 +25,7 @@ import click
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 
@@ -162,7 +163,7 @@ def _dataset(examples, features, labels):
     positives = np.array([label for _, row in rows for label in row], np.int32)
     ends = np.cumsum([(0, 0), *((len(counts), len(row)) for counts, row in rows)], axis=0)
     return Dataset(
-        as_csr(pairs[:, 1].astype(np.float32), pairs[:, 0], ends[:, 0], len(features)),
+        Features(as_csr(pairs[:, 1].astype(np.float32), pairs[:, 0], ends[:, 0], len(features))),
         as_csr(None, positives, ends[:, 1], len(labels)),
     )
 
@@ -190,7 +191,9 @@ def write(packages, translation, folder, seed=0):
             write_dataset(target / f"{part}.txt", dataset)
             write_corpus(target / f"{part}.jsonl", used)
         sizes = f"{train.N:8}{test.N:8}{train.D:8}{train.K:8}"
-        print(f"{name:12}{sizes}{train.features.nnz / train.N:18.1f}{train.labels.nnz / train.N:18.1f}", flush=True)
+        print(
+            f"{name:12}{sizes}{train.features.sparse.nnz / train.N:18.1f}{train.labels.nnz / train.N:18.1f}", flush=True
+        )
 
 
 _file = click.Path(exists=True, dir_okay=False)

@@ -52,13 +52,13 @@ def predict_xmlgp(train, test, settings):
 def predict_logistic(train, test, strength, idf):
     """Train a logistic regression for each label and predict."""
     start = time.perf_counter()
-    weights = idf_of_counts(train.N, count_points(train.features)) if idf else None
+    weights = idf_of_counts(train.N, count_points(train.features.sparse)) if idf else None
     peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
-    peer.fit(weigh(train.features, weights, True).astype(peer.dtype), train.labels, None)
+    peer.fit(weigh(train.features.sparse, weights, True).astype(peer.dtype), train.labels, None)
     seconds = time.perf_counter() - start
     # For labels of all points or of none the peer's probability is 0 or 1; one wrong entry would cost 36 nats.
     bias = np.where(np.abs(peer.bias) == abs(NEVER), np.sign(peer.bias) * np.log(train.N + 1), peer.bias)
-    return Prediction(expit(weigh(test.features, weights, True) @ peer.weights + bias), seconds)
+    return Prediction(expit(weigh(test.features.sparse, weights, True) @ peer.weights + bias), seconds)
 
 
 def top_labels(scores):

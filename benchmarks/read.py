@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import read_dataset, write_dataset
 
 #: About 50 MB, in the proportions of AmazonCat-13K.
@@ -33,7 +34,7 @@ def generate(path):
     columns = np.sort(random.integers(0, D // FEATURES, (N, FEATURES)) + np.arange(0, D, D // FEATURES))
     labels = np.sort(random.integers(0, K // LABELS, (N, LABELS)) + np.arange(0, K, K // LABELS))
     X = as_csr(features.ravel(), columns.ravel(), np.arange(N + 1) * FEATURES, D)
-    write_dataset(path, Dataset(X, as_csr(None, labels.ravel(), np.arange(N + 1) * LABELS, K)))
+    write_dataset(path, Dataset(Features(X), as_csr(None, labels.ravel(), np.arange(N + 1) * LABELS, K)))
 
 
 def read_with_scikit_learn(path):
@@ -60,7 +61,7 @@ def measure(path):
     conversion, _ = seconds(lambda: read_dataset(path), rounds=1)
     cached, _ = seconds(lambda: read_dataset(path))
     peer, X = seconds(lambda: read_with_scikit_learn(path))
-    if (csr_array(X) != dataset.features).nnz:
+    if (csr_array(X) != dataset.features.sparse).nnz:
         raise SystemExit(f"{path}: scikit-learn reads different features")
     times = {"text": text, "into cache": conversion, "from cache": cached, "scikit-learn": peer}
     return {"file": "/".join(path.parts[-2:]), "MB": megabytes} | {

@@ -19,6 +19,7 @@ import harness  # before NumPy
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.features import Features
 from xmlgp.gp import inner_products, likelihood
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
@@ -77,11 +78,11 @@ def draw(case, random):
     if case.R:
         dense = random.normal(size=(case.N, case.R)).astype(np.float32)
         dense /= np.linalg.norm(dense, axis=1, keepdims=True)
-        coordinates = Inputs(sp.csr_array(dense), None, np.float32)
+        coordinates = Inputs(Features(sp.csr_array(dense)), None, np.float32)
     else:
         features = sparse(case.D, case.nonzeros)
         features.data /= np.sqrt(np.repeat(np.diff(features.indptr), np.diff(features.indptr)))
-        coordinates = Inputs(features, None, np.float32)
+        coordinates = Inputs(Features(features), None, np.float32)
     return coordinates, sparse(case.K, case.labels).astype(bool)
 
 

@@ -50,7 +50,7 @@ def read(data):
         order = np.random.default_rng(0).permutation(train.N)
         count = round(TEST_SHARE * train.N)
         test, train = train.rows(order[:count]), train.rows(order[count:])
-    return [array for part in (train, test) for array in (part.features.toarray(), part.labels.toarray()[:, 0])]
+    return [array for part in (train, test) for array in (part.features.sparse.toarray(), part.labels.toarray()[:, 0])]
 
 
 def measure(data, inferences):

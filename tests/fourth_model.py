@@ -72,7 +72,7 @@ class GradientAscent(Inference):
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
     """Train as every model does."""
-    weighted = preprocessed.weigh(features).astype(settings.dtype)
+    weighted = preprocessed.weigh(features).sparse.astype(settings.dtype)
     return Trained(*Loop(GradientAscent, weighted, labels, settings).run(progress, checkpoints=checkpoints))
 
 
@@ -89,7 +89,7 @@ class LogisticPredictor(Predictor):
         return shapes == {"weights": (D, K), "bias": (K,)}
 
     def prepare(self, features, output, with_std):
-        return self._preprocessed.weigh(features).astype(self.dtype)
+        return self._preprocessed.weigh(features).sparse.astype(self.dtype)
 
     def scores(self, points, labels, output):
         weights = np.ascontiguousarray(self._parameters["weights"][:, labels])

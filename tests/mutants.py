@@ -138,7 +138,7 @@ MUTANTS = [
         "dense-center",
         "lost term",
         "Dense features are not centred.",
-        "xmlgp/data/blocks.py",
+        "xmlgp/data/features.py",
         "values -= self.center[start:stop].astype(values.dtype)",
         "pass",
         ("tests/mlgpf/test_dense.py",),

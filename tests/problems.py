@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from hypothesis import settings
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 
 __all__ = ["DETERMINISTIC", "paired_dataset", "small_dataset", "small_features"]
 
@@ -24,7 +25,7 @@ def small_dataset(N=40, D=25, K=7, seed=0):
     random = np.random.default_rng(seed + 1)
     features = small_features(N, D, seed=seed)
     utilities = features @ random.normal(size=(D, K)) - 2 + 0.1 * random.normal(size=(N, K))
-    return Dataset(features, sp.csr_array(utilities > 0))
+    return Dataset(Features(features), sp.csr_array(utilities > 0))
 
 
 def paired_dataset(N=100, D=25, K=7, seed=0):
@@ -38,4 +39,4 @@ def paired_dataset(N=100, D=25, K=7, seed=0):
     kinds = random.integers(len(pairs), size=N)
     features = np.zeros((N, D), np.float32)
     features[np.arange(N)[:, None], pairs[kinds]] = 1
-    return Dataset(sp.csr_array(features), sp.csr_array(labels[kinds]))
+    return Dataset(Features(sp.csr_array(features)), sp.csr_array(labels[kinds]))

@@ -80,7 +80,7 @@ def test_a_model_in_memory_learns_and_stays(dishes):
 
 def test_arrays_are_trained_on_evaluated_and_reported():
     data = small_dataset()
-    X, Y = data.features.toarray(), data.labels.toarray()
+    X, Y = data.features.sparse.toarray(), data.labels.toarray()
     model = xmlgp.train(X, labels=Y, settings={"factors": 3, "epochs": 2})
     expected = xmlgp.train(data, settings={"factors": 3, "epochs": 2})
     for name, array in expected.parameters.items():

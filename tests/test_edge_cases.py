@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
@@ -25,13 +26,15 @@ N, D, K = 40, 12, 5
 def dataset(change=None, rows=slice(None), labels=slice(None), columns=slice(None)):
     """Return the small data set, or part of it, after a change of its features and labels."""
     whole = small_dataset(N, D, K)
-    X, Y = whole.features.toarray(), whole.labels.toarray()
+    X, Y = whole.features.sparse.toarray(), whole.labels.toarray()
     # No point has this feature.
     X[:, 5] = 0
     if change is not None:
         changed = change(X, Y)
         X, Y = (X, Y) if changed is None else changed
-    return Dataset(sp.csr_array(X[rows][:, columns].astype(np.float32)), sp.csr_array(Y[rows][:, labels].astype(bool)))
+    return Dataset(
+        Features(sp.csr_array(X[rows][:, columns].astype(np.float32))), sp.csr_array(Y[rows][:, labels].astype(bool))
+    )
 
 
 def setting(array, index, value):

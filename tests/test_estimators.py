@@ -33,7 +33,7 @@ KINDS = list(SMALL)
 @pytest.fixture(scope="module", params=KINDS)
 def fitted(request):
     train, _ = toy_dataset()
-    return request.param(**SMALL[request.param]).fit(train.features, train.labels)
+    return request.param(**SMALL[request.param]).fit(train.features.sparse, train.labels)
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,17 @@ def test_random_state_is_the_seed(tmp_path, kind):
     data, small = small_dataset(K=1), {} if kind is MLGPFClassifier else {"iterations": 1}
     small = SMALL.get(kind, {"inducing_count": 9}) | small
     labels = data.labels.toarray()[:, 0] if kind is GPCClassifier else data.labels
-    fitted = kind(**small, random_state=7).fit(data.features, labels)
+    fitted = kind(**small, random_state=7).fit(data.features.sparse, labels)
     assert fitted.model_.settings.seed == 7
     fitted.save(tmp_path)
     assert load_estimator(tmp_path).get_params()["random_state"] == 7
     states = [np.int64(7), np.random.RandomState(7), np.random.RandomState(7), None, None]
-    seeds = [kind(**small, random_state=s).fit(data.features, labels).model_.settings.seed for s in states]
+    seeds = [kind(**small, random_state=s).fit(data.features.sparse, labels).model_.settings.seed for s in states]
     assert (seeds[0], seeds[1]) == (7, seeds[2])
     assert seeds[3] != seeds[4]
     for random_state in (-1, "seven"):
         with pytest.raises(ValueError, match="[Ss]eed"):
-            kind(**small, random_state=random_state).fit(data.features, labels)
+            kind(**small, random_state=random_state).fit(data.features.sparse, labels)
     with pytest.raises(TypeError, match="unexpected keyword argument 'seed'"):
         kind(seed=7)
 
@@ -73,7 +73,7 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
         return [task() for task in tasks]
 
     data, (texts, labels) = small_dataset(), (["a dog", "a cat", "a cow"] * 9, [["dog"], ["cat"], []] * 9)
-    model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features, data.labels)
+    model = MLGPFClassifier(factors=2, epochs=2, n_jobs=n_jobs).fit(data.features.sparse, data.labels)
     tagger = TextTagger(clone(model)).fit(texts, labels)
     monkeypatch.setattr("xmlgp.prediction.parts.run_parallel", counted)
     for name in "train", "learn":
@@ -81,13 +81,13 @@ def test_n_jobs_is_the_number_of_threads(monkeypatch, n_jobs, threads):
         monkeypatch.setattr(api, name, lambda *args, call=call, **more: counted([lambda: call(*args, **more)])[0])
     with limit_threads(3):
         for use in model.predict_proba, model.predict, model.decision_function:
-            use(data.features)
+            use(data.features.sparse)
         for use in tagger.suggest, tagger.explain, tagger.predict_proba, tagger.decision_function:
             use(texts)
-        model.fit(data.features, data.labels).partial_fit(data.features, data.labels)
+        model.fit(data.features.sparse, data.labels).partial_fit(data.features.sparse, data.labels)
     assert used == {threads}
     with pytest.raises(ValueError, match="threads is 0"):
-        model.set_params(n_jobs=0).predict(data.features)
+        model.set_params(n_jobs=0).predict(data.features.sparse)
 
 
 def test_an_unknown_parameter_is_a_type_error():
@@ -101,7 +101,7 @@ def test_stored_zeros_in_Y_are_no_labels():
     zeros = sp.csr_array((np.zeros(3), ([0, 1, 2], [0, 0, 0])), shape=(3, data.K))
     with_zeros = sp.csr_array(sp.vstack([stored, zeros]))
     assert with_zeros.nnz == stored.nnz + 3
-    X = sp.csr_array(sp.vstack([data.features, data.features[:3]]))
+    X = sp.csr_array(sp.vstack([data.features.sparse, data.features.sparse[:3]]))
     first, second = (BMLPLClassifier(topics=5, iterations=2).fit(X, Y) for Y in (with_zeros, with_zeros.toarray()))
     for name, array in first.parameters_.items():
         np.testing.assert_array_equal(array, second.parameters_[name])
@@ -111,20 +111,20 @@ def test_fit_learns(fitted):
     _, test = toy_dataset()
     truth = test.labels.toarray()
     some = truth.any(axis=1)
-    scores = fitted.decision_function(test.features)
+    scores = fitted.decision_function(test.features.sparse)
     frequency = np.broadcast_to(truth.mean(axis=0), truth.shape)
     learned = label_ranking_average_precision_score(truth[some], scores[some])
     assert learned > 1.5 * label_ranking_average_precision_score(truth[some], frequency[some])
-    probabilities = fitted.predict_proba(test.features)
+    probabilities = fitted.predict_proba(test.features.sparse)
     assert ((probabilities > 0) & (probabilities < 1)).all()
-    np.testing.assert_array_equal(fitted.predict(test.features), probabilities > 0.5)
+    np.testing.assert_array_equal(fitted.predict(test.features.sparse), probabilities > 0.5)
 
 
 def test_decision_functions_are_log_odds_or_utilities(fitted):
     _, test = toy_dataset()
-    predictor, decision = fitted.model_.predictor, fitted.decision_function(test.features)
+    predictor, decision = fitted.model_.predictor, fitted.decision_function(test.features.sparse)
     probabilities, utilities = (predictor.score(test.features, output)[0] for output in ("probability", "utility"))
-    np.testing.assert_array_equal(fitted.predict_proba(test.features), probabilities)
+    np.testing.assert_array_equal(fitted.predict_proba(test.features.sparse), probabilities)
     if isinstance(fitted, MLGPFClassifier):
         np.testing.assert_allclose(decision, logit(probabilities), rtol=1e-5)
     else:
@@ -139,25 +139,25 @@ def test_grid_search():
     data = small_dataset(100)
     model = clone(BMLPLClassifier(iterations=3))
     score = lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean()  # noqa: E731
-    search = GridSearchCV(model, {"topics": [2, 4]}, cv=2, scoring=score).fit(data.features, data.labels)
+    search = GridSearchCV(model, {"topics": [2, 4]}, cv=2, scoring=score).fit(data.features.sparse, data.labels)
     assert search.best_params_["topics"] in (2, 4)
 
 
 def test_errors_name_the_cause():
     data = small_dataset()
     with pytest.raises(SettingsError, match="epochs is 0"):
-        MLGPFClassifier(epochs=0).fit(data.features, data.labels)
+        MLGPFClassifier(epochs=0).fit(data.features.sparse, data.labels)
     with pytest.raises(SettingsError, match="there are 5 points, but the labels of 4 points"):
-        MLGPFClassifier().fit(data.features[:5], data.labels[:4])
+        MLGPFClassifier().fit(data.features.sparse[:5], data.labels[:4])
 
 
 def test_unfitted_estimators_and_other_features_are_refused(fitted):
     _, test = toy_dataset()
     for kind in KINDS:
         with pytest.raises(NotFittedError):
-            kind().predict(test.features)
+            kind().predict(test.features.sparse)
     with pytest.raises(SettingsError, match=r"^X has 3 features, but \w+ is expecting \d+ features as input"):
-        fitted.predict_proba(test.features[:, :3])
+        fitted.predict_proba(test.features.sparse[:, :3])
     assert fitted.n_features_in_ == test.D
     assert [classes.tolist() for classes in fitted.classes_] == [[0, 1]] * test.K
 
@@ -172,7 +172,7 @@ def test_unfitted_estimators_and_other_features_are_refused(fitted):
 def test_the_users_matrix_is_not_changed(kind, settings):
     dataset = small_dataset(K=7 if kind is not GPCClassifier else 1)
     labels = dataset.labels if kind is not GPCClassifier else dataset.labels.toarray()[:, 0]
-    halves = dataset.features / 2
+    halves = dataset.features.sparse / 2
     # Each element is stored twice, halved and unsorted.
     ends = halves.indptr[1:-1]
     data, indices = (
@@ -183,9 +183,9 @@ def test_the_users_matrix_is_not_changed(kind, settings):
         array.flags.writeable = False
     model = kind(**settings).fit(doubled, labels)
     assert doubled.nnz == 2 * halves.nnz
-    expected = kind(**settings).fit(dataset.features, labels)
+    expected = kind(**settings).fit(dataset.features.sparse, labels)
     np.testing.assert_allclose(
-        model.decision_function(doubled), expected.decision_function(dataset.features), rtol=1e-6, atol=1e-9
+        model.decision_function(doubled), expected.decision_function(dataset.features.sparse), rtol=1e-6, atol=1e-9
     )
 
 
@@ -199,18 +199,18 @@ def test_features_far_from_zero_are_standardised_without_loss():
 def test_classes_of_any_type(classes):
     dataset, classes = small_dataset(N=100, K=1), np.array(classes)
     y = classes[dataset.labels.toarray()[:, 0].astype(int)]
-    model = clone(GPCClassifier(inducing_count=30, iterations=10)).fit(dataset.features, y)
+    model = clone(GPCClassifier(inducing_count=30, iterations=10)).fit(dataset.features.sparse, y)
     np.testing.assert_array_equal(model.classes_, classes)
-    found = model.predict(dataset.features)
-    assert model.score(dataset.features, y) > 0.8
-    np.testing.assert_array_equal(found == classes[1], model.decision_function(dataset.features) > 0)
-    probabilities = model.predict_proba(dataset.features)
+    found = model.predict(dataset.features.sparse)
+    assert model.score(dataset.features.sparse, y) > 0.8
+    np.testing.assert_array_equal(found == classes[1], model.decision_function(dataset.features.sparse) > 0)
+    probabilities = model.predict_proba(dataset.features.sparse)
     np.testing.assert_array_equal(classes[probabilities.argmax(axis=1)], found)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
 def test_other_than_two_classes_are_refused():
-    features = small_dataset().features
+    features = small_dataset().features.sparse
     for y, message in ((np.arange(40) % 3, "3 classes"), (np.zeros(40), "one class")):
         with pytest.raises(ValueError, match=f"^Only binary classification is supported, but y has {message}$"):
             GPCClassifier().fit(features, y)
@@ -223,23 +223,23 @@ def test_other_than_two_classes_are_refused():
 def test_tune_chooses_what_predict_assigns(fitted):
     _, held = toy_dataset()
     model = copy.copy(fitted)
-    before = evaluate_assignment(sp.csr_array(model.predict(held.features)), held.labels)
-    assert model.tune(held.features, held.labels.toarray(), "f1-macro") is model
-    found = model.predict(held.features)
+    before = evaluate_assignment(sp.csr_array(model.predict(held.features.sparse)), held.labels)
+    assert model.tune(held.features.sparse, held.labels.toarray(), "f1-macro") is model
+    found = model.predict(held.features.sparse)
     after = evaluate_assignment(sp.csr_array(found), held.labels)
     assert after["F1_macro"] == pytest.approx(model.tuned_.value, abs=1e-3)
     assert after["F1_macro"] > before["F1_macro"] + 0.05
     assert found.dtype == int
     assert found.sum(axis=1).max() <= model.assignment_rule_.limit
-    assert model.predict_proba(held.features)[found > 0].min() >= model.assignment_rule_.threshold
+    assert model.predict_proba(held.features.sparse)[found > 0].min() >= model.assignment_rule_.threshold
     # The copy shares nothing that tuning changes, and fitting drops the rule.
     assert fitted.tuned_ is None
-    assert model.fit(held.features[:20], held.labels[:20]).assignment_rule_ is None
+    assert model.fit(held.features.sparse[:20], held.labels[:20]).assignment_rule_ is None
 
 
 def test_what_cannot_be_tuned_is_refused():
     data = small_dataset(60)
-    X, classes = data.features, data.labels.toarray()[:, 0]
+    X, classes = data.features.sparse, data.labels.toarray()[:, 0]
     with pytest.raises(NotFittedError):
         BMLPLClassifier().tune(X, data.labels)
     model, one = (BMLPLClassifier(topics=3, iterations=3).fit(X, Y) for Y in (data.labels, classes[:, None]))
@@ -267,10 +267,10 @@ def test_what_cannot_be_tuned_is_refused():
 def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
     data, client = small_dataset(), cluster._client
     model, expected = (
-        MLGPFClassifier(factors=3, epochs=2).fit(data.features, data.labels, **options)
+        MLGPFClassifier(factors=3, epochs=2).fit(data.features.sparse, data.labels, **options)
         for options in ({"client": client}, {})
     )
     for name, array in expected.parameters_.items():
         np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
-    found = model.predict_proba(data.features, client=client)
-    np.testing.assert_array_equal(found, model.predict_proba(data.features))
+    found = model.predict_proba(data.features.sparse, client=client)
+    np.testing.assert_array_equal(found, model.predict_proba(data.features.sparse))

@@ -89,7 +89,7 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
 
 @pytest.mark.usefixtures("registered")
 def test_the_estimator_gives_the_model_of_the_command():
-    classifier = clone(LogisticClassifier(iterations=9)).fit(TRAIN.features, TRAIN.labels)
+    classifier = clone(LogisticClassifier(iterations=9)).fit(TRAIN.features.sparse, TRAIN.labels)
     assert classifier.get_params() == parameters_of(LogisticSettings(iterations=9)) | {"n_jobs": None}
     folder = xmlgp.train(TRAIN, "model", settings=LogisticSettings(iterations=9)).folder
     for name, array in folder.arrays("parameters.").items():
@@ -97,8 +97,10 @@ def test_the_estimator_gives_the_model_of_the_command():
     assert len(classifier.history_) == 9
     loaded = load_estimator("model")
     assert isinstance(loaded, LogisticClassifier)
-    np.testing.assert_array_equal(loaded.predict_proba(TEST.features), classifier.predict_proba(TEST.features))
-    assert classifier.predict_proba(TEST.features).shape == TEST.labels.shape
+    np.testing.assert_array_equal(
+        loaded.predict_proba(TEST.features.sparse), classifier.predict_proba(TEST.features.sparse)
+    )
+    assert classifier.predict_proba(TEST.features.sparse).shape == TEST.labels.shape
 
 
 def test_only_the_models_themselves_and_their_table_name_a_model():

@@ -95,7 +95,7 @@ def models():
         if name not in made:
             kind, settings = KINDS[name]
             dataset, labels = data(kind)
-            made[name] = kind(**settings).fit(dataset.features, labels)
+            made[name] = kind(**settings).fit(dataset.features.sparse, labels)
         return made[name]
 
     return make
@@ -103,7 +103,7 @@ def models():
 
 @any_kind
 def test_a_model_is_the_same_after_training_into_a_folder_save_and_load(tmp_path, models, name):
-    fitted, new = models(name), small_dataset(seed=3).features
+    fitted, new = models(name), small_dataset(seed=3).features.sparse
     dataset, labels = data(type(fitted))
     settings = fitted.model.settings(**KINDS[name][1]).for_shape(*dataset.shape)
     trained = xmlgp.train(dataset, tmp_path / "trained", settings=settings).folder
@@ -127,7 +127,7 @@ def test_a_model_is_the_same_after_training_into_a_folder_save_and_load(tmp_path
         same_predictions(model, fitted, new)
     fresh = clone(loaded)
     assert not hasattr(fresh, "parameters_")
-    same_predictions(fresh.fit(dataset.features, labels), fitted, new)
+    same_predictions(fresh.fit(dataset.features.sparse, labels), fitted, new)
 
 
 @pytest.mark.parametrize("name", ["weight space", "classes"])
@@ -139,7 +139,7 @@ def test_commands_read_the_folder(tmp_path, monkeypatch, models, name):
     fitted.save("saved")
     command = ["predict", "-q", "saved", "test.txt", "-k", "all", "--output", "probability"]
     assert run(*command, "-o", "scores").exit_code == 0
-    probabilities = fitted.predict_proba(new.features)
+    probabilities = fitted.predict_proba(new.features.sparse)
     found = read_scores("scores").matrix.toarray()
     np.testing.assert_allclose(found, probabilities[:, 1:] if name == "classes" else probabilities, rtol=1e-6)
     assert run("show", "saved").exit_code == 0
@@ -153,22 +153,22 @@ def test_a_tuned_rule_is_saved_and_applied_to_the_scores_that_it_is_for(tmp_path
     monkeypatch.chdir(tmp_path)
     held = small_dataset(60, seed=5)
     write_dataset("held.txt", held)
-    model = copy.copy(models(name)).tune(held.features, held.labels, "f1-macro")
+    model = copy.copy(models(name)).tune(held.features.sparse, held.labels, "f1-macro")
     assert (model.tuned_.metric, model.tuned_.output, model.tuned_.points) == ("f1-macro", "probability", 60)
     model.save("model")
     same_models(load_estimator("model"), model)
     assert run("predict", "-q", "model", "held.txt", "--output", "probability", "-o", "labels").exit_code == 0
-    np.testing.assert_array_equal(listed("labels"), model.predict(held.features))
+    np.testing.assert_array_equal(listed("labels"), model.predict(held.features.sparse))
     # The rule of the command is one for the default scores.
     assert run("tune", "-q", "model", "held.txt").exit_code == 0
     assert run("predict", "-q", "model", "held.txt", "-o", "labels").exit_code == 0
     loaded = load_estimator("model")
     assert loaded.tuned_ == ModelFolder("model").tuned
     assert (loaded.tuned_.output, loaded.assignment_rule_) == (output, loaded.tuned_.rule)
-    np.testing.assert_array_equal(listed("labels"), loaded.predict(held.features))
+    np.testing.assert_array_equal(listed("labels"), loaded.predict(held.features.sparse))
     # An estimator leaves the folder that it was loaded from as it is.
     before = files(tmp_path / "model")
-    loaded.tune(held.features, held.labels).fit(held.features, held.labels)
+    loaded.tune(held.features.sparse, held.labels).fit(held.features.sparse, held.labels)
     assert loaded.tuned_ is None
     assert files(tmp_path / "model") == before
 
@@ -188,7 +188,7 @@ def test_two_classes_keep_their_names(tmp_path, models, classes):
     loaded = load_estimator(tmp_path)
     assert loaded.classes_.dtype == model.classes_.dtype
     same_models(loaded, model)
-    same_predictions(loaded, model, small_dataset().features)
+    same_predictions(loaded, model, small_dataset().features.sparse)
     assert ModelFolder(tmp_path).classes == classes
 
 

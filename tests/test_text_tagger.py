@@ -128,7 +128,7 @@ def test_predict_assigns_by_one_half_or_as_tuned(taggers, name):
     tuned = pickle.loads(pickle.dumps(tagger)).tune(NEW, [*TRUTH[:-1], ["unknown", " fish "]], "f1-point")
     assert tagger.tuned_ is None
     assert (tuned.tuned_.metric, tuned.tuned_.points) == ("f1-point", 25)
-    expected = tuned.classifier_.predict(tuned.vectorizer_.features(TEXTS))
+    expected = tuned.classifier_.predict(tuned.vectorizer_.features(TEXTS).sparse)
     assert [sorted(names) for names in tuned.predict(TEXTS)] == [
         [NAMES[k] for k in np.flatnonzero(r)] for r in expected
     ]
@@ -142,7 +142,7 @@ def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returne
     monkeypatch.setattr(module, "PROBABILITIES", 12)
     tagger = taggers(name)
     tagger.save("model")
-    held = tagger.vectorizer_.features(NEW)
+    held = tagger.vectorizer_.features(NEW).sparse
     labels = sp.csr_array([[label in names for label in NAMES] for names in TRUTH])
     write_dataset("held.txt", Dataset(held, labels))
     assert run("tune", "-q", "model", "held.txt").exit_code == 0
@@ -174,7 +174,7 @@ def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, ana
     # The fingerprint is that of all features and labels.
     assert tagger.classifier_.model_.data == dataset.facts
     # A matrix of counts is taken too.
-    assert tagger.suggest(dataset.features) == tagger.suggest(TEXTS)
+    assert tagger.suggest(dataset.features.sparse) == tagger.suggest(TEXTS)
     tagger.save("model")
     loaded = TextTagger.load("model")
     assert loaded.vectorizer == analysis
@@ -205,10 +205,10 @@ def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers
 
 def test_features_need_no_vectorizer(tmp_path, tagger):
     kind = sp.csr_array.toarray
-    features = tagger.vectorizer_.features(TEXTS)
+    features = tagger.vectorizer_.features(TEXTS).sparse
     found = TextTagger(SMALL).fit(kind(features), LABELS)
     assert found.vectorizer_ is None
-    assert found.suggest(kind(tagger.vectorizer_.features(NEW))) == tagger.suggest(NEW)
+    assert found.suggest(kind(tagger.vectorizer_.features(NEW).sparse)) == tagger.suggest(NEW)
     found.save(tmp_path)
     loaded = TextTagger.load(tmp_path)
     assert loaded.suggest(features) == found.suggest(features)
@@ -263,7 +263,7 @@ def test_scores_are_micro_f1_and_numbers_for_rankings(taggers, name):
     truth = [*TRUTH[:-1], ["unknown", " fish "]]
     true, found = (binary.fit_transform(names) for names in ([*TRUTH[:-1], ["unknown", "fish"]], tagger.predict(NEW)))
     assert tagger.score(NEW, truth) == pytest.approx(f1_score(true, found, average="micro"))
-    features = tagger.vectorizer_.features(NEW)
+    features = tagger.vectorizer_.features(NEW).sparse
     np.testing.assert_array_equal(tagger.decision_function(NEW), tagger.classifier_.decision_function(features))
     with pytest.raises(SettingsError, match="^there are 25 points, but the labels of 24 points$"):
         tagger.score(NEW, TRUTH[1:])
@@ -493,7 +493,7 @@ def test_more_documents_for_a_vectorizer_that_stays():
     wider = sp.csr_array(sp.hstack([features, features]))
     assert outside.partial_fit(wider, MORE_LABELS).suggest(wider, 1)
     counted = TextTagger(LEARNING).fit(TEXTS, LABELS)
-    counted.partial_fit(counted.vectorizer_.features(NEW), TRUTH)
+    counted.partial_fit(counted.vectorizer_.features(NEW).sparse, TRUTH)
     assert hits(counted.suggest(NEW), TRUTH) > 0.9
     with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
         counted.partial_fit(np.ones((4, 2)), MORE_LABELS)
@@ -501,9 +501,9 @@ def test_more_documents_for_a_vectorizer_that_stays():
 
 def test_folders_that_hold_no_tagger_are_refused(tmp_path):
     dataset = small_dataset()
-    BMLPLClassifier(topics=2, iterations=2).fit(dataset.features, dataset.labels).save(tmp_path / "numbers")
+    BMLPLClassifier(topics=2, iterations=2).fit(dataset.features.sparse, dataset.labels).save(tmp_path / "numbers")
     classes = dataset.labels.toarray()[:, 0]
-    GPCClassifier(inducing_count=4, iterations=2).fit(dataset.features, classes).save(tmp_path / "classes")
+    GPCClassifier(inducing_count=4, iterations=2).fit(dataset.features.sparse, classes).save(tmp_path / "classes")
     for name, message in [
         ("numbers", "the labels of this model have no names; use load_estimator"),
         ("classes", "a model of two classes has no labels to suggest; use load_estimator"),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xmlgp.data.blocks import dense_of
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 from xmlgp.runtime.plurals import counted
@@ -53,9 +52,8 @@ def _no_values(settings, N, D, K):
 class Model:
     """A kind of model, as the commands, the estimators and the model folder see it.
 
-    A new model is one package with such a record, and one line in `xmlgp.models`. Features are a csr_array, N×D, or
-    `Blocks` of `xmlgp.data.blocks` with dense features, labels a csr_array of bool, N×K; parameters are a mapping of
-    names to arrays.
+    A new model is one package with such a record, and one line in `xmlgp.models`. Features are `Features`, N×D, labels
+    a csr_array of bool, N×K; parameters are a mapping of names to arrays.
     """
 
     #: Its subclass of `Settings`, which has the model's name as `model`.
@@ -111,7 +109,7 @@ class Model:
 
     def check_dense(self, settings, dataset):
         """Raise SettingsError if points have dense features that a model with these settings cannot use."""
-        if dense_of(dataset.features) is not None and not self.takes_dense(settings):
+        if dataset.features.dense is not None and not self.takes_dense(settings):
             raise SettingsError(
                 "dense features need model=mlgpf with inducing=features and kernel=linear, which are its defaults"
             )

@@ -20,6 +20,7 @@ import xmlgp
 from tests.cli.command import run
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.scores_file import read_scores
@@ -156,7 +157,7 @@ def test_other_tools_learn_from_each_part(tmp_path, tool, part):
     for name, count in ("train", 120), ("test", 30):
         labels = random.integers(0, K, (count, 1)) == np.arange(K)
         labels = sp.csr_array(labels)
-        write_dataset(tmp_path / f"{name}.txt", Dataset(labels.astype(np.float32), labels))
+        write_dataset(tmp_path / f"{name}.txt", Dataset(Features(labels.astype(np.float32)), labels))
         np.save(tmp_path / f"{name}.npy", labels.toarray() + 0.01 * random.normal(size=labels.shape))
         arrays.append(tmp_path / f"{name}.npy")
     found = dense_peers.measure(tool, part, tmp_path, arrays, tmp_path / "scores")

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import Weighting
@@ -43,6 +44,6 @@ def clustered(N=300, K=12, kinds=4, seed=0):
 def start_inference(features, labels, **chosen):
     """Return an inference at its initial values, by default in double precision."""
     settings = BMLPLSettings(**{"dtype": "float64"} | chosen)
-    coordinates = Inputs(sp.csr_array(np.asarray(features, settings.dtype)), None, settings.dtype)
+    coordinates = Inputs(Features(sp.csr_array(np.asarray(features, settings.dtype))), None, settings.dtype)
     random = np.random.default_rng(settings.seed)
     return settings.method.load()(coordinates, sp.csr_array(labels), settings, random)

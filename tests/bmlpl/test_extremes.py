@@ -16,6 +16,7 @@ from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import weight_features
@@ -53,7 +54,7 @@ CHOICES = {
 
 def trained(features, labels, **chosen):
     settings = BMLPLSettings(**{"iterations": PASSES, "batch_size": 5} | chosen)
-    coordinates = Inputs(sp.csr_array(features.astype(np.float32)), None, settings.dtype)
+    coordinates = Inputs(Features(sp.csr_array(features.astype(np.float32))), None, settings.dtype)
     return *run_inference(coordinates, sp.csr_array(labels), settings), settings
 
 
@@ -72,7 +73,7 @@ def test_extreme_problems_give_finite_results(name, choice, inference, dtype):
     assert all(np.isfinite(value).all() for value in (*parameters.values(), numbers))
     predictor = BMLPLPredictor(settings, UNWEIGHTED, parameters, features.shape[1])
     for output in ("utility", "probability"):
-        scores, std = predictor.score(sp.csr_array(features.astype(np.float32)), output, with_std=True)
+        scores, std = predictor.score(Features(sp.csr_array(features.astype(np.float32))), output, with_std=True)
         assert (scores >= 0).all()
         assert (std >= 0).all()
 
@@ -92,16 +93,16 @@ def test_peak_memory_is_below_n_times_k():
     chosen = random.integers(K // 3, size=(N, labels)) + K // 3 * np.arange(labels)
     positives = sp.csr_array((np.ones(3 * N, bool), chosen.ravel(), np.arange(0, 3 * N + 1, 3)), shape=(N, K))
     settings = BMLPLSettings(topics=5, iterations=2)
-    coordinates = Inputs(features, None, settings.dtype)
+    coordinates = Inputs(Features(features), None, settings.dtype)
     # Compile first, with the same types: compilation takes memory too.
-    parameters, _ = run_inference(Inputs(features[:9], None, settings.dtype), positives[:9], settings)
-    list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:9], 5, memory=16))
+    parameters, _ = run_inference(Inputs(Features(features[:9]), None, settings.dtype), positives[:9], settings)
+    list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:9]), 5, memory=16))
     tracemalloc.start()
     try:
         parameters, _ = run_inference(coordinates, positives, settings)
         training_peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
-        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:2000], 5, memory=16):
+        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(Features(features[:2000]), 5, memory=16):
             assert len(scores.labels) == 5 * (len(scores.indptr) - 1)
         prediction_peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -18,6 +18,7 @@ from xmlgp.bmlpl.parameters import are_valid_parameters, topic_shares
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import train
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.training.trained import Earlier
@@ -26,7 +27,7 @@ SMALL = {"topics": 4, "iterations": 8, "batch_size": 16, "weighting": "none", "d
 
 
 def arrays_of(features, labels):
-    return sp.csr_array(np.asarray(features, np.float32)), sp.csr_array(np.asarray(labels, bool))
+    return Features(sp.csr_array(np.asarray(features, np.float32))), sp.csr_array(np.asarray(labels, bool))
 
 
 def trained_on(features, labels, **chosen):
@@ -38,7 +39,7 @@ def trained_on(features, labels, **chosen):
     for value in parameters.values():
         # Learning on must not change the model.
         value.setflags(write=False)
-    return Earlier(settings, preprocessed, parameters, *features.shape, labels.shape[1])
+    return Earlier(settings, preprocessed, parameters, features.N, features.D, labels.shape[1])
 
 
 def learned(earlier, features, labels):
@@ -48,14 +49,14 @@ def learned(earlier, features, labels):
 def problem(**chosen):
     """Return the arguments of `learn`: the second half of a small data set has two new features and a new label."""
     data = small_dataset(60, 12, 6)
-    features, labels = data.features.toarray(), data.labels.toarray()
+    features, labels = data.features.sparse.toarray(), data.labels.toarray()
     earlier = trained_on(features[:30, :10], labels[:30, :5], **chosen)
     return earlier, *arrays_of(features[30:], labels[30:]), earlier.preprocessed
 
 
 def probabilities(parameters, features):
-    predictor = BMLPLPredictor(BMLPLSettings(dtype="float64"), UNWEIGHTED, parameters, features.shape[1])
-    return predictor.score(sp.csr_array(np.asarray(features, np.float64)), "probability")[0]
+    predictor = BMLPLPredictor(BMLPLSettings(dtype="float64"), UNWEIGHTED, parameters, np.shape(features)[1])
+    return predictor.score(Features(sp.csr_array(np.asarray(features, np.float64))), "probability")[0]
 
 
 def dense(earlier, X, Y, iterations):
@@ -115,7 +116,7 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
     """The problem has new features, a new label, a feature and a label without further points, and an empty point."""
     monkeypatch.setattr(module, "ITERATIONS", 1500)
     earlier, features, labels, preprocessed = problem(topics=3)
-    X, Y = features.toarray(), labels.toarray()
+    X, Y = features.sparse.toarray(), labels.toarray()
     X[:, 2], Y[:, 1], X[0], Y[0] = 0, False, 0, False
     topics, weights, shapes = dense(earlier, X.astype(float), Y, 1500)
     parameters = learn(earlier, *arrays_of(X, Y), preprocessed).parameters
@@ -170,7 +171,7 @@ def test_a_model_of_few_points_approaches_em_of_all():
 @each_value(full=[(27, 30), (30, 0), (0, 30)], count=[1, 30], dtype=["float32", "float64"])
 def test_points_without_labels_or_features_are_learned(full, count, dtype):
     earlier, features, labels, preprocessed = problem(dtype=dtype)
-    X, Y = features.toarray()[:count], labels.toarray()[:count]
+    X, Y = features.sparse.toarray()[:count], labels.toarray()[:count]
     X[full[0] :], Y[full[1] :] = 0, False
     parameters, history, _ = learn(earlier, *arrays_of(X, Y), preprocessed)
     assert are_valid_parameters(parameters, 12, 6, 4)
@@ -180,7 +181,7 @@ def test_points_without_labels_or_features_are_learned(full, count, dtype):
 
 def test_no_points_leave_the_model_as_it_is():
     earlier, features, labels, preprocessed = problem()
-    parameters, history, _ = learn(earlier, features[:0, :10], labels[:0, :5], preprocessed)
+    parameters, history, _ = learn(earlier, Features(features.sparse[:0, :10]), labels[:0, :5], preprocessed)
     assert history == []
     for name, value in parameters.items():
         tolerance = {"topics": 1e-3, "shares": 0.02}.get(name, 0)

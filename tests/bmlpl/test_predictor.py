@@ -12,6 +12,7 @@ from tests.problems import small_dataset, small_features
 from xmlgp import api
 from xmlgp.bmlpl.predictor import LARGEST_LOG_ODDS, BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
@@ -65,9 +66,9 @@ def test_scores_agree_with_the_formula(tmp_path):
     z = scales(NEW, parameters)[:, None] * parameters["topics"]
     predictor = open_predictor(folder)
     for with_std in (False, True):
-        probability, std = predictor.score(NEW, "probability", with_std)
+        probability, std = predictor.score(Features(NEW), "probability", with_std)
         np.testing.assert_allclose(probability, 1 - ((1 + z) ** -parameters["shapes"]).prod(axis=2), rtol=1e-6)
-        utility, spread = predictor.score(NEW, "utility", with_std)
+        utility, spread = predictor.score(Features(NEW), "utility", with_std)
         np.testing.assert_allclose(utility, -np.log1p(-probability), rtol=1e-6)
         assert (std is None) == (spread is None) == (not with_std)
     # The variances of λ and e^(−λ) have closed forms.
@@ -86,14 +87,14 @@ def test_scores_that_overflow_are_refused(tmp_path, output):
     changes = {"weights": weights, "shapes": np.full(T, 3e37), "intercepts": np.full(T, -40.0)}
     predictor = open_predictor(model(tmp_path, changes, weighting="none", dtype="float32"))
     points = sp.csr_array(np.eye(3, D, 1, dtype=np.float32))
-    assert np.isfinite(predictor.score(points, output, with_std=True)).all()
+    assert np.isfinite(predictor.score(Features(points), output, with_std=True)).all()
     points = sp.csr_array(np.roll(points.toarray(), -2, axis=1))
     assert points[[1], [0]] == 1
     # There is no warning as well: pytest treats warnings as errors.
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
-        predictor.score(points, "utility", with_std=True)
+        predictor.score(Features(points), "utility", with_std=True)
     # The probability is finite: it is one.
-    probability, std = predictor.score(points, "probability", with_std=True)
+    probability, std = predictor.score(Features(points), "probability", with_std=True)
     assert (probability[1, :-1] == 1).all()
     assert (std[1] == 0).all()
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from xmlgp.data.features.sparse import Features
 
 import xmlgp
 from tests.cli.command import SMALL, changed_description, run, said
@@ -60,10 +61,10 @@ def test_predictions_of_files_are_those_of_arrays(model):
     expected = _scores("data/test.txt", "--dense", "data/test.npy")
     test, array = read_dataset("data/test.txt"), model["test"]
     for dense in array, array.astype("f4"), "data/test.npy", sp.csr_array(array.astype("f4")):
-        xmlgp.predict("model", test.features, dense=dense, k=3).write("again.scores")
+        xmlgp.predict("model", test.features.sparse, dense=dense, k=3).write("again.scores")
         assert Path("again.scores").read_text() == expected
     single, double = (
-        xmlgp.predict("model", test.features, dense=array.astype(kind), k="all").matrix().toarray()
+        xmlgp.predict("model", test.features.sparse, dense=array.astype(kind), k="all").matrix().toarray()
         for kind in ("f2", "f8")
     )
     np.testing.assert_allclose(double, single, rtol=3e-5)
@@ -76,11 +77,13 @@ def test_predictions_of_files_are_those_of_arrays(model):
 def test_a_model_of_arrays_is_that_of_files(model):
     train = read_dataset("data/train.txt")
     settings = {"factors": 3, "epochs": 2, "batch_size": 16, "label_weights": True, "replay": 20}
-    own = xmlgp.train(train.features, labels=train.labels, dense=model["train"], settings=settings)
+    own = xmlgp.train(train.features.sparse, labels=train.labels, dense=model["train"], settings=settings)
     loaded = xmlgp.load("model")
     assert own.data == loaded.data
     assert all(np.array_equal(value, loaded.parameters[name]) for name, value in own.parameters.items())
-    double = xmlgp.train(train.features, labels=train.labels, dense=[model["train"].astype(float)], settings=settings)
+    double = xmlgp.train(
+        train.features.sparse, labels=train.labels, dense=[model["train"].astype(float)], settings=settings
+    )
     for name, value in own.parameters.items():
         if not name.startswith("replay."):
             np.testing.assert_allclose(double.parameters[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
@@ -129,7 +132,7 @@ def test_dense_features_alone(dense):
     """A file whose lines have no features, and no other features in Python."""
     train, test = (read_dataset(f"data/{name}.txt") for name in ("train", "test"))
     for name, points in ("train", train), ("test", test):
-        write_dataset(f"{name}.txt", Dataset(points.features[:, :0], points.labels))
+        write_dataset(f"{name}.txt", Dataset(Features(points.features.sparse[:, :0]), points.labels))
     assert run("train", "train.txt", "model", *SMALL, "--dense", "data/train.npy", "-q").output == ""
     scores = _scores("test.txt", "--dense", "data/test.npy")
     settings = {"factors": 3, "epochs": 2, "batch_size": 16}

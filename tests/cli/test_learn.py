@@ -139,7 +139,7 @@ def test_a_dry_run_counts_nonzero_features_of_rows(learner):
     found = xmlgp.preview("model", points)
     assert found[:5] == (30, False, 2, 3, None)
     assert found.known_assignments == np.count_nonzero(points.labels.indices < 7) < found.assignments
-    assert found.known_occurrences == np.count_nonzero(points.features.indices < 25) < found.occurrences
+    assert found.known_occurrences == np.count_nonzero(points.features.sparse.indices < 25) < found.occurrences
     assert "\nnew features     3\nknown labels " in run("learn", "model", "new.txt", "--dry-run").stdout
 
 

@@ -204,7 +204,7 @@ def test_a_closed_pipe_causes_no_message(tmp_path):
 def test_points_in_libsvm_format_have_the_features_of_the_model():
     expected = run("predict", "model", "data/test.txt", "-k", "all").stdout
     points = np.ones((9, 31), np.float32)
-    points[:, :25] = read_dataset("data/test.txt").features.toarray()
+    points[:, :25] = read_dataset("data/test.txt").features.sparse.toarray()
     dump_svmlight_file(points, np.arange(9) % 2, "new.svm", zero_based=False, comment="test points")
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.stdout == expected

@@ -40,7 +40,7 @@ def as_svm(dataset):
     """Return the lines of multi-label libsvm with features from 1."""
     rows = []
     for row in range(dataset.N):
-        features = dataset.features[[row]].tocoo()
+        features = dataset.features.sparse[[row]].tocoo()
         labels = ",".join(map(str, dataset.labels[[row]].tocoo().col))
         pairs = zip(features.col + 1, features.data, strict=True)
         rows.append(labels + " " + " ".join(f"{column}:{float(value)}" for column, value in pairs) + "\n")
@@ -50,7 +50,7 @@ def as_svm(dataset):
 def test_all_layouts_train_the_same_model():
     dataset = small_dataset()
     # Blank lines are no points of libsvm.
-    dataset = dataset.rows(np.diff(dataset.features.indptr) > 0)
+    dataset = dataset.rows(np.diff(dataset.features.sparse.indptr) > 0)
     features, labels = as_two_files(dataset)
     write_dataset("one.txt", dataset)
     write(trn_X_Xf__txt=features, trn_X_Y__txt__gz=gzip.compress(labels), rows__svm=as_svm(dataset))

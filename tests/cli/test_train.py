@@ -205,7 +205,7 @@ def one_label(workdir):
     write_dataset("one.txt", dataset)
     (workdir / "binary").mkdir()
     for name in "one.svm", "binary/some.svm":
-        dump_svmlight_file(dataset.features, 2 * dataset.labels.toarray()[:, 0] - 1, name, zero_based=False)
+        dump_svmlight_file(dataset.features.sparse, 2 * dataset.labels.toarray()[:, 0] - 1, name, zero_based=False)
 
 
 OF_FORMAT = "model: the model is gpc, the default for data of this format"

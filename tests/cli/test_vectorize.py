@@ -43,7 +43,7 @@ def test_a_corpus_becomes_a_data_set(workdir, name):
     assert (workdir / "out/features.txt").read_text() == "cat\ndog\nsat\nthe\n機械学習\n"
     assert (workdir / "out/labels.txt").read_text() == "animals\npets\n"
     test = read_dataset("out/test.txt")
-    assert test.features.toarray().tolist() == [[0, 2, 0, 0, 0], [0] * 5]
+    assert test.features.sparse.toarray().tolist() == [[0, 2, 0, 0, 0], [0] * 5]
     assert test.labels.toarray().tolist() == [[False, True], [False, False]]
 
 

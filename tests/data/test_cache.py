@@ -44,11 +44,11 @@ def no_parsing(monkeypatch):
 
 
 def assert_right(dataset):
-    assert dataset.features.toarray().tolist() == FEATURES
+    assert dataset.features.sparse.toarray().tolist() == FEATURES
     assert dataset.labels.toarray().tolist() == LABELS
-    assert dataset.features.dtype == np.float32
+    assert dataset.features.sparse.dtype == np.float32
     assert dataset.labels.dtype == bool
-    for matrix in dataset.features, dataset.labels:
+    for matrix in dataset.features.sparse, dataset.labels:
         assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
         assert matrix.has_canonical_format
 
@@ -65,7 +65,7 @@ def test_the_second_reading_maps_the_copy_instead_of_parsing(path, folder, no_pa
     no_parsing()
     dataset = read_dataset(path)
     assert_right(dataset)
-    for array in dataset.features.data, dataset.features.indices, dataset.labels.indices:
+    for array in dataset.features.sparse.data, dataset.features.sparse.indices, dataset.labels.indices:
         assert is_mapped(array)
         assert not array.flags.writeable
     assert_right(dataset.rows(slice(None)))
@@ -74,7 +74,7 @@ def test_the_second_reading_maps_the_copy_instead_of_parsing(path, folder, no_pa
 def test_a_copy_belongs_to_the_content_of_a_file(path, tmp_path, no_parsing):
     read_dataset(path)
     path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
-    assert read_dataset(path).features[3, 5] == 13.125
+    assert read_dataset(path).features.sparse[3, 5] == 13.125
     (tmp_path / "other.txt").write_bytes(TEXT)
     (tmp_path / "data.txt.gz").write_bytes(gzip.compress(TEXT))
     assert_right(read_dataset(tmp_path / "data.txt.gz"))
@@ -89,8 +89,8 @@ def test_empty_arrays_are_cached_as_well(path, text, no_parsing):
     first = read_dataset(path)
     no_parsing()
     second = read_dataset(path)
-    assert second.features.shape == first.features.shape == (first.N, 5 * (first.D > 0))
-    assert np.array_equal(second.features.toarray(), first.features.toarray())
+    assert second.features.sparse.shape == first.features.sparse.shape == (first.N, 5 * (first.D > 0))
+    assert np.array_equal(second.features.sparse.toarray(), first.features.sparse.toarray())
     assert np.array_equal(second.labels.toarray(), first.labels.toarray())
 
 

@@ -5,12 +5,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr, stack
+from xmlgp.data.features import Features
 
 
 @pytest.fixture
 def dataset():
     X = np.arange(12, dtype=np.float32).reshape(4, 3)
-    return Dataset(csr_array(X), csr_array(np.eye(4, 2, dtype=bool)))
+    return Dataset(Features(csr_array(X)), csr_array(np.eye(4, 2, dtype=bool)))
 
 
 def test_features_and_labels_must_have_the_same_points(dataset):
@@ -21,18 +22,18 @@ def test_features_and_labels_must_have_the_same_points(dataset):
 @pytest.mark.parametrize("selection", [slice(1, 3), [2, 0], np.array([True, False, False, True])])
 def test_rows_selects_points(dataset, selection):
     part = dataset.rows(selection)
-    assert np.array_equal(part.features.toarray(), dataset.features.toarray()[selection])
+    assert np.array_equal(part.features.sparse.toarray(), dataset.features.sparse.toarray()[selection])
     assert np.array_equal(part.labels.toarray(), dataset.labels.toarray()[selection])
-    assert part.features.dtype == np.float32
+    assert part.features.sparse.dtype == np.float32
     assert part.labels.dtype == bool
 
 
 def test_stack_is_the_inverse_of_rows(dataset):
     whole = stack([dataset.rows(slice(0, 1)), dataset.rows(slice(1, 1)), dataset.rows(slice(1, 4))])
-    assert np.array_equal(whole.features.toarray(), dataset.features.toarray())
+    assert np.array_equal(whole.features.sparse.toarray(), dataset.features.sparse.toarray())
     assert np.array_equal(whole.labels.toarray(), dataset.labels.toarray())
-    assert isinstance(whole.features, csr_array)
-    assert whole.features.indices.dtype == np.int32
+    assert isinstance(whole.features.sparse, csr_array)
+    assert whole.features.sparse.indices.dtype == np.int32
     assert whole.labels.dtype == bool
 
 

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
-from xmlgp.data.blocks import dense_of, empty_rows
 from xmlgp.data.dataset import Dataset, no_points, stack
 from xmlgp.data.dense_files import dense_in_folder, read_dense
 from xmlgp.errors import CatalogueError, SettingsError
@@ -111,7 +110,7 @@ def test_rows_of_different_lengths_are_refused():
 
 
 def test_nan_is_found_in_every_chunk(monkeypatch):
-    monkeypatch.setattr("xmlgp.data.blocks.CHUNK", 6)
+    monkeypatch.setattr("xmlgp.data.features.CHUNK", 6)
     with pytest.raises(SettingsError, match="`dense`: row 3, column 1, counted from 0, is nan"):
         read(_changed(np.nan))
 
@@ -178,13 +177,13 @@ def test_points_keep_their_dense_features_when_they_are_selected_and_stacked():
     parts = [no_points(dataset.D, dataset.K, [3]), dataset.rows(slice(0, 7)), dataset.rows(np.arange(7, 40))]
     whole = stack(parts)
     assert whole.fingerprint == dataset.fingerprint
-    assert dense_of(whole.features).dtype == np.float16
+    assert whole.features.dense.dtype == np.float16
     assert isinstance(stack([small_dataset(3), small_dataset(4)]).features, sp.csr_array)
 
 
 def test_empty_rows_have_the_blocks_of_others():
     dataset = _beside(np.ones((40, 3), np.float16))
-    empty = empty_rows(dataset.features, 2)
+    empty = dataset.features.empty_rows(2)
     assert empty.shape == (2, dataset.D)
-    assert (dense_of(empty).shape, dense_of(empty).dtype) == ((2, 3), np.float16)
+    assert (empty.dense.shape, empty.dense.dtype) == ((2, 3), np.float16)
     assert Dataset(empty, dataset.labels[:2]).facts["dense"] == [3]

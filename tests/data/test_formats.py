@@ -25,7 +25,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 def assert_expected(dataset):
-    np.testing.assert_array_equal(dataset.features.toarray(), X)
+    np.testing.assert_array_equal(dataset.features.sparse.toarray(), X)
     np.testing.assert_array_equal(dataset.labels.toarray(), Y)
 
 
@@ -88,6 +88,6 @@ def test_libsvm_points_get_the_features_of_the_model(D, warnings):
     assert header == (3, D, 1)
     assert (dataset.D, dataset.K, line) == (D, 1, 1)
     width = min(D, 3)
-    np.testing.assert_array_equal(dataset.features.toarray()[:, :width], np.array(X)[:, :width])
-    assert not dataset.features[:, width:].nnz
+    np.testing.assert_array_equal(dataset.features.sparse.toarray()[:, :width], np.array(X)[:, :width])
+    assert not dataset.features.sparse[:, width:].nnz
     assert reported == warnings

@@ -25,14 +25,14 @@ def read(content, name="data.svm"):
 
 def assert_equal(dataset, features, positive):
     """Compare with dense features and labels, and check the types of a data set."""
-    assert (dataset.features.dtype, dataset.labels.dtype) == (np.float64, np.bool_)
-    assert (dataset.features.indices.dtype, dataset.labels.indices.dtype) == (np.int32, np.int32)
-    for matrix in dataset.features, dataset.labels:
+    assert (dataset.features.sparse.dtype, dataset.labels.dtype) == (np.float64, np.bool_)
+    assert (dataset.features.sparse.indices.dtype, dataset.labels.indices.dtype) == (np.int32, np.int32)
+    for matrix in dataset.features.sparse, dataset.labels:
         assert isinstance(matrix, csr_array)
         assert matrix.has_canonical_format
         assert matrix.data.all()
     # scikit-learn writes 16 digits.
-    np.testing.assert_array_equal(dataset.features.toarray().astype(np.float32), features)
+    np.testing.assert_array_equal(dataset.features.sparse.toarray().astype(np.float32), features)
     np.testing.assert_array_equal(dataset.labels.toarray(), np.reshape(positive, (-1, 1)))
 
 
@@ -75,7 +75,10 @@ def test_all_features_of_the_format():
     expected[3, [0, 4]] = 1
     assert_equal(read(content), expected, [True, False, True, True, False])
     # Times in seconds: single precision represents one in 128 of them.
-    assert read(b"-1 1:1600000001\n+1 1:1600000002.5\n").features.toarray().tolist() == [[1600000001], [1600000002.5]]
+    assert read(b"-1 1:1600000001\n+1 1:1600000002.5\n").features.sparse.toarray().tolist() == [
+        [1600000001],
+        [1600000002.5],
+    ]
 
 
 def test_labels():
@@ -177,9 +180,11 @@ def read_several(content, *expected_notes, several=None):
     dataset, found = read_points(LineReader(io.BytesIO(content), "x"), several=several, note=notes.append)
     assert found
     assert notes == [f"x: {note}" for note in expected_notes]
-    assert (dataset.features.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
-    assert all(matrix.has_canonical_format and matrix.data.all() for matrix in (dataset.features, dataset.labels))
-    return dataset.features.toarray(), dataset.labels.toarray()
+    assert (dataset.features.sparse.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
+    assert all(
+        matrix.has_canonical_format and matrix.data.all() for matrix in (dataset.features.sparse, dataset.labels)
+    )
+    return dataset.features.sparse.toarray(), dataset.labels.toarray()
 
 
 FROM_0 = "labels are the numbers as they are; features count from 0, as one is 0"

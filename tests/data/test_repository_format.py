@@ -13,6 +13,7 @@ from tests.fuzzing.data_files import points_of
 from tests.fuzzing.strict_readers import Malformed, read_data
 from xmlgp.data import lines
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import read_dataset, read_header_and_blocks, write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
@@ -36,7 +37,7 @@ def same_arrays(left, right):
 
 
 def same(left, right):
-    return same_arrays(left.features, right.features) and same_arrays(left.labels, right.labels)
+    return same_arrays(left.features.sparse, right.features.sparse) and same_arrays(left.labels, right.labels)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def datasets(draw):
     for row, (labels, features) in enumerate(points):
         Y[row, list(labels)] = True
         X[row, list(features)] = list(features.values())
-    return Dataset(csr_array(X), csr_array(Y))
+    return Dataset(Features(csr_array(X)), csr_array(Y))
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +82,9 @@ def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
 
 def test_values_are_written_as_shortest_decimals(tmp_path):
     values = np.array([[1, 0.1, -2.5, 1e-5, 1 / 3, 16777216, 3.4028235e38, 1e-45], [0, 0, 0, 0, 1, 10, 255, 1 << 24]])
-    write_dataset(tmp_path / "x", Dataset(csr_array(values.astype(np.float32)), csr_array(np.ones((2, 1), bool))))
+    write_dataset(
+        tmp_path / "x", Dataset(Features(csr_array(values.astype(np.float32))), csr_array(np.ones((2, 1), bool)))
+    )
     header, first, second = (tmp_path / "x").read_text().splitlines()
     assert header == "2 8 1"
     assert first == "0 0:1 1:0.1 2:-2.5 3:1e-05 4:0.33333334 5:16777216 6:3.4028235e+38 7:1e-45"
@@ -92,13 +95,13 @@ def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
     # 7.038531e-26 is nearest to this float32, but the double nearest to 7.038531e-26 rounds to another float32.
     value = np.float32(float.fromhex("0x1.5c87fap-84"))
     assert np.float32(float(str(value))) != value
-    dataset = Dataset(csr_array(np.array([[value]])), csr_array(np.ones((1, 1), bool)))
+    dataset = Dataset(Features(csr_array(np.array([[value]]))), csr_array(np.ones((1, 1), bool)))
     write_dataset(tmp_path / "x", dataset)
     assert same(dataset, read_dataset(tmp_path / "x", cache=False))
 
 
 def test_nonfinite_value_is_not_written(tmp_path):
-    dataset = Dataset(csr_array(np.array([[np.nan]], np.float32)), csr_array(np.ones((1, 1), bool)))
+    dataset = Dataset(Features(csr_array(np.array([[np.nan]], np.float32))), csr_array(np.ones((1, 1), bool)))
     with pytest.raises(XmlgpError, match="not finite"):
         write_dataset(tmp_path / "x", dataset)
     assert not list(tmp_path.iterdir())

@@ -68,8 +68,8 @@ def as_two_files(dataset):
 )
 def test_both_files_are_read(written, names, tmp_path):
     dataset, data_format = read_dataset(written(names=names))
-    assert (data_format, dataset.features.dtype, dataset.labels.dtype) == (REPOSITORY, np.float32, np.bool_)
-    assert (dataset.features.toarray().tolist(), dataset.labels.toarray().tolist()) == (X, Y)
+    assert (data_format, dataset.features.sparse.dtype, dataset.labels.dtype) == (REPOSITORY, np.float32, np.bool_)
+    assert (dataset.features.sparse.toarray().tolist(), dataset.labels.toarray().tolist()) == (X, Y)
     assert not (tmp_path / "cache").exists()
 
 
@@ -81,13 +81,13 @@ def test_blocks_of_any_size_go_together(written, monkeypatch, block):
     dataset, _ = read_dataset(path)
     assert dataset.shape == expected.shape
     assert (dataset.labels != expected.labels).nnz == 0
-    np.testing.assert_array_equal(dataset.features.toarray(), expected.features.toarray())
+    np.testing.assert_array_equal(dataset.features.sparse.toarray(), expected.features.sparse.toarray())
 
 
 def test_byte_order_marks_line_ends_and_blank_lines(written):
     path = written(*(b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n") + b"\n \n" for content in (FEATURES, LABELS)))
     dataset, _ = read_dataset(path)
-    assert (dataset.features.toarray().tolist(), dataset.labels.toarray().tolist()) == (X, Y)
+    assert (dataset.features.sparse.toarray().tolist(), dataset.labels.toarray().tolist()) == (X, Y)
 
 
 def test_points_to_predict_need_no_labels(written):
@@ -96,14 +96,14 @@ def test_points_to_predict_need_no_labels(written):
         with open(written(labels=labels), "rb") as stream:
             header, blocks = read_blocks(LineReader(stream, path), 4, 2, labelled=False, note=pytest.fail)
             ((line, block),) = blocks
-        assert (header, line, block.features.toarray().tolist(), block.K) == ((3, 4, 0), 2, X, 0)
+        assert (header, line, block.features.sparse.toarray().tolist(), block.K) == ((3, 4, 0), 2, X, 0)
 
 
 def test_features_alone_of_any_name_can_be_predicted():
     notes = []
     _, blocks = read_blocks(LineReader(io.BytesIO(FEATURES), "-"), 4, 2, labelled=False, note=notes.append)
     ((_, block),) = blocks
-    assert block.features.toarray().tolist() == X
+    assert block.features.sparse.toarray().tolist() == X
     assert notes == ["-: taking lines of `feature:value` as features, of 3 points"]
     for content, labelled in (FEATURES, True), (b"0 5\n1 6\n", False):
         with pytest.raises(DataFormatError, match="-:1: "):
@@ -204,7 +204,7 @@ def test_malformed_lines_are_points_where_errors_are_kept(written):
         reader.errors = {}
         _, blocks = read_blocks(reader, 4, 2, labelled=False)
         ((_, block),) = blocks
-    assert block.features.toarray().tolist() == [[1, 0, 0, 0], [0] * 4, [0, 1, 0, 0]]
+    assert block.features.sparse.toarray().tolist() == [[1, 0, 0, 0], [0] * 4, [0, 1, 0, 0]]
     assert {line: error.reason for line, error in reader.errors.items()} == {3: "'x' is not a feature:value pair"}
 
 

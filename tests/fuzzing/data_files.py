@@ -78,10 +78,10 @@ SCORES_TOKENS = [
 
 def points_of(dataset):
     """Return the points of a data set as `read_data` does, and check what its users rely on."""
-    for matrix in dataset.features, dataset.labels:
+    for matrix in dataset.features.sparse, dataset.labels:
         assert matrix.has_canonical_format
         assert matrix.data.all()
-    X, Y = dataset.features, dataset.labels
+    X, Y = dataset.features.sparse, dataset.labels
     assert Y.dtype == np.bool_
     return [
         (set(Y.indices[a:b].tolist()), dict(zip(X.indices[c:d].tolist(), X.data[c:d].tolist(), strict=True)))
@@ -103,7 +103,7 @@ def standard_input(content):
 def plain(found):
     """Return a data set and its format as the strict readers do."""
     dataset, data_format = found
-    assert dataset.features.dtype == (np.float64 if data_format == LIBSVM else np.float32)
+    assert dataset.features.sparse.dtype == (np.float64 if data_format == LIBSVM else np.float32)
     return data_format, *dataset.shape, points_of(dataset)
 
 

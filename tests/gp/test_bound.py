@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value, grid
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inducing import Inducing
@@ -22,7 +23,7 @@ def random_problem(terms, ard, posterior, coordinates, negatives, dtype=np.float
     kernel, parameters = random_parameters(random, terms, ard, posterior, random.normal(size=(M, Q)), P, K, dtype)
     parameters["loadings"] *= dtype(0.5)
     points = 0.4 * random.normal(size=(N, Q)) * (random.random((N, Q)) < 0.6)
-    points = sp.csr_array(points) if coordinates == "sparse" else points
+    points = Features(sp.csr_array(points)) if coordinates == "sparse" else points
     points = Points(points.astype(dtype), 0.2 * random.random(N).astype(dtype))
     labels, pairs = random_labels(random, N, K), None
     if negatives == "sampled":

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, covariances_of, scikit_covariances
 from tests.grids import each_value, grid
+from xmlgp.data.features import Features
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.log_parameters import LIMIT
@@ -33,7 +34,11 @@ def assert_equal_covariances(covariances, expected):
     np.testing.assert_allclose(covariances.K_diag, np.diagonal(K_B), rtol=1e-10, atol=1e-13)
 
 
-@each_value(terms=list(EVERY_TERMS), ard=[False, True], storage=[np.asarray, sp.csr_array])
+def sparse(points):
+    return Features(sp.csr_array(points))
+
+
+@each_value(terms=list(EVERY_TERMS), ard=[False, True], storage=[np.asarray, sparse])
 def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, storage):
     random = np.random.default_rng(0)
     kernel, parameters = random_kernel(random, terms, ard, D)
@@ -104,7 +109,7 @@ def with_random_gradients(terms, ard, storage=np.asarray):
     return kernel, parameters, points, Covariances(*(random.normal(size=shape) for shape in ((B, M), (M, M), B)))
 
 
-@grid(terms=EVERY_TERMS, ard=[False, True], inducing_needed=[True, False], storage=[np.asarray, sp.csr_array])
+@grid(terms=EVERY_TERMS, ard=[False, True], inducing_needed=[True, False], storage=[np.asarray, sparse])
 def test_gradients_agree_with_central_differences(terms, ard, inducing_needed, storage):
     kernel, parameters, points, d_covariances = with_random_gradients(terms, ard, storage)
 

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from tests.gp.reference import KERNELS, covariances_of, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
@@ -30,7 +31,7 @@ def problem(terms, ard, posterior, sampled, dtype):
     pairs = pairs_of(positives, [random.choice(np.flatnonzero(~row), 5, replace=False) for row in positives])
     pairs = pairs._replace(weight=pairs.weight.astype(dtype))
     rows, residual = rows.astype(dtype), (0.1 * random.random(B)).astype(dtype)
-    points = Points(sp.csr_array(rows) if sampled else rows, residual)
+    points = Points(Features(sp.csr_array(rows)) if sampled else rows, residual)
     return kernel, parameters, Batch(points, labels, pairs if sampled else None, scale=3.5)
 
 

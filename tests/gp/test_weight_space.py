@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from tests.central_differences import central_differences
 from tests.grids import grid
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inducing import Inducing
@@ -40,7 +41,7 @@ def problem(seed=0):
 
 
 def batch_of(features, labels, rows, sample=None):
-    points = Points(features[rows], np.zeros(len(rows)))
+    points = Points(Features(features[rows]), np.zeros(len(rows)))
     return Batch(points, labels[rows], None, features.shape[0] / len(rows), sample=sample)
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, log_expit
 
 from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
+from xmlgp.data.features import Features
 from xmlgp.gp.expectations import EXPECTATIONS
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.collapsed import CollapsedBound
@@ -53,7 +54,7 @@ class Problem(NamedTuple):
         return self._replace(theta=np.array(theta, float))
 
     def inputs(self, sparse=False):
-        return Inputs(sp.csr_array(self.points), None, np.float64, sparse=sparse)
+        return Inputs(Features(sp.csr_array(self.points)), None, np.float64, sparse=sparse)
 
     def collapsed(self, kind="jj", sparse=False):
         """Return the `CollapsedBound` with the expectations of a name."""

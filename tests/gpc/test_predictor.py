@@ -11,6 +11,7 @@ from tests.gp.reference import conditional, inducing_posterior, scikit_covarianc
 from tests.problems import small_dataset, small_features
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
@@ -26,7 +27,7 @@ def points(density, N=8, seed=9):
 
 def model(path, density=0.25, **chosen):
     """Write a model with random parameters, none of them small or symmetric."""
-    dataset = Dataset(points(density, 40, 0), small_dataset(K=1).labels)
+    dataset = Dataset(Features(points(density, 40, 0)), small_dataset(K=1).labels)
     folder = api.preprocess(dataset, path, settings=GPCSettings(inducing_count=M, nodes=30, **chosen))
     random = np.random.default_rng(3)
     factor = np.tril(random.normal(size=(M, M)) / 3)
@@ -84,7 +85,7 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
         ("utility", mean, np.sqrt(variance)),
         ("probability", probability, np.sqrt((sigmoids - probability) ** 2 @ weights)[:, None]),
     ):
-        scores, std = predictor.score(features, output, with_std=True)
+        scores, std = predictor.score(Features(features), output, with_std=True)
         assert scores.dtype == std.dtype == np.float64
         np.testing.assert_allclose(scores, expected, rtol=1e-5)
         np.testing.assert_allclose(std, spread, rtol=1e-4)
@@ -92,10 +93,10 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
 
 def test_memory_is_bounded(tmp_path):
     predictor, many = open_predictor(model(tmp_path)), small_features(15_000, D, 0.25, seed=4)
-    list(predictor.top(many[:9], 1, "probability", with_std=True))
+    list(predictor.top(Features(many[:9]), 1, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0
-    for _ in predictor.top(many, 1, "probability", with_std=True, memory=2):
+    for _ in predictor.top(Features(many), 1, "probability", with_std=True, memory=2):
         pieces += 1
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

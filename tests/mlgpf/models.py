@@ -14,6 +14,7 @@ import xmlgp
 from tests.gp.reference import conditional, inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
 from xmlgp import api
+from xmlgp.data.features import Features
 from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -28,8 +29,9 @@ SMALL = {
 }  # fmt: skip
 DATASET = small_dataset(D=D, K=K)
 #: New points, three training points, and one point without features.
-NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
-N = NEW.shape[0]
+KNOWN = DATASET.features.sparse[:3]
+NEW = Features(sp.csr_array(sp.vstack([small_features(8, D, seed=9), KNOWN, sp.csr_array((1, D))]), dtype="f4"))
+N = NEW.N
 
 
 def model(path, own=True, regressed=False, scaled=True, **chosen):
@@ -45,13 +47,13 @@ def model(path, own=True, regressed=False, scaled=True, **chosen):
     )
     features = stored_preprocessing(folder).weigh(DATASET.features).astype(np.float32)
     if own:
-        weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype)
+        weights = initial_label_weights(features.sparse, DATASET.labels, parameters["bias"], settings.dtype)
         for array in weights.mean, weights.log_variance, weights.log_prior:
             array += random.normal(0, 0.7, array.shape).astype(settings.dtype)
         parameters |= weights.parameters()
     if regressed:
         scales = random.uniform(0.2, 3, D).astype(np.float32) if scaled else None
-        regression, _ = fit_regression(features, DATASET.labels, scales, len(features.indptr) - 1)
+        regression, _ = fit_regression(features, DATASET.labels, scales, features.N)
         parameters |= regression.parameters()
     return write(folder, parameters)
 
@@ -78,9 +80,9 @@ def write(folder, changes, settings=None):
 def weighted(features=NEW, weighting="root-idf"):
     """Return features as a model weights them."""
     if weighting == "none":
-        return features.toarray().astype(float)
-    idf = TfidfTransformer().fit(DATASET.features).idf_
-    return normalize(np.log1p(features.toarray()) * np.sqrt(idf))
+        return features.sparse.toarray().astype(float)
+    idf = TfidfTransformer().fit(DATASET.features.sparse).idf_
+    return normalize(np.log1p(features.sparse.toarray()) * np.sqrt(idf))
 
 
 def covariance(parameters, settings, left, right, basis):

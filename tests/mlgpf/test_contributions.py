@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from tests.grids import each_value
 from tests.mlgpf.models import NEW, D, K, N, model, regression_log_odds, weight_space_model, weighted
+from xmlgp.data.features import Features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
@@ -77,7 +78,7 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
     predictor = open_predictor(folder)
     bias = folder.array("parameters.bias")
     # A point with one feature has the length one, whatever its count is.
-    slopes = predictor.score(sp.csr_array(np.eye(D, dtype=np.float32)), "utility")[0] - bias
+    slopes = predictor.score(Features(sp.csr_array(np.eye(D, dtype=np.float32))), "utility")[0] - bias
     found = predictor.explain(NEW, ALL)
     # Points are weighted in single precision.
     expected = weighted()[:, None, :] * slopes.T

@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from tests.central_differences import central_differences
 from tests.grids import grid
 from xmlgp import load, train
-from xmlgp.data.blocks import Blocks, Dense, dense_of, stacked
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError
 from xmlgp.gp.bound import Batch, Bound, LabelSample
 from xmlgp.gp.expectations import make_expectations
@@ -39,7 +39,7 @@ def problem():
         parameters[f"{name}.whitened_mean"] = random.normal(size=(width, P))
         parameters[f"{name}.whitened_log_variance"] = random.normal(-4, 0.3, width)
         parameters[f"{name}.log_prior"] = random.normal(0, 0.5, width)
-    return parameters, Blocks(sparse, dense), sp.csr_array(random.random((N, K)) < 0.3)
+    return parameters, Features(sparse, dense), sp.csr_array(random.random((N, K)) < 0.3)
 
 
 @grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True], earlier=[False, True])
@@ -50,7 +50,7 @@ def test_gradients_of_both_blocks_agree_with_central_differences(expectations, s
     sample = LabelSample(np.array([0, 1, 3, 4, 5]), np.array([1, 2.5, 1, 1.5, 4])) if sampled else None
     labels = sp.csr_array(labels.toarray() & np.isin(np.arange(K), [0, 1, 3, 4, 5]))
     batch = Batch(Points(points, np.zeros(N)), labels, None, 1.5, sample=sample)
-    bound = Bound(WeightSpace(feature_shares(points), *means), make_expectations(expectations, 40))
+    bound = Bound(WeightSpace(feature_shares(points.sparse), *means), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
     fixed = {names_of(block)[-1] for block in blocks_of(parameters) if earlier}
     assert gradients.keys() == parameters.keys() - fixed
@@ -70,9 +70,9 @@ def test_dense_features_are_the_same_as_sparse_ones_of_these_values():
         arrays = [parameters[f"{block}.{suffix}"] for block in blocks_of(parameters)]
         one[f"latent_weights.{suffix}"] = np.concatenate(arrays)
     values = []
-    for given, features in (parameters, points), (one, both):
+    for given, features in (parameters, points), (one, Features(both)):
         batch = Batch(Points(features, np.zeros(N)), labels, None, 1.0)
-        values.append(Bound(WeightSpace(feature_shares(features))).value_and_gradients(given, batch)[0])
+        values.append(Bound(WeightSpace(feature_shares(features.sparse))).value_and_gradients(given, batch)[0])
     assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
@@ -85,7 +85,7 @@ def planted(count, seed, words=True):
     utility = sparse @ weights[:30] + (dense - 3) / 2 @ weights[30:] - 2
     sparse = sp.csr_array(sparse if words else np.zeros((count, 0), np.float32))
     labels = sp.csr_array(random.random(utility.shape) < 1 / (1 + np.exp(-3 * utility)))
-    return Blocks(sparse, Dense((dense[:, :5].astype(np.float32), dense[:, 5:]))), labels
+    return Features(sparse, Dense((dense[:, :5].astype(np.float32), dense[:, 5:]))), labels
 
 
 SETTINGS = MLGPFSettings(inducing="features", factors=6, label_weights=True, regression_points=0, epochs=12)
@@ -98,7 +98,7 @@ def trained(points, labels, settings=SETTINGS):
 
 
 def precision(preprocessed, parameters, points, labels, settings=SETTINGS):
-    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.shape[1])
+    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.D)
     best = predictor.score(points)[0].argmax(axis=1)
     return labels.toarray()[np.arange(len(best)), best].mean()
 
@@ -114,10 +114,12 @@ def test_a_model_of_both_blocks_is_better_than_one_of_each(model):
     later, truth = planted(600, 2)
     both = precision(preprocessed, found.parameters, later, truth)
     sparse = precision(*_fitted(points.sparse, labels), later.sparse, truth)
-    alone = Blocks(sp.csr_array((900, 0), dtype=np.float32), points.dense)
+    alone = Features(sp.csr_array((900, 0), dtype=np.float32), points.dense)
     settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=12)
     only, parameters = _fitted(alone, labels, settings)
-    dense = precision(only, parameters, Blocks(sp.csr_array((600, 0), dtype=np.float32), later.dense), truth, settings)
+    dense = precision(
+        only, parameters, Features(sp.csr_array((600, 0), dtype=np.float32), later.dense), truth, settings
+    )
     assert both > max(sparse, dense) + 0.02
     assert min(sparse, dense) > truth.toarray().mean() + 0.1
 
@@ -139,7 +141,7 @@ def test_large_numbers_and_constants_keep_their_meaning():
     random = np.random.default_rng(0)
     signal = random.normal(size=(50, 2))
     dense = Dense((np.hstack([1.6e9 + signal[:, :1], np.full((50, 1), 7.0), 1e-3 * signal[:, 1:]]),))
-    points = Blocks(sp.csr_array((50, 0), dtype=np.float32), dense)
+    points = Features(sp.csr_array((50, 0), dtype=np.float32), dense)
     values = MLGPF.preprocess(points, SETTINGS, silent).weigh(points).dense.values()
     expected = (signal - signal.mean(axis=0)) / signal.std(axis=0) / np.sqrt(3)
     np.testing.assert_allclose(values[:, [0, 2]], expected, rtol=1e-4, atol=1e-5)
@@ -184,7 +186,7 @@ def test_means_of_latent_functions_are_those_of_the_predictor(model):
 
 def first_labels(points, count=5):
     """Return `Scores` of the first labels of each point, all the same."""
-    rows = points.shape[0]
+    rows = points.N
     labels = np.tile(np.arange(count, dtype=np.int32), (rows, 1))
     return Scores.from_top(labels, np.zeros(labels.shape), 12)
 
@@ -195,13 +197,13 @@ def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regre
     settings, parameters = SETTINGS, found.parameters
     if blocks == 1 or not words:
         sparse = points.sparse if words else sp.csr_array((900, 0), dtype=np.float32)
-        points, settings = Blocks(sparse, points.dense.joined() if blocks == 1 else points.dense), QUICK
+        points, settings = Features(sparse, points.dense.joined() if blocks == 1 else points.dense), QUICK
         preprocessed, found = trained(points, labels, settings)
         parameters = found.parameters
     if regressed:
         regression, _ = fit_regression(preprocessed.weigh(points), labels, None, 900)
         parameters = parameters | regression.parameters()
-    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.shape[1])
+    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.D)
     some = points[:40]
     contributions, utilities = predictor.explain(some, first_labels(some)), predictor.score(some, "utility")[0]
     shares = [contributions.shares(pair) for pair in range(200)]
@@ -214,7 +216,7 @@ def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regre
         for number, block in enumerate(points.dense.arrays):
             arrays = list(some.dense.arrays)
             arrays[number] = np.tile(block.mean(axis=0, dtype=np.float64), (40, 1))
-            without = predictor.score(Blocks(some.sparse, Dense(tuple(arrays))), "utility")[0]
+            without = predictor.score(Features(some.sparse, Dense(tuple(arrays))), "utility")[0]
             share = np.reshape([share[f"dense {number + 1}"] for share in shares], (40, 5))
             np.testing.assert_allclose(share, (utilities - without)[:, :5], rtol=1e-4, atol=1e-5)
 
@@ -250,14 +252,14 @@ def test_a_model_without_dense_features_or_memory_has_no_neighbours(model):
 
 def test_parts_of_points_are_stacked_as_they_were(model):
     points = model[0]
-    whole = stacked([points[:300], points[300:]])
-    np.testing.assert_array_equal(whole.dense.values(), dense_of(points).values())
+    whole = Features.stack([points[:300], points[300:]])
+    np.testing.assert_array_equal(whole.dense.values(), points.dense.values())
     assert (whole.sparse != points.sparse).nnz == 0
 
 
 def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, model):
     points, labels, *_ = model
-    half = Blocks(points.sparse, Dense(tuple(array.astype(np.float16) for array in points.dense.arrays)))
+    half = Features(points.sparse, Dense(tuple(array.astype(np.float16) for array in points.dense.arrays)))
     settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=2)
     written = train(Dataset(half, labels), tmp_path / "model", settings=settings)
     assert load(tmp_path / "model").parameters["replay.dense"].dtype == np.float16

@@ -9,6 +9,7 @@ from sklearn.metrics import ndcg_score
 
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -120,8 +121,8 @@ def by_feature(parameters, arguments):
     features, labels, _, settings = arguments
     _, held = calibration_points(settings, labels)
     indptr, columns, mean = (parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
-    dense = sp.csr_array((mean, columns, indptr), shape=(labels.shape[1], features.shape[1])).toarray()
-    seen = without_labels_of(labels, held).astype(float).T @ np.abs(features)
+    dense = sp.csr_array((mean, columns, indptr), shape=(labels.shape[1], features.D)).toarray()
+    seen = without_labels_of(labels, held).astype(float).T @ np.abs(features.sparse)
     return np.where(seen.toarray() > 0, dense, 0)
 
 
@@ -157,8 +158,8 @@ def scores_of_held_out(parameters, arguments):
     known = np.flatnonzero(labels[trained].sum(axis=0))
     truth = labels[held].toarray()
     kept = truth[:, known].any(axis=1) | ~truth.any(axis=1)
-    predictor = MLGPFPredictor(settings, preprocessed, parameters, features.shape[1])
-    return predictor.score(features[held[kept]], "probability")[0], truth[kept]
+    predictor = MLGPFPredictor(settings, preprocessed, parameters, features.D)
+    return predictor.score(Features(features[held[kept]]), "probability")[0], truth[kept]
 
 
 def assert_fitted(coefficients, parameters, arguments):

@@ -25,7 +25,7 @@ def started(seed=0, inducing_inputs=None, **chosen):
     dataset = small_dataset(N=300)
     coordinates = Inputs(dataset.features, None, np.float64)
     method = InducingMethod(MLGPFSettings(**SMALL | chosen))
-    start = dataset.features[:6].toarray() if inducing_inputs is None else inducing_inputs
+    start = dataset.features.sparse[:6].toarray() if inducing_inputs is None else inducing_inputs
     parameters = method.initial(coordinates, dataset.labels, start, np.random.default_rng(seed))
     latent = method.predict(parameters).mean(Points(*coordinates.rows(np.arange(300))))
     utility = latent @ parameters["loadings"].T + parameters["bias"]

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.gp.inner_products import Points
 from xmlgp.label_weights.posterior import PRIOR_VARIANCE, RARE_SPREAD
@@ -51,7 +52,7 @@ def few_steps(monkeypatch):
 def trained(items):
     """Return a trained model of the first points, features and labels, as `Earlier`; its arrays cannot be written."""
     known = DATASET.rows(slice(0, N_KNOWN))
-    features, labels = known.features[:, :D_KNOWN], known.labels[:, :K_KNOWN]
+    features, labels = Features(known.features.sparse[:, :D_KNOWN]), known.labels[:, :K_KNOWN]
     settings = MLGPFSettings(**dict(items))
     preprocessed = find_inducing_inputs(features, settings)
     parameters = train(features, labels, preprocessed, settings).parameters
@@ -95,7 +96,7 @@ def utilities(found, features, output="utility"):
 
 
 def nothing(D, K):
-    return Dataset(sp.csr_array((0, D), dtype=np.float32), sp.csr_array((0, K), dtype=bool))
+    return Dataset(Features(sp.csr_array((0, D), dtype=np.float32)), sp.csr_array((0, K), dtype=bool))
 
 
 def log_odds(counts, count):
@@ -169,7 +170,7 @@ def test_learning_on_in_weight_space(chosen):
     check_growth(earlier, found, BATCH)
     assert np.mean(auc(found, range(K_KNOWN, K))) > 0.6
     # Features that no point of the batch has keep their weights.
-    few = Dataset(sp.csr_array(BATCH.features.toarray() * (np.arange(D) % 2)), BATCH.labels)
+    few = Dataset(Features(sp.csr_array(BATCH.features.sparse.toarray() * (np.arange(D) % 2))), BATCH.labels)
     found = after(earlier, few)
     for name in ("mean", "log_variance"):
         name = f"latent_weights.{name}"
@@ -247,7 +248,7 @@ def test_batches_with_little_in_them_are_learned(chosen, kind):
     batch = {
         "no points": nothing(D, K),
         "no labels": Dataset(BATCH.features, sp.csr_array(BATCH.labels.shape, dtype=bool)),
-        "no features": Dataset(sp.csr_array(BATCH.features.shape, dtype=np.float32), BATCH.labels),
+        "no features": Dataset(Features(sp.csr_array(BATCH.features.sparse.shape, dtype=np.float32)), BATCH.labels),
         "one point": BATCH.rows([int(np.argmax(np.diff(BATCH.labels.indptr)))]),
         "all labels": Dataset(BATCH.features[:3], sp.csr_array(np.ones((3, K), bool))),
     }[kind]
@@ -292,7 +293,7 @@ def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earli
     earlier = model(inducing="features", dtype=dtype, replay=REPLAYED[kind])
     found = after(earlier)
     parameters, old, preprocessed = found.parameters, earlier.parameters, found.preprocessed
-    batch = preprocessed.weigh(BATCH.features).toarray().astype(float)
+    batch = preprocessed.weigh(BATCH.features).sparse.toarray().astype(float)
     # The rows that are replayed, how many points they stand for, and the share of the earlier points with each label.
     points = ReplayBuffer.of_points(BATCH.features[:0], BATCH.labels[:0])
     if kind != "none":
@@ -301,7 +302,7 @@ def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earli
     assert {"none": 0, "all": N_KNOWN, "half": N_KNOWN // 2, "some": N_KNOWN}[kind] == M
     shares = np.where(before > 0, points.labels.sum(axis=0) / np.maximum(before, 1), 1.0 * (M > 0))
     assert (shares == 1).all() == (kind in ("all", "some"))
-    x = np.vstack([preprocessed.weigh(points.features).toarray(), batch])
+    x = np.vstack([preprocessed.weigh(points.features).sparse.toarray(), batch])
     labels = np.vstack([points.labels.toarray(), BATCH.labels.toarray()])
     # The mean of the earlier points, as a further point of each label.
     occurrences = (batch != 0).sum(axis=0)
@@ -350,7 +351,7 @@ def own_weights(parameters, k):
 def with_regression(earlier):
     """Return a model with inducing inputs that has regression beside them, as an earlier xmlgp made it."""
     known, scales = DATASET.rows(slice(0, N_KNOWN)), None
-    features = earlier.preprocessed.weigh(known.features[:, :D_KNOWN])
+    features = earlier.preprocessed.weigh(Features(known.features.sparse[:, :D_KNOWN]))
     if earlier.settings.inducing == "free":
         relevance = earlier.parameters["kernel.linear.log_relevance"]
         scales = np.exp(relevance / 2).astype(np.float32)
@@ -369,16 +370,18 @@ def test_regression_is_that_of_all_points_as_weighted_today(monkeypatch, inducin
         earlier = with_regression(earlier)
     found = after(earlier)
     check_growth(earlier, found, BATCH)
-    raw, labels = DATASET.features[:N_SEEN].toarray(), DATASET.labels[:N_SEEN].toarray()
+    raw, labels = DATASET.features.sparse[:N_SEEN].toarray(), DATASET.labels[:N_SEEN].toarray()
     raw[:N_KNOWN, D_KNOWN:], labels[:N_KNOWN, K_KNOWN:] = 0, False
-    features, scales = found.preprocessed.weigh(sp.csr_array(raw)), None
+    features, scales = found.preprocessed.weigh(Features(sp.csr_array(raw))), None
     regression = Regression.of(found.parameters, D)
     if inducing != "subspace":
         scales = np.ones(D, np.float32)
         scales[:D_KNOWN] = earlier.parameters["regression.scales"]
         np.testing.assert_array_equal(regression.scales, scales)
     expected, _ = fit_regression(features, sp.csr_array(labels), scales, N_SEEN)
-    np.testing.assert_allclose(regression.features.toarray(), expected.features.toarray(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        regression.features.sparse.toarray(), expected.features.sparse.toarray(), rtol=1e-4, atol=1e-6
+    )
     found, wanted = (one.weights @ one.loadings.T for one in (regression, expected))
     np.testing.assert_allclose(found, wanted, atol=2e-3)
     np.testing.assert_allclose(regression.mean, expected.mean, rtol=1e-6)

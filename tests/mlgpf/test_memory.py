@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
@@ -29,7 +30,7 @@ def wide_dataset(N=600, D=5000, K=6000):
         matrix.sum_duplicates()
         return matrix.astype(dtype)
 
-    return Dataset(draw(20, D, np.float32), draw(3, K, bool))
+    return Dataset(Features(draw(20, D, np.float32)), draw(3, K, bool))
 
 
 def total(settings, dataset):

@@ -26,6 +26,7 @@ from tests.mlgpf.models import (
     write,
 )  # fmt: skip
 from tests.problems import small_dataset, small_features
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
@@ -116,8 +117,9 @@ def test_moments_in_weight_space_agree_with_dense_formulas(tmp_path):
 @each_value(posterior=list(POSTERIORS), output=module.OUTPUTS)
 def test_non_finite_scores_raise(tmp_path, posterior, output):
     predictor = open_predictor(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
-    large = NEW[:3].copy()
+    large = NEW[:3].sparse.copy()
     large.data[large.indptr[1] : large.indptr[2]] = 3e38
+    large = Features(large)
     # There is no warning either: tests turn warnings into errors.
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         predictor.score(large, output, with_std=True)
@@ -170,12 +172,12 @@ def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, s
     predictor = xmlgp.train(many, tmp_path, settings=MLGPFSettings(**SMALL | chosen | settings)).predictor
     points = small_features(100, D, seed=9)
     (top,) = predictor.top(points, k)
-    probabilities, _ = predictor.score(points, "probability")
+    probabilities, _ = predictor.score(Features(points), "probability")
     order = np.argsort(-probabilities, axis=1)[:, :k]
     np.testing.assert_array_equal(top.labels.reshape(order.shape), order)
     found = top.scores.reshape(order.shape)
     np.testing.assert_allclose(found, np.take_along_axis(probabilities, order, axis=1), rtol=1e-9)
-    utility, _ = predictor.score(points, "utility")
+    utility, _ = predictor.score(Features(points), "utility")
     assert (np.argsort(-utility, axis=1)[:, :k] != order).any()
 
 

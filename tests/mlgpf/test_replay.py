@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import xmlgp
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset, no_points
+from xmlgp.data.features import Features
 from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, ReplayBuffer, are_valid, bounded, scarcity
 from xmlgp.mlgpf.settings import MLGPFSettings
 
@@ -24,7 +25,7 @@ def skewed_labels(N, seed=0):
 
 def memory(M=300, weights=None, seed=0):
     """Return a memory; the first number on the shortlist of each point is the number of the point."""
-    found = ReplayBuffer.of_points(small_features(M, D, seed=seed), skewed_labels(M, seed))
+    found = ReplayBuffer.of_points(Features(small_features(M, D, seed=seed)), skewed_labels(M, seed))
     shortlist = np.repeat(np.arange(M, dtype=np.int32)[:, None], 3, axis=1)
     return found._replace(weights=found.weights if weights is None else weights, shortlist=shortlist)
 
@@ -47,7 +48,7 @@ def draws(draw, count=1500):
 
 def assert_sums_are_kept(points, found):
     """Check that the mean over draws of each weighted sum is that of all points, within four standard errors."""
-    values = np.column_stack([np.ones(points.size), points.labels.toarray(), points.features.toarray()[:, :3]])
+    values = np.column_stack([np.ones(points.size), points.labels.toarray(), points.features.sparse.toarray()[:, :3]])
     expected = points.weights.astype(float) @ values
     sums = np.array([one.weights.astype(float) @ values[one.shortlist[:, 0]] for one in found])
     error = sums.std(axis=0) / np.sqrt(len(found))
@@ -77,7 +78,7 @@ def test_thinned_points_are_as_many_as_wanted_and_stay_in_order_with_their_rows(
             assert abs(found.size - size) <= 1
             kept = found.shortlist[:, 0]
             assert (np.diff(kept) > 0).all()
-            np.testing.assert_array_equal(found.features.toarray(), points.features[kept].toarray())
+            np.testing.assert_array_equal(found.features.sparse.toarray(), points.features.sparse[kept].toarray())
             np.testing.assert_array_equal(found.labels.toarray(), points.labels[kept].toarray())
             assert found.weights.dtype == np.float32
             assert (found.weights >= points.weights[kept]).all()
@@ -116,7 +117,7 @@ def test_a_bounded_memory_that_grows_batch_by_batch_stands_for_all_points():
         kept, counts, seeded = None, np.zeros(K, int), MLGPFSettings(replay=100, seed=seed)
         for number in range(batches):
             # All seeds have the same points.
-            features, labels = small_features(n, D, seed=number), skewed_labels(n, number)
+            features, labels = Features(small_features(n, D, seed=number)), skewed_labels(n, number)
             counts += counts_of(labels)
             kept = ReplayBuffer.of_points(features, labels) if kept is None else kept.extended(features, labels)
             kept = bounded(kept, counts, n * (number + 1), seeded)
@@ -145,12 +146,12 @@ def test_new_points_follow_with_their_features_and_labels():
     points = memory(30, weights=random_weights(30))
     new = small_dataset(N=5, D=D + 2, K=K + 3)
     found = points.extended(new.features, new.labels)
-    assert (found.size, found.features.shape, found.labels.shape) == (35, (35, D + 2), (35, K + 3))
-    np.testing.assert_array_equal(found.features[:30, :D].toarray(), points.features.toarray())
+    assert (found.size, found.features.sparse.shape, found.labels.shape) == (35, (35, D + 2), (35, K + 3))
+    np.testing.assert_array_equal(found.features.sparse[:30, :D].toarray(), points.features.sparse.toarray())
     np.testing.assert_array_equal(found.labels[:30, :K].toarray(), points.labels.toarray())
-    assert not found.features[:30, D:].nnz
+    assert not found.features.sparse[:30, D:].nnz
     assert not found.labels[:30, K:].nnz
-    np.testing.assert_array_equal(found.features[30:].toarray(), new.features.toarray())
+    np.testing.assert_array_equal(found.features[30:].sparse.toarray(), new.features.sparse.toarray())
     np.testing.assert_array_equal(found.labels[30:].toarray(), new.labels.toarray())
     np.testing.assert_array_equal(found.weights, [*points.weights, 1, 1, 1, 1, 1])
     assert found.weights.dtype == np.float32
@@ -169,8 +170,8 @@ def test_parameters_are_read_again_as_they_were(listed):
     parameters = points.parameters()
     assert all(name.startswith("replay.") for name in parameters)
     found = ReplayBuffer.of({"bias": np.zeros(K)} | parameters, D + 1, K + 2)
-    assert (found.features.shape, found.labels.shape) == ((30, D + 1), (30, K + 2))
-    np.testing.assert_array_equal(found.features[:, :D].toarray(), points.features.toarray())
+    assert (found.features.sparse.shape, found.labels.shape) == ((30, D + 1), (30, K + 2))
+    np.testing.assert_array_equal(found.features.sparse[:, :D].toarray(), points.features.sparse.toarray())
     np.testing.assert_array_equal(found.labels[:, :K].toarray(), points.labels.toarray())
     np.testing.assert_array_equal(found.weights, points.weights)
     np.testing.assert_array_equal(found.shortlist, points.shortlist)
@@ -216,7 +217,7 @@ def memory_of(model):
 def test_a_model_folder_has_the_points_as_read(tmp_path, chosen):
     trained(tmp_path, **chosen)
     found = memory_of(xmlgp.load(tmp_path))
-    np.testing.assert_array_equal(found.features.toarray(), KNOWN.features.toarray())
+    np.testing.assert_array_equal(found.features.sparse.toarray(), KNOWN.features.sparse.toarray())
     np.testing.assert_array_equal(found.labels.toarray(), KNOWN.labels.toarray())
     np.testing.assert_array_equal(found.weights, 1)
     if "label_weights" in chosen:
@@ -238,11 +239,13 @@ def test_a_model_keeps_at_most_as_many_points_as_the_settings_say(tmp_path):
         assert found.weights.sum() == pytest.approx(40 + 20 * number, rel=0.3)
         assert are_valid(model.parameters, 25, 7)
     # Points of each batch are among them, rows of the data.
-    rows = {tuple(row) for batch in BATCHES for row in batch.features.toarray()}
-    rows |= {(*row, 0, 0, 0, 0, 0) for row in KNOWN.features.toarray()}
-    assert {tuple(row) for row in found.features.toarray()} <= rows
+    rows = {tuple(row) for batch in BATCHES for row in batch.features.sparse.toarray()}
+    rows |= {(*row, 0, 0, 0, 0, 0) for row in KNOWN.features.sparse.toarray()}
+    assert {tuple(row) for row in found.features.sparse.toarray()} <= rows
     for batch in BATCHES:
-        assert {tuple(row) for row in batch.features.toarray()} & {tuple(row) for row in found.features.toarray()}
+        assert {tuple(row) for row in batch.features.sparse.toarray()} & {
+            tuple(row) for row in found.features.sparse.toarray()
+        }
 
 
 def test_points_without_labels_and_new_labels_without_points_are_remembered(tmp_path):
@@ -250,14 +253,14 @@ def test_points_without_labels_and_new_labels_without_points_are_remembered(tmp_
     batch = BATCHES[0]
     unlabelled = Dataset(batch.features, sp.csr_array(batch.labels.shape, dtype=bool))
     found = memory_of(xmlgp.learn(tmp_path, unlabelled))
-    np.testing.assert_array_equal(found.features[40:].toarray(), batch.features.toarray())
+    np.testing.assert_array_equal(found.features[40:].sparse.toarray(), batch.features.sparse.toarray())
     assert not found.labels[40:].nnz
     assert (found.shortlist[40:] == NOT_LISTED).all()
     found = memory_of(xmlgp.learn(tmp_path, no_points(25, 9)))
     assert (found.size, found.labels.shape) == (60, (60, 9))
     # The next batch lists all of them.
     batch = BATCHES[1]
-    found = memory_of(xmlgp.learn(tmp_path, Dataset(batch.features, with_columns(batch.labels, 9))))
+    found = memory_of(xmlgp.learn(tmp_path, Features(Dataset(batch.features, with_columns(batch.labels, 9)))))
     assert (found.shortlist[:, 0] != NOT_LISTED).all()
 
 

@@ -12,7 +12,8 @@ import xmlgp
 from tests.held_out import calibrated
 from tests.mlgpf.test_learning import BATCH, K_KNOWN, N_KNOWN, OTHERS, D, K, after, few_steps, model, problem
 from tests.training.interrupting import assert_same_result, train_with_interruptions
-from xmlgp.data.dataset import Dataset
+from xmlgp.data.dataset import Dataset, stack
+from xmlgp.data.features import Features
 from xmlgp.label_weights.posterior import WeightsPrior
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import incremental, learning_problem, learning_steps, replay_selection, sweep
@@ -83,7 +84,7 @@ def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
     assert (len(found.drawn), found.population) == (5, N_KNOWN + 1)
     assert wanted.sum() <= found.points.size <= min(wanted.sum() + 5, N_KNOWN)
     expected = problem(earlier)[-1].weigh(found.points.features)
-    np.testing.assert_array_equal(found.features.toarray(), expected.toarray())
+    np.testing.assert_array_equal(found.features.sparse.toarray(), expected.toarray())
     # All of the memory, for a batch that is large beside it.
     labels, found = replayed(3)
     assert found.all
@@ -253,12 +254,11 @@ def documents(count, first, last, seed):
         for label in chosen:
             words[random.choice(own[label], 3)] += 1
         np.add.at(words, random.integers(0, WORDS, 6), 1)
-    return Dataset(sp.csr_array(features), sp.csr_array(labels))
+    return Dataset(Features(sp.csr_array(features)), sp.csr_array(labels))
 
 
 def joined(*parts):
-    names = ("features", "labels")
-    return Dataset(*(sp.csr_array(sp.vstack([getattr(part, name) for part in parts], "csr")) for name in names))
+    return stack(parts)
 
 
 def only(dataset, label):

@@ -151,12 +151,12 @@ def test_regression_uses_all_points_with_the_relevances_of_features(monkeypatch,
     trained, others = calibration_points(arguments[3], PAIRED.labels)
     assert len(others) == 15 * held
     order = np.concatenate([trained, others])
-    features, labels = arguments[2].inputs(arguments[0], "float32").weighted(slice(None)), PAIRED.labels[order]
+    features, labels = (arguments[2].inputs(arguments[0], "float32").weighted(slice(None)), PAIRED.labels[order])
     expected, _ = fit_regression(features[order], labels, np.exp(relevance / 2), 60)
     for name in ("weights", "loadings", "mean"):
         value = getattr(expected, name)
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
-    np.testing.assert_allclose(found.features.toarray(), expected.features.toarray(), rtol=1e-5)
+    np.testing.assert_allclose(found.features.sparse.toarray(), expected.features.sparse.toarray(), rtol=1e-5)
     np.testing.assert_array_equal(found.labels.toarray(), labels.toarray())
     stored = [parameters[f"regression.{name}"].dtype for name in ("values", "indices", "indptr", "labels")]
     assert stored == [np.float32, np.int32, np.int64, np.int32]
@@ -179,7 +179,7 @@ def test_regression_is_fitted_once(monkeypatch, held):
     fits = []
 
     def counted(features, labels, scales, leading, progress):
-        fits.append((features.shape[0], leading))
+        fits.append((features.N, leading))
         return fit_regression(features, labels, scales, leading, progress)
 
     monkeypatch.setattr(module, "fit_regression", counted)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -149,16 +150,16 @@ def test_other_files_are_kept(tmp_path):
 
 def test_fingerprints_are_those_of_the_content():
     dataset = small_dataset()
-    features, labels = dataset.features.toarray(), dataset.labels.toarray()
+    features, labels = dataset.features.sparse.toarray(), dataset.labels.toarray()
 
     def changed(values, index):
         copy = values.copy()
         copy[index] = not copy[index] if copy.dtype == bool else copy[index] + 1
         return copy
 
-    wide = dataset.features.copy()
+    wide = dataset.features.sparse.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    assert Dataset(wide, dataset.labels).fingerprint == dataset.fingerprint
+    assert Dataset(Features(wide), dataset.labels).fingerprint == dataset.fingerprint
     others = [
         (features[:, ::-1], labels),
         (changed(features, (0, 0)), labels),
@@ -167,7 +168,7 @@ def test_fingerprints_are_those_of_the_content():
         (np.pad(features, [(0, 1), (0, 0)]), np.pad(labels, [(0, 1), (0, 0)])),
         (np.zeros_like(features), labels),
     ]
-    prints = {Dataset(sp.csr_array(x), sp.csr_array(y)).fingerprint for x, y in others}
+    prints = {Dataset(Features(sp.csr_array(x)), sp.csr_array(y)).fingerprint for x, y in others}
     assert len(prints | {dataset.fingerprint}) == len(others) + 1
 
 

@@ -11,13 +11,14 @@ from sklearn.metrics import f1_score
 from tests.grids import each_value
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction import assignment as module
 from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign, highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
 
 NEW = ALL[:20]
-UTILITIES = NEW.toarray() @ WEIGHTS
+UTILITIES = NEW.sparse.toarray() @ WEIGHTS
 ORDER = np.argsort(-UTILITIES, axis=1, kind="stable")
 RANKED = np.take_along_axis(UTILITIES, ORDER, axis=1)
 
@@ -61,7 +62,7 @@ def test_assigned_labels_are_the_first_of_a_full_ranking(monkeypatch, rule, limi
     np.testing.assert_array_equal(found.scores, scores[kept])
     assert (found.std is not None) == with_std
     if with_std:
-        spread = NEW.toarray() @ np.abs(WEIGHTS)
+        spread = NEW.sparse.toarray() @ np.abs(WEIGHTS)
         np.testing.assert_array_equal(found.std, np.take_along_axis(spread, ORDER, axis=1)[kept])
     assert list(assign(Linear(), NEW[:0], rule)) == []
 
@@ -89,7 +90,7 @@ def test_a_score_that_is_not_finite_raises_instead_of_counting_as_low(rule):
     points = np.zeros((3, D), np.float32)
     points[2] = np.inf
     with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match=r"for point 2 is not finite$"):
-        list(assign(Probable(), sp.csr_array(points), rule, "probability"))
+        list(assign(Probable(), Features(sp.csr_array(points)), rule, "probability"))
 
 
 @each_value(

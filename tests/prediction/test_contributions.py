@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import xmlgp
 from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.contributions import Contributions
@@ -15,7 +16,7 @@ from xmlgp.prediction.scores_file import Scores
 
 N = 300
 # Every seventh point has no features.
-POINTS = sp.csr_array(NEW[:N].toarray() * (np.arange(N) % 7 > 0)[:, None])
+POINTS = Features(sp.csr_array(NEW.sparse[:N].toarray() * (np.arange(N) % 7 > 0)[:, None]))
 
 
 class Explained(Linear):
@@ -25,8 +26,8 @@ class Explained(Linear):
         pass
 
     def contributions(self, features, scores, found):
-        self.seen.append(features.shape[0])
-        x = features[scores.points]
+        self.seen.append(features.N)
+        x = features.sparse[scores.points]
         found.values[:] = x.data * self.weights[x.indices, np.repeat(scores.labels, np.diff(x.indptr))]
         found.bias[:] = scores.labels
 
@@ -48,8 +49,8 @@ def test_contributions_are_those_of_each_pair(monkeypatch, rows):
     assert (sum(model.seen), max(model.seen) <= rows) == (N, True)
     assert (found.features.dtype, found.values.dtype, found.rest.dtype) == (np.int32, np.float32, np.float32)
     of_pairs = sp.csr_array((found.values, found.features, found.indptr), (len(scores.labels), D)).toarray()
-    np.testing.assert_array_equal(of_pairs, POINTS[scores.points].toarray() * WEIGHTS[:, scores.labels].T)
-    np.testing.assert_array_equal(found.features, POINTS[scores.points].indices)
+    np.testing.assert_array_equal(of_pairs, POINTS[scores.points].sparse.toarray() * WEIGHTS[:, scores.labels].T)
+    np.testing.assert_array_equal(found.features, POINTS[scores.points].sparse.indices)
     np.testing.assert_array_equal(found.rest, scores.labels)
 
 
@@ -76,7 +77,7 @@ def test_scores_of_other_points_or_another_model_raise():
     right = ragged_scores()
     other = Scores(right.indptr, right.labels, right.scores, K + 1)
     for points, scores, sentence in [
-        (POINTS[:, :3], right, "the points have 3 features"),
+        (Features(POINTS.sparse[:, :3]), right, "the points have 3 features"),
         (POINTS[:7], right, f"{N} points and {K} labels, but there are 7 points, and the model has {K} labels"),
         (POINTS, other, f"{N} points and {K + 1} labels, .* has {K} labels"),
     ]:
@@ -92,7 +93,7 @@ def test_contributions_that_are_not_finite_raise(wrong, first):
             # From the last feature of the third pair on, or from its bias on.
             getattr(found, wrong)[first:] = np.nan
 
-    points = sp.csr_array(np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 3, 0]]), dtype=np.float32)
+    points = Features(sp.csr_array(np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 3, 0]]), dtype=np.float32))
     scores = Scores(np.array([0, 0, 2, 4]), np.array([8, 9, 7, 6], np.int32), np.zeros(4), K)
     expected = r"^the contributions to the score of label 7 for point 2 are not finite$"
     with pytest.raises(NumericalError, match=expected):

@@ -17,7 +17,7 @@ def model(request):
 @pytest.mark.parametrize("how", [{"k": 5}, {"k": 70}, {"threshold": 0.02}, {"limit": 40, "threshold": 0.01}])
 @pytest.mark.parametrize("count", [1, 2, 3, 9])
 def test_few_points_have_the_scores_that_they_have_among_many(model, how, count):
-    features = small_dataset(N=64, D=400, K=90, seed=3).features
+    features = small_dataset(N=64, D=400, K=90, seed=3).features.sparse
     how = how | {"output": "probability", "with_std": True}
     among_many = list(xmlgp.predict(model, features, **how))
     for start in range(0, 63, count):

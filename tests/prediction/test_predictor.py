@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from tests.grids import each_value
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
@@ -15,7 +16,7 @@ from xmlgp.preprocess.weighting import Weighting
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)
 WEIGHTS = RANDOM.integers(-3, 4, (D, K))
-NEW = sp.csr_array(RANDOM.integers(0, 3, (N, D)), dtype=np.float32)
+NEW = Features(sp.csr_array(RANDOM.integers(0, 3, (N, D)), dtype=np.float32))
 
 
 class Linear(Predictor):
@@ -31,8 +32,8 @@ class Linear(Predictor):
         return settings() if settings else True
 
     def prepare(self, features, output, with_std):
-        self.seen.append(features.shape[0])
-        return features.toarray()
+        self.seen.append(features.N)
+        return features.sparse.toarray()
 
     def scores(self, points, labels, output):
         utilities = points @ self.weights[:, labels]
@@ -57,10 +58,10 @@ class Calibrated(Linear):
 
 def ranked(model, output, k=K):
     """Return the best labels of each point with their scores and standard deviations, N×k, in double precision."""
-    utilities = NEW.toarray() @ WEIGHTS
+    utilities = NEW.sparse.toarray() @ WEIGHTS
     order = np.argsort(-utilities, axis=1, kind="stable")
     scores = np.take_along_axis(utilities, order, axis=1) / (8 if model is Calibrated else 1)
-    std = np.take_along_axis(NEW.toarray() @ np.abs(WEIGHTS), order, axis=1)
+    std = np.take_along_axis(NEW.sparse.toarray() @ np.abs(WEIGHTS), order, axis=1)
     if output == "probability":
         scores = expit(scores) if model is Calibrated else 2.0**scores
         if model is Calibrated:
@@ -144,12 +145,12 @@ def test_no_points():
 @pytest.mark.parametrize("wrong", [D - 1, D + 1])
 def test_points_with_another_number_of_features_raise(wrong):
     with pytest.raises(SettingsError, match=f"^the points have {wrong} features, but the model was trained on {D}$"):
-        list(Linear().top(sp.csr_array((1, wrong), dtype=np.float32), 3))
+        list(Linear().top(Features(sp.csr_array((1, wrong), dtype=np.float32)), 3))
 
 
 def test_scores_that_are_not_finite_raise():
     weights = np.ones((1, 2))
-    points = sp.csr_array(np.array([[0], [200]]), dtype=np.float32)
+    points = Features(sp.csr_array(np.array([[0], [200]]), dtype=np.float32))
     # There is no warning either: tests turn warnings into errors.
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 1 is not finite$"):
         Linear(parameters=weights, feature_count=1).score(points, "probability")

@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans
 
 from tests.grids import each_value
 from tests.problems import small_features
+from xmlgp.data.features import Features
 from xmlgp.preprocess import inducing as module
 from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, candidates, initial_inducing
 from xmlgp.preprocess.inputs import Inputs
@@ -91,7 +92,7 @@ def test_inducing_inputs_do_not_depend_on_the_number_of_cores(monkeypatch, form)
 @pytest.mark.parametrize("limit", [0, 25 * 4 * 30, 1 << 30])
 def test_candidates_are_a_sample_within_the_memory_limit(monkeypatch, limit):
     monkeypatch.setattr(module, "CANDIDATES_LIMIT", limit)
-    inputs = Inputs(small_features(100, density=0.5), None, np.float32)
+    inputs = Inputs(Features(small_features(100, density=0.5)), None, np.float32)
     rows = np.arange(100)[candidates(inputs, 10, 0)]
     # There are at least as many candidates as inducing inputs.
     assert len(rows) == {0: 10, 25 * 4 * 30: 30, 1 << 30: 100}[limit]
@@ -102,6 +103,6 @@ def test_candidates_are_a_sample_within_the_memory_limit(monkeypatch, limit):
 
 def test_the_number_of_candidates_is_limited_for_each_inducing_input(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", 4)
-    inputs = Inputs(small_features(100), None, np.float32)
+    inputs = Inputs(Features(small_features(100)), None, np.float32)
     assert len(candidates(inputs, 10, 0)) == 40
     assert candidates(inputs, 25, 0) == slice(None)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -29,11 +30,11 @@ SMALL = {"basis_size": 6, "inducing_count": 5}
 
 
 def preprocess(features, settings):
-    return MODELS[settings.model].preprocess(features, settings, silent)
+    return MODELS[settings.model].preprocess(Features(features), settings, silent)
 
 
 def coordinates_of(result, features, **options):
-    return result.inputs(features, np.float64, **options).rows(slice(None))[0]
+    return result.inputs(Features(features), np.float64, **options).rows(slice(None))[0]
 
 
 @each_value(start=["kmeans", "rows"], inducing=["subspace", "free"], weighting=["root-idf", "idf", "unit", "none"])
@@ -50,7 +51,7 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
 
     assert result.weighting[1:] == (weighting != "none", weighting == "root-idf", None)
     assert result.center is None
-    np.testing.assert_array_equal(result.weigh(features).toarray(), weighted.toarray())
+    np.testing.assert_array_equal(result.weigh(Features(features)).sparse.toarray(), weighted.toarray())
     np.testing.assert_equal((result.weighting.idf, result.basis), (idf, expected_basis))
     np.testing.assert_allclose(result.inducing, initial_inducing(coordinates, 5, start, 3), atol=1e-5)
     np.testing.assert_allclose(coordinates_of(result, features), coordinates, atol=1e-5)
@@ -113,8 +114,12 @@ def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     scaler = StandardScaler().fit(features.toarray().astype(float))
     coordinates = coordinates_of(result, features, dense_limit=dense_limit)
     # Features of low density stay sparse.
-    assert sp.issparse(coordinates) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
+    assert (
+        isinstance(coordinates, Features) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
+    )
     others = coordinates_of(result, new, dense_limit=dense_limit)
+    if density == 0.05:
+        coordinates, others = coordinates.sparse, others.sparse
     found = pairwise_distances(others, coordinates)
     wanted = pairwise_distances(*(scaler.transform(points.toarray().astype(float)) for points in (new, features)))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-6)
@@ -134,7 +139,7 @@ def test_without_standardising_features_are_unchanged(density):
     assert (result.weighting, result.basis, result.center) == ((None, False, False, None), None, None)
     assert not result.is_centered
     coordinates = coordinates_of(result, features)
-    np.testing.assert_array_equal(coordinates.toarray() if density < 0.1 else coordinates, features.toarray())
+    np.testing.assert_array_equal(coordinates.sparse.toarray() if density < 0.1 else coordinates, features.toarray())
     np.testing.assert_array_equal(result.inducing, expected.inducing)
 
 
@@ -154,7 +159,7 @@ def test_standardising_many_features_makes_no_dense_copy():
     tracemalloc.start()
     try:
         result = preprocess(features, GPCSettings(inducing_count=2))
-        assert sp.issparse(coordinates_of(result, features))
+        assert isinstance(coordinates_of(result, features), Features)
         assert tracemalloc.get_traced_memory()[1] < 1000 * 10**6
     finally:
         tracemalloc.stop()
@@ -246,7 +251,7 @@ def counts_after(features, *cuts):
     total = None
     for start, stop in itertools.pairwise([0, *cuts, N]):
         part = statistics_of(
-            features[start:stop, : D if start else D_KNOWN], sp.csr_array((stop - start, 3), dtype=bool)
+            Features(features[start:stop, : D if start else D_KNOWN]), sp.csr_array((stop - start, 3), dtype=bool)
         )
         total = add_statistics(total, part) if total else part
     return total["statistics.features"]
@@ -284,8 +289,10 @@ def test_basis_and_inducing_inputs_stay_with_zeros_for_new_features(settings):
         np.testing.assert_equal(array, old)
     # As a model folder has them.
     stored = Preprocessed.from_arrays(found.to_arrays(), settings, D)
-    np.testing.assert_array_equal(stored.weigh(features).toarray(), found.weigh(features).toarray())
-    assert found.inputs(features, np.float32).rows(slice(None))[0].shape[0] == N
+    np.testing.assert_array_equal(
+        stored.weigh(Features(features)).sparse.toarray(), found.weigh(Features(features)).sparse.toarray()
+    )
+    assert found.inputs(Features(features), np.float32).rows(slice(None))[0].shape[0] == N
 
 
 def test_standardised_features_are_refused():

@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from tests.central_differences import central_differences
-from xmlgp.data.blocks import Blocks, Dense
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.regression import fitting
@@ -45,7 +45,7 @@ def problem(count=N, seed=0, words=D):
     )
     random = np.random.default_rng(1)
     utility = 2 * dense.values()[:, :2] @ random.normal(size=(2, K)) + sparse @ random.normal(size=(words, K))
-    return Blocks(sp.csr_array(sparse.astype(np.float32)), dense), sp.csr_array(utility > 0.3)
+    return Features(sp.csr_array(sparse.astype(np.float32)), dense), sp.csr_array(utility > 0.3)
 
 
 def fitted(features, labels):
@@ -119,7 +119,7 @@ def test_lengthscales_exist_where_nothing_can_be_learned(constant):
     if constant == "labels":
         labels = sp.csr_array(np.ones(labels.shape, bool))
     if constant == "dense":
-        features = Blocks(features.sparse, Dense((np.ones((N, E)),)))
+        features = Features(features.sparse, Dense((np.ones((N, E)),)))
     found = fitted(features, labels)
     assert (found.lengthscales > 0).all()
     assert np.isfinite(prediction(found, features)).all()

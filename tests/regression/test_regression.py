@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from tests.grids import each_value
 from tests.problems import small_features
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.preprocess.weighting import weigh
@@ -52,11 +53,11 @@ def centred(labels):
 
 def fitted(features, labels, leading=None):
     """Return the regression on all points."""
-    return fit_regression(features, labels, None, leading or labels.shape[0])[0]
+    return fit_regression(Features(features), labels, None, leading or labels.shape[0])[0]
 
 
 def prediction(regression, points):
-    return RegressionPredictions(regression).latent(points) @ regression.loadings.T + regression.mean
+    return RegressionPredictions(regression).latent(Features(points)) @ regression.loadings.T + regression.mean
 
 
 def assert_same_predictions(found, expected, points, atol=2e-4):
@@ -96,7 +97,7 @@ def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
     monkeypatch.setattr(fitting, "RANK", rank)
     features, labels = problem()
     alone = fitted(features, labels)
-    whole, first = fit_regression(features, labels, None, leading)
+    whole, first = fit_regression(Features(features), labels, None, leading)
     for fit in (whole, first):
         np.testing.assert_array_equal(fit.loadings, alone.loadings)
         np.testing.assert_array_equal(fit.mean, alone.mean)
@@ -129,11 +130,11 @@ def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cor
     monkeypatch.setattr(threads, "_all_cores", lambda: cores)
     (features, _), points = problem(unit=False), new_points(33, unit=False)
     weights = np.random.default_rng(0).normal(size=(N, 4)).astype(np.float32)
-    covariances = CrossCovariance(features)
+    covariances = CrossCovariance(Features(features))
     difference = points.toarray()[:, None].astype(float) - features.toarray()
     direct = np.exp(-np.square(difference).sum(axis=2) / (2 * 3.0**2)) @ weights
-    np.testing.assert_allclose(covariances.product(points, weights), direct, rtol=1e-4, atol=1e-5)
-    assert covariances.product(points[:0], weights).shape == (0, 4)
+    np.testing.assert_allclose(covariances.product(Features(points), weights), direct, rtol=1e-4, atol=1e-5)
+    assert covariances.product(Features(points[:0]), weights).shape == (0, 4)
 
 
 def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
@@ -142,7 +143,7 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     for cores in (1, 2, 3):
         monkeypatch.setattr(threads, "_all_cores", lambda cores=cores: cores)
         fit = fitted(features, labels)
-        results.append([fit.weights, fit.loadings, RegressionPredictions(fit).latent(features)])
+        results.append([fit.weights, fit.loadings, RegressionPredictions(fit).latent(Features(features))])
     for result in results[1:]:
         for array, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(array, first)
@@ -168,7 +169,7 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     dense = random.random((9, 6)) * (random.random((9, 6)) < 0.5)
     dense[3] = 0
     scales = random.uniform(0.1, 5, 6).astype(np.float32)
-    found = scaled_features(sp.csr_array(dense.astype(dtype)), scales).toarray()
+    found = scaled_features(Features(sp.csr_array(dense.astype(dtype))), scales).sparse.toarray()
     scaled = dense * scales
     lengths, wanted = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
     expected = np.divide(scaled * wanted, lengths, out=np.zeros_like(scaled), where=lengths > 0)
@@ -183,7 +184,7 @@ def added(features, labels, count, earlier=None, seed=0):
         # The labels that the first points lack are unknown to the model.
         known = labels[:count].toarray().any(axis=0)
         earlier = earlier._replace(loadings=earlier.loadings * known[:, None])
-    return add_points(earlier, features[count:], labels[count:], [seed])
+    return add_points(earlier, Features(features[count:]), labels[count:], [seed])
 
 
 @pytest.mark.usefixtures("both_methods")
@@ -197,7 +198,8 @@ def test_added_points_give_the_regression_on_all_points(count):
     found, expected = added(features, labels, count), fitted(features, labels)
     assert_same_predictions(found, expected, new_points())
     np.testing.assert_array_equal(found.mean, expected.mean)
-    for name in ("features", "labels", "weights", "loadings", "mean"):
+    assert found.features.sparse.dtype == expected.features.sparse.dtype
+    for name in ("labels", "weights", "loadings", "mean"):
         array, other = getattr(found, name), getattr(expected, name)
         assert (array.dtype, array.shape) == (other.dtype, other.shape)
 
@@ -292,7 +294,7 @@ def test_points_one_at_a_time_come_close_to_the_regression_on_all(monkeypatch):
     regression = fitted(features[:40], labels[:40])
     start = regression
     for i in range(40, N):
-        regression = add_points(regression, features[i : i + 1], labels[i : i + 1], [0, i])
+        regression = add_points(regression, Features(features[i : i + 1]), labels[i : i + 1], [0, i])
     near = np.abs(prediction(regression, features) - prediction(once, features)).max()
     # Without the points that are added the last ones are far off.
     assert near < 0.1 < 0.4 < np.abs(prediction(start, features) - prediction(once, features)).max()
@@ -322,7 +324,7 @@ def test_labels_that_always_come_together_share_a_column():
 def test_points_close_to_the_new_ones_change_before_others(monkeypatch):
     set_active(monkeypatch, 4)
     features, labels = problem()
-    covariances = CrossCovariance(features).product(features, np.eye(N, dtype=np.float32))[50:, :50]
+    covariances = CrossCovariance(Features(features)).product(Features(features), np.eye(N, dtype=np.float32))[50:, :50]
     found, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
     changed = np.abs(found.weights[:50] - before.weights @ (before.loadings.T @ found.loadings)).max(axis=1) > 1e-6
     assert changed.sum() == 4

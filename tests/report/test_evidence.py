@@ -73,7 +73,7 @@ def test_half_of_a_sample_is_right_if_there_are_enough_of_both(n_right, n_wrong,
     for point in sample:
         assert (point.right, point.labels) == (point.number < n_right, list(truth[point.number]))
         assert point.text == f"text {point.number}"
-        np.testing.assert_array_equal(point.features.toarray()[0], p[point.number])
+        np.testing.assert_array_equal(point.features.sparse.toarray()[0], p[point.number])
 
 
 def test_another_seed_gives_another_sample():

@@ -19,6 +19,7 @@ from tests.problems import paired_dataset, small_dataset
 from tests.runs.test_train import snapshot
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset, no_points
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf import incremental, learning_steps
@@ -109,8 +110,9 @@ def test_statistics_are_those_of_all_points(model):
 
 def resized(dataset, D, K):
     """Return the same points, with room for more features and labels."""
-    shapes = (dataset.features, D), (dataset.labels, K)
-    return Dataset(*(sp.csr_array((m.data, m.indices, m.indptr), shape=(m.shape[0], count)) for m, count in shapes))
+    shapes = (dataset.features.sparse, D), (dataset.labels, K)
+    X, Y = (sp.csr_array((m.data, m.indices, m.indptr), shape=(m.shape[0], count)) for m, count in shapes)
+    return Dataset(Features(X), Y)
 
 
 def test_learned_points_are_known_again_with_more_features_and_labels(model):

@@ -62,7 +62,7 @@ def test_preprocessing_is_stored(tmp_path, settings):
     assert stored.weighting[1:] == expected.weighting[1:]
     for found, wanted in zip((*stored[1:], stored.weighting.idf), (*expected[1:], expected.weighting.idf), strict=True):
         same(found, wanted)
-    same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
+    same(stored.weigh(dataset.features).sparse.toarray(), expected.weigh(dataset.features).sparse.toarray())
 
 
 @pytest.mark.parametrize(

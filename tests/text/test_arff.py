@@ -76,7 +76,7 @@ def test_a_file_of_meka_has_the_numbers_that_scipy_reads(tmp_path):
             labels, features = features, labels
         found = read_training_data(str(path), cache=True).dataset
         assert np.array_equal(found.labels.toarray(), labels == 1)
-        assert np.array_equal(found.features.toarray(), features.astype(np.float32))
+        assert np.array_equal(found.features.sparse.toarray(), features.astype(np.float32))
 
 
 def test_sparse_rows(tmp_path):
@@ -85,7 +85,7 @@ def test_sparse_rows(tmp_path):
     found = read_training_data(str(path)).dataset
     # By the definition of the format, a value that is not listed is the first one of its type.
     assert found.labels.toarray().tolist()[2:] == [[True, True], [False, True], [False, True]]
-    assert found.features.toarray().tolist()[2:] == [[3, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert found.features.sparse.toarray().tolist()[2:] == [[3, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_commands_read_files_of_meka(tmp_path):

@@ -37,7 +37,7 @@ def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     dataset = found.dataset()
     for name in ("train.txt", "test.txt"):
         read = read_dataset(tmp_path / "deep" / "data" / name)
-        for matrix, expected in (read.features, dataset.features), (read.labels, dataset.labels):
+        for matrix, expected in (read.features.sparse, dataset.features.sparse), (read.labels, dataset.labels):
             assert matrix.shape == expected.shape
             for part in ("indptr", "indices", "data"):
                 np.testing.assert_array_equal(getattr(matrix, part), getattr(expected, part))

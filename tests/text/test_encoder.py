@@ -22,7 +22,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import xmlgp
 from tests.cli.command import run, said
 from tests.text.encoders import WORDS, make_encoder
-from xmlgp.data.blocks import dense_of
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text import embedding_cache
@@ -82,7 +81,7 @@ def test_embeddings_are_those_of_model2vec():
     vectorizer = Vectorizer(Analysis(encoder=open_encoder("encoders/one")), WORDS)
     features = vectorizer.features([*TEXTS, "", "unknown \ud800"])
     expected = StaticModel.from_pretrained("encoders/one").encode([*TEXTS, "", "unknown ?"])
-    assert np.array_equal(dense_of(features).values(), expected)
+    assert np.array_equal(features.dense.values(), expected)
     assert features.shape == (42, len(WORDS))
 
 

@@ -20,7 +20,10 @@ from xmlgp.text.points import open_points, read_known_data, read_more_data, read
 
 
 def same(one, other):
-    return one.shape == other.shape and (one.features != other.features).nnz == (one.labels != other.labels).nnz == 0
+    return (
+        one.shape == other.shape
+        and (one.features.sparse != other.features.sparse).nnz == (one.labels != other.labels).nnz == 0
+    )
 
 
 D, K = 25, 7
@@ -109,7 +112,7 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
     for features, expected in (2, 3), (3, 3), (5, 5):
         found = read_more_data(path, Names(), features, 1)
         assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
-        np.testing.assert_array_equal(found.dataset.features.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
+        np.testing.assert_array_equal(found.dataset.features.sparse.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
     with pytest.raises(DataFormatError, match="2: label '-1' is not a number from 0 to 10000000"):
         read_more_data(path, Names(), 3, 2)
     words = ["a", "b", "c"]
@@ -146,7 +149,7 @@ def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
             with opened as points:
                 (block,) = points.blocks()
             assert (points.D, points.K) == (3, 0)
-            assert block.points.features.toarray().tolist() == [[1, 0, 0], [0, 0.5, 0]]
+            assert block.points.features.sparse.toarray().tolist() == [[1, 0, 0], [0, 0.5, 0]]
             assert notes[0].startswith(from_1)
             assert notes[1].startswith(f"{path} has features up to 4; those above 3 are ignored")
 
@@ -173,7 +176,7 @@ def test_names_beside_rows_follow_those_of_the_model(rows):
     assert found[:2] == (topics, words)
     assert found.vectorizer.words == words
     assert (found.vectorizer.analysis, found.vectorizer.columns) == (Analysis("word", 1, 2), COLUMNS)
-    assert found.vectorizer.features(["new word"]).indices.tolist() == [D]
+    assert found.vectorizer.features(["new word"]).sparse.indices.tolist() == [D]
     assert len(OF_TEXT.vectorizer.words) == len(WORDS) == D
 
 

@@ -46,7 +46,7 @@ def as_json(texts, labels):
 def assert_same_points(found, expected):
     """Check that two data sets are the same."""
     assert found.shape == expected.shape
-    for matrix, other in (found.features, expected.features), (found.labels, expected.labels):
+    for matrix, other in (found.features.sparse, expected.features.sparse), (found.labels, expected.labels):
         for part in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(matrix, part), getattr(other, part))
 
@@ -77,8 +77,8 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     )
     counted = expected.fit_transform(texts)
     assert found.vectorizer.words == expected.get_feature_names_out().tolist()
-    assert_same(dataset.features, counted)
-    np.testing.assert_array_equal(dataset.features.data, counted.data)
+    assert_same(dataset.features.sparse, counted)
+    np.testing.assert_array_equal(dataset.features.sparse.data, counted.data)
     binarizer = MultiLabelBinarizer(sparse_output=True)
     assert_same(dataset.labels, binarizer.fit_transform(labels))
     assert found.labels == binarizer.classes_.tolist()
@@ -92,7 +92,7 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
         blocks = list(vectorize.vectorize_blocks(LineReader(stream, "a"), found.vectorizer, LabelNumbers(found.labels)))
     assert [document.text for read, _ in blocks for document in read] == texts
     points = stack([block for _, block in blocks])
-    assert (points.features != dataset.features).nnz == (points.labels != dataset.labels).nnz == 0
+    assert (points.features.sparse != dataset.features.sparse).nnz == (points.labels != dataset.labels).nnz == 0
 
 
 @pytest.mark.parametrize(("min_count", "max_features"), [(1, 7), (3, 20)])
@@ -105,7 +105,7 @@ def test_rare_words_are_left_out(tmp_path, min_count, max_features):
     found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
     assert found.vectorizer.words == kept
     expected = [[text.split().count(word) for word in kept] for text in texts]
-    np.testing.assert_array_equal(found.dataset().features.toarray(), expected)
+    np.testing.assert_array_equal(found.dataset().features.sparse.toarray(), expected)
     assert found.without_words == sum(not any(row) for row in expected)
 
 
@@ -160,7 +160,7 @@ def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     content = as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]])
     found = more(tmp_path / "test", content, Vectorizer(Analysis(), ["cat", "sat"]), ["x", "y"], extend=False)
     dataset = found.dataset()
-    np.testing.assert_array_equal(dataset.features.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(dataset.features.sparse.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
     assert (found.unknown_labels, found.without_labels, found.without_words) == (3, 2, 2)
 
@@ -175,7 +175,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     assert found.vectorizer.words == ["sat", "cat", "ant", "zebra", "émigré"]
     assert found.labels == ["y", "x", "a", "z", "é"]
     np.testing.assert_array_equal(
-        dataset.features.toarray(), [[0, 1, 1, 2, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
+        dataset.features.sparse.toarray(), [[0, 1, 1, 2, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
     )
     np.testing.assert_array_equal(
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
@@ -187,7 +187,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     )
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer.numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
-    assert found.vectorizer.features(["zebra émigré"]).toarray().tolist() == [[0, 0, 0, 1, 1]]
+    assert found.vectorizer.features(["zebra émigré"]).sparse.toarray().tolist() == [[0, 0, 0, 1, 1]]
 
 
 def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
@@ -224,12 +224,16 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
         assert_same_points(read.dataset(), dataset)
         assert read.unknown_labels == 0
         assert (read.without_labels, read.without_words) == (found.without_labels, found.without_words)
-        assert dataset.features.sum() == sum(len(analysis.function()(text)) for text, _ in documents)
-        assert dataset.features[:, D:].sum(axis=0).all()
+        assert dataset.features.sparse.sum() == sum(len(analysis.function()(text)) for text, _ in documents)
+        assert dataset.features.sparse[:, D:].sum(axis=0).all()
         assert dataset.labels[:, K:].sum(axis=0).all()
         # What the earlier words and labels count stays.
         before = more(tmp_path / "a", content, Vectorizer(analysis, words), labels, extend=False).dataset()
-        assert (dataset.features[:, :D] != before.features).nnz == (dataset.labels[:, :K] != before.labels).nnz == 0
+        assert (
+            (dataset.features.sparse[:, :D] != before.features.sparse).nnz
+            == (dataset.labels[:, :K] != before.labels).nnz
+            == 0
+        )
         # The same again has nothing new.
         again = more(tmp_path / "a", content, longer, found.labels)
         assert (again.vectorizer.words, again.labels, again.new) == (longer.words, found.labels, (0, 0))

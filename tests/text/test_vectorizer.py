@@ -53,7 +53,7 @@ def assert_as_counted(analysis, texts):
     except ValueError:
         return  # it refuses an empty vocabulary
     words = expected.get_feature_names_out().tolist()
-    found = Vectorizer(analysis, words).features(texts)
+    found = Vectorizer(analysis, words).features(texts).sparse
     assert found.dtype == np.float32
     assert found.has_canonical_format
     counted.sort_indices()
@@ -99,10 +99,10 @@ def test_whitespace_and_control_characters_in_runs_of_characters_are_spaces():
 
 
 def test_unknown_words_do_not_count():
-    found = Vectorizer(Analysis(), ["cat", "sat"]).features(["the cat", "", "dog", "cat sat cat"])
+    found = Vectorizer(Analysis(), ["cat", "sat"]).features(["the cat", "", "dog", "cat sat cat"]).sparse
     np.testing.assert_array_equal(found.toarray(), [[1, 0], [0, 0], [0, 0], [2, 1]])
-    assert Vectorizer(Analysis(), ["cat"]).features([]).shape == (0, 1)
-    assert Vectorizer(Analysis(), []).features(["cat"]).shape == (1, 0)
+    assert Vectorizer(Analysis(), ["cat"]).features([]).sparse.shape == (0, 1)
+    assert Vectorizer(Analysis(), []).features(["cat"]).sparse.shape == (1, 0)
 
 
 COLUMNS = Columns(("title", "Überschrift"), ("tags",), " ", "key")

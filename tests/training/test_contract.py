@@ -11,6 +11,7 @@ import pytest
 
 from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import EveryStep, Recorder, assert_same_result, replace_steps, train_with_interruptions
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import inference
 from xmlgp.mlgpf import sweep
@@ -110,7 +111,7 @@ def known_model(case):
     """Return the preprocessing and the parameters of a trained model, which cannot be written."""
     N, D, K = KNOWN[case.model]
     data, record = DATA[case.model], MODELS[case.model]
-    features, labels = data.features[:N, :D], data.labels[:N, :K]
+    features, labels = Features(data.features.sparse[:N, :D]), data.labels[:N, :K]
     preprocessed = record.preprocess(features, case.settings, silent)
     parameters = record.train(features, labels, preprocessed, case.settings, silent, None).parameters
     for array in parameters.values():

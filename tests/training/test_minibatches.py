@@ -78,7 +78,9 @@ def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives)
     coordinates = Inputs(dataset.features, None, np.float32, dense_limit)
     batch = make_batch(coordinates, dataset.labels, rows, rng(), negatives=negatives)
     points = batch.points.coordinates
-    np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, dataset.features.toarray()[rows])
+    np.testing.assert_array_equal(
+        points.toarray() if sp.issparse(points) else points, dataset.features.sparse.toarray()[rows]
+    )
     assert batch.points.residual.shape == (3,)
     np.testing.assert_array_equal(batch.labels.toarray(), dataset.labels.toarray()[rows])
     assert batch.scale == 40 / 3

@@ -84,7 +84,9 @@ class BMLPLInference(Inference):
         T = len(self.shapes)
         self.activations = np.empty((labels.shape[0], T), dtype)
         self.activations[:] = prior_mean(self.weights[-1], self.shapes)
-        self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
+        self._system = least_squares.LeastSquares(
+            least_squares.Design(coordinates.weighted(slice(None)).sparse), T, dtype
+        )
         return topics
 
     def _log_posterior(

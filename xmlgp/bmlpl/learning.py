@@ -12,6 +12,7 @@ from xmlgp.bmlpl.inference import EM, infer_activations
 from xmlgp.bmlpl.parameters import SHAPE_RATE, TINY
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.model import MemoryPart
@@ -37,7 +38,7 @@ CHUNK_ELEMENTS = 1 << 24
 
 def learn(
     earlier: Earlier,
-    features: csr_array,
+    features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
     progress: Progress = silent,
@@ -62,7 +63,7 @@ def memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
     N, D, K = dataset.shape
     T = len(earlier.parameters["shapes"])
     points = min(N, _chunk_size(earlier.settings, T))
-    used = len(np.unique(dataset.features.indices)) * points // max(1, N)
+    used = len(np.unique(dataset.features.sparse.indices)) * points // max(1, N)
     row = np.dtype(earlier.settings.dtype).itemsize * T
     return [
         # W and counts of all features and labels; of a chunk, W, its prior mean and precisions, and the arrays of
@@ -154,7 +155,7 @@ class Learning(EM):
             return
         self._chunk = chunk
         rows = self._chunks.rows(0, chunk)
-        present, features = sparse.present_columns(self._coordinates.weighted(rows))
+        present, features = sparse.present_columns(self._coordinates.weighted(rows).sparse)
         #: The features of the chunk, with the intercept, and its labels; both are renumbered.
         self._present = np.append(present, len(self._all_weights) - 1)
         self._present_labels, labels = sparse.present_columns(self._labels[rows])
@@ -191,7 +192,7 @@ class Learning(EM):
         """Return how many points before a chunk have each feature, and the number of these points last."""
         counts: NDArray[np.int64] = self._point_counts.copy()
         for number in range(chunk):
-            features = self._coordinates.weighted(self._chunks.rows(0, number))
+            features = self._coordinates.weighted(self._chunks.rows(0, number)).sparse
             counts[:-1] += np.bincount(features.indices, minlength=len(counts) - 1)
             counts[-1] += features.shape[0]
         return counts

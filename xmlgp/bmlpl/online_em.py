@@ -70,7 +70,7 @@ class OnlineEM(BMLPLInference):
         settings = self._settings
         N = self._labels.shape[0]
         rows = self._minibatches.rows(epoch, done)
-        design = least_squares.with_intercept(self._coordinates.weighted(rows))
+        design = least_squares.with_intercept(self._coordinates.weighted(rows).sparse)
         # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
         present, labels = sparse.present_columns(self._labels[rows])
         positives = Positives(labels)

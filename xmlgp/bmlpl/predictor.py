@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.features import Features
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
@@ -70,9 +71,9 @@ class BMLPLPredictor(Predictor):
             and statistics_are_valid(parameters, D, K)
         )
 
-    def prepare(self, features: csr_array, output: str, with_std: bool) -> NDArray[np.floating]:
+    def prepare(self, features: Features, output: str, with_std: bool) -> NDArray[np.floating]:
         """Return e^ψ, the scales of activations, B×T; see `Predictor`."""
-        features = self._preprocessed.weigh(features).astype(self.dtype, copy=False)
+        features = self._preprocessed.weigh(features).sparse.astype(self.dtype, copy=False)
         log_odds = sparse.product(features, self._weights)
         log_odds += self._intercepts
         np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=log_odds)

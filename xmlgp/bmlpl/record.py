@@ -13,6 +13,7 @@ from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed, weight_features
@@ -25,7 +26,7 @@ __all__ = ["BMLPL", "run_inference", "train"]
 
 
 def train(
-    features: csr_array,
+    features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
     settings: BMLPLSettings,

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
@@ -147,8 +148,8 @@ def _open(entry: Path, text_digest: str, header: Header) -> Dataset:
         arrays[name] = np.asarray(np.memmap(file, dtype, "r")) if file.stat().st_size else np.empty(0, dtype)
         if hashlib.sha256(arrays[name]).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
-    features = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
-    return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
+    X = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
+    return Dataset(Features(X), as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 
 
 def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
@@ -166,8 +167,8 @@ def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
         for kind in stored:
             append(f"{kind}_indptr", [0])
         for block in blocks:
-            append("feature_data", block.features.data)
-            for kind, matrix in ("feature", block.features), ("label", block.labels):
+            append("feature_data", block.features.sparse.data)
+            for kind, matrix in ("feature", block.features.sparse), ("label", block.labels):
                 append(f"{kind}_indices", matrix.indices)
                 append(f"{kind}_indptr", matrix.indptr[1:].astype(np.int64) + stored[kind])
                 stored[kind] += len(matrix.indices)

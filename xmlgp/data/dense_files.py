@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.checked_yaml import Optional, check, load_yaml, text
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Dense
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.npy import map_array
 from xmlgp.runtime.untrusted_text import excerpt
@@ -53,7 +53,7 @@ class DenseRows:
 
     def beside(self, dataset, start=0):
         """Return points (`Dataset`) with their dense features, which start at a row."""
-        return Dataset(beside(dataset.features, self.dense[start : start + dataset.N]), dataset.labels)
+        return Dataset(dataset.features.beside(self.dense[start : start + dataset.N]), dataset.labels)
 
 
 def as_list(given):

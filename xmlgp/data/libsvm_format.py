@@ -7,6 +7,7 @@ In a file of two classes a line has one label. The labels of the file are either
 at 1 and increase.
 
 Labels that are separated by commas, in any line, make the file one of several labels a point. Labels are then numbers
+from xmlgp.data.features import Features
 from 0, a line may have none, and features are in any order. Features start at 1, unless a feature 0 occurs.
 
 The data are not cached: the numbers of features and labels, which no line declares, could not be checked.
@@ -21,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.dataset import Dataset, as_csr, widened
+from xmlgp.data.features import Features
 from xmlgp.data.line_parser import DECIMAL, check_pairs, report_first_mistake
 from xmlgp.data.lines import LineReader
 from xmlgp.data.scanner import empty_numbers, number_values, scan_libsvm
@@ -110,13 +112,13 @@ def read_points(
     features = as_csr(points.values, points.features - 1, indptr, int(points.features.max(initial=0)))
     features.eliminate_zeros()
     label_indptr = np.concatenate([[0], np.cumsum(points.labels > 0)])
-    return Dataset(features, as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1)), False
+    return Dataset(Features(features), as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1)), False
 
 
 def resize_features(dataset: Dataset, D: int) -> Dataset:
     """Return the points with the first D features; features beyond those of `dataset` are zero."""
-    kept = dataset.features[:, :D]
-    return Dataset(as_csr(kept.data, kept.indices, kept.indptr, D), dataset.labels)
+    kept = dataset.features.sparse[:, :D]
+    return Dataset(Features(widened(kept, D)), dataset.labels)
 
 
 def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: Bar) -> tuple[list[_Block], bool, int]:
@@ -233,8 +235,9 @@ def _of_several_labels(points: _Block, path: str, note: Callable[[str], object])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         matrices.append(as_csr(data, indices, indptr, int(indices.max(initial=-1)) + 1))
         matrices[-1].sort_indices()
-    matrices[0].eliminate_zeros()
-    return Dataset(*matrices)
+    X, Y = matrices
+    X.eliminate_zeros()
+    return Dataset(Features(X), Y)
 
 
 def _check_line(line: bytes, seen: set[float]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.features import Features
 from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_pairs, scan_repository
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
@@ -48,7 +49,7 @@ def parse_lines(text: bytes, D: int, K: int, path: str, first_line: int) -> Data
         unique = label_matrix.has_canonical_format and features.has_canonical_format
         if unique and np.isfinite(values).all():
             features.eliminate_zeros()
-            return Dataset(features, label_matrix)
+            return Dataset(Features(features), label_matrix)
     return report_first_mistake(text, path, first_line, functools.partial(_check_line, D=D, K=K))
 
 

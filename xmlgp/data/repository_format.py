@@ -124,7 +124,7 @@ def write_blocks(
     with open_output(path) as stream, progress(f"writing {shown_path or path}", total=header.N, unit=" points") as bar:
         stream.write(b"%d %d %d\n" % header)
         for block in blocks:
-            if not np.isfinite(block.features.data).all():
+            if not np.isfinite(block.features.sparse.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write(_format_block(block))
             bar.update(block.N)
@@ -208,7 +208,7 @@ def _parse_header(text: bytes, path: str) -> Header:
 
 def _format_block(block: Dataset) -> bytes:
     """Return the lines of a block of points as bytes."""
-    features = block.features
+    features = block.features.sparse
     labels = block.labels
     values = features.data
     if values.size and values.min() >= 0 and values.max() <= LARGEST_COUNT:
@@ -267,10 +267,11 @@ def _write_integer(number: int, text: NDArray[np.uint8], at: int) -> int:
 
 def _format_lines(block: Dataset) -> Iterator[str]:
     """Yield the line of each point."""
-    texts = _shortest_decimals(block.features.data)
-    pairs = [f" {column}:{text}" for column, text in zip(block.features.indices.tolist(), texts, strict=True)]
+    features = block.features.sparse
+    texts = _shortest_decimals(features.data)
+    pairs = [f" {column}:{text}" for column, text in zip(features.indices.tolist(), texts, strict=True)]
     labels = list(map(str, block.labels.indices.tolist()))
-    ends = block.features.indptr.tolist()
+    ends = features.indptr.tolist()
     label_ends = block.labels.indptr.tolist()
     for row in range(block.N):
         own = ",".join(labels[label_ends[row] : label_ends[row + 1]])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 
 __all__ = ["toy_dataset"]
 
@@ -65,7 +66,7 @@ def toy_dataset() -> tuple[Dataset, Dataset]:
     b = quantiles * np.sqrt(PROBIT_VARIANCE + f.var(axis=0)) - f.mean(axis=0)
     probabilities = 1 / (1 + np.exp(-(f + b)))
     labels = uniform(N + N_TEST, K) < probabilities
-    points = Dataset(csr_array(counts.astype(np.float32)), csr_array(labels))
+    points = Dataset(Features(csr_array(counts.astype(np.float32))), csr_array(labels))
     return points.rows(slice(0, N)), points.rows(slice(N, N + N_TEST))
 
 

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.data import repository_format
 from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points, stack
+from xmlgp.data.features import Features
 from xmlgp.data.line_parser import parse_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
@@ -149,7 +150,7 @@ def _read_rows(reader: LineReader, kind: str, sizes: _Sizes) -> Iterator[tuple[i
 
     def parse(text: bytes, first_line: int) -> Dataset:
         rows = parse_pairs(text, sizes.columns, kind, reader.path, first_line)
-        return Dataset(rows, as_csr(None, np.empty(0, np.int32), np.zeros(rows.shape[0] + 1, np.int32), 0))
+        return Dataset(Features(rows), as_csr(None, np.empty(0, np.int32), np.zeros(rows.shape[0] + 1, np.int32), 0))
 
     return read_declared(reader, sizes.N, parse)
 
@@ -160,7 +161,7 @@ def _read_labels(
     """Yield the labels of points, csr_arrays of bool; values other than 1 are noted, or refused if `strict`."""
     noted = False
     for line, block in _read_rows(reader, "label", sizes):
-        rows = block.features
+        rows = block.features.sparse
         wrong = rows.data != 1 if strict else rows.data < 0
         if wrong.any():
             place = int(np.argmax(wrong))

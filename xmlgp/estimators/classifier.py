@@ -20,9 +20,9 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from xmlgp import api
-from xmlgp.data.blocks import beside, widths_of
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import as_list, read_dense
+from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
@@ -215,30 +215,30 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         return features
 
     def _check_features(self, features):
-        self.model_.predictor.check(features.shape[1])
-        check_dense(widths_of(features), self.model_.data.get("dense", []), "X")
+        self.model_.predictor.check(features.D)
+        check_dense(features.widths, self.model_.data.get("dense", []), "X")
 
     def _features(self, X, dense=None, known=None):
-        """Return the features of points, for a known `TrainedModel` or a new one: a csr_array or `Blocks`."""
+        """Return the features of points, for a known `TrainedModel` or a new one."""
         dtype = self.feature_dtype
         X, blocks = self._split(X, dense, known)
         rows = read_dense(blocks, "X")
         if X is None:
             if rows is None:
                 raise SettingsError("there are no points: give X, dense features, or both")
-            X = sp.csr_array((rows.dense.shape[0], 0), dtype=dtype)
+            features = Features(sp.csr_array((rows.dense.shape[0], 0), dtype=dtype))
         else:
             try:
-                X = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
+                features = features_in_memory(check_array(X, accept_sparse="csr", dtype=dtype), dtype)
             except ValueError as error:
                 if _has_texts(_rows(X)):
                     hint = "give texts to a TextTagger, or turn them into numbers, for example by a TfidfVectorizer"
                     raise SettingsError(f"X has text; {hint}") from None
                 raise error from None
         if rows is None:
-            return X
-        rows.check(X.shape[0])
-        return beside(X, rows.dense)
+            return features
+        rows.check(features.N)
+        return features.beside(rows.dense)
 
     def _split(self, X, dense, known=None):
         """Return what `split` does; an X that is dense is the first of the blocks.
@@ -409,8 +409,8 @@ class Classifier(Estimator):
         features = self._known_features(X, blocks) if alone else self._features(X, blocks, known)
         if known and X is not None and not alone:
             check_feature_count(self, _count(features), more=True)
-        labels = self._labels(y, features.shape[0])
-        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.shape[1] else None)
+        labels = self._labels(y, features.N)
+        names = Names(columns_of(y, "label"), columns_of(X, "feature") if features.D else None)
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def _labels(self, y, N):
@@ -435,7 +435,7 @@ class Classifier(Estimator):
 
 def _count(features):
     """Return the number of features; if there are dense ones alone, theirs."""
-    return features.shape[1] or sum(widths_of(features))
+    return features.D or sum(features.widths)
 
 
 def check_feature_count(estimator, count, more=False):
@@ -526,4 +526,4 @@ def _hint_at_values(y):
 
 def _predicted(model, features, **options):
     """Return the `Predictions` of features as read."""
-    return api.predict(model, Dataset(features, sp.csr_array((features.shape[0], 0), dtype=bool)), **options)
+    return api.predict(model, Dataset(features, sp.csr_array((features.N, 0), dtype=bool)), **options)

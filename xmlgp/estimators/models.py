@@ -102,7 +102,7 @@ class GPCClassifier(Estimator, model=GPC):
         features = self._features(X)
         names = Names(None, columns_of(X, "feature"))
         y = column_or_1d(y, warn=True)
-        check_consistent_length(features, y)
+        check_consistent_length(features.sparse, y)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) != 2:

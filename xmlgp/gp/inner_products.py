@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmlgp.data.features import Features
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -34,7 +35,7 @@ class Points(NamedTuple):
     The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
     """
 
-    coordinates: NDArray[np.floating] | sp.csr_array
+    coordinates: NDArray[np.floating] | Features
     residual: NDArray[np.floating]
 
 
@@ -96,9 +97,10 @@ def forward_points(points: Points, scaled: ScaledInducing) -> tuple[NDArray[np.f
         # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
         products = dense.product(coordinates, transposed, rounds=ROUNDS)
     else:
-        data = coordinates.data.astype(transposed.dtype, copy=False)
-        data = data if scale is None else data * scale[coordinates.indices]
-        coordinates = sp.csr_array((data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
+        X = coordinates.sparse
+        data = X.data.astype(transposed.dtype, copy=False)
+        data = data if scale is None else data * scale[X.indices]
+        coordinates = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
         squares = sp.csr_array((data * data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
         norms = squares.sum(axis=1)
         products = sparse.product(coordinates, transposed)

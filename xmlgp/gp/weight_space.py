@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.blocks import Blocks, dense_of, sparse_of
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
@@ -83,7 +83,7 @@ PRIOR = names_of(SPARSE)[2]
 POSTERIOR = names_of(SPARSE)[:2]
 
 
-def feature_shares(features: sp.csr_array | Blocks) -> Callable[[int], NDArray[np.float64]]:
+def feature_shares(features: Features) -> Callable[[int], NDArray[np.float64]]:
     """Return a function of B: the probability that a minibatch of B of the N points has a point with each feature, D.
 
     It is 1 for features that no point of X, N×D, has.
@@ -153,7 +153,7 @@ class WeightSpace:
         weighted features X, B×D, and dense ones if there are any.
         """
         dtype = parameters[self.parameter_names[0]].dtype
-        features = sparse_of(points.coordinates)
+        features = points.coordinates.sparse
         present, columns = np.unique(features.indices, return_inverse=True)
         local = sp.csr_array(
             (features.data.astype(dtype, copy=False), columns.astype(np.int32), features.indptr),
@@ -164,7 +164,7 @@ class WeightSpace:
         mean = sparse.product(local, weights.mean)
         variance = squares @ weights.variance
         tape = [BlockTape(SPARSE, present, local, squares, weights)]
-        dense = dense_of(points.coordinates)
+        dense = points.coordinates.dense
         if dense is not None:
             values = dense.values(dtype)
             weights = self._weights(parameters, DENSE, slice(None))
@@ -250,11 +250,11 @@ class LatentMap(NamedTuple):
         """Return the means of a trained model, given its parameters by name."""
         return cls(parameters[names_of(SPARSE)[0]], parameters.get(names_of(DENSE)[0]))
 
-    def means(self, features: sp.csr_array | Blocks) -> NDArray[np.floating]:
+    def means(self, features: Features) -> NDArray[np.floating]:
         """Return the means of the latent functions at weighted points, B×P."""
-        means = sparse.product(sparse_of(features), self.sparse)
+        means = sparse.product(features.sparse, self.sparse)
         if self.dense is not None:
-            means += product_by_rows(dense_of(features).values(means.dtype), self.dense)
+            means += product_by_rows(features.dense.values(means.dtype), self.dense)
         return means
 
 
@@ -267,11 +267,11 @@ class WeightSpacePrediction:
 
     def moments(self, points: Points) -> Moments:
         """Return the moments of the latent functions at points."""
-        features = sparse_of(points.coordinates)
+        features = points.coordinates.sparse
         variance = np.asarray(features.multiply(features) @ self._variances[0])
         if self._map.dense is not None:
             # A product by BLAS would depend on the number of points.
-            squares = dense_of(points.coordinates).values(variance.dtype) ** 2
+            squares = points.coordinates.dense.values(variance.dtype) ** 2
             variance += np.einsum("be,e->b", squares, self._variances[1])
         return Moments(self.mean(points), variance[:, None])
 

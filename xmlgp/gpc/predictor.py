@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
 from xmlgp.gpc.model import PARAMETER_NAMES, Predictive
@@ -52,7 +52,7 @@ class GPCPredictor(Predictor):
             and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
         )
 
-    def prepare(self, features: csr_array, output: str, with_std: bool) -> Moments:
+    def prepare(self, features: Features, output: str, with_std: bool) -> Moments:
         """Return the moments of q(f); see `Predictor`."""
         coordinates = self._preprocessed.inputs(features, self.dtype, dense_limit=0)
         mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
 from xmlgp.gp.log_parameters import bounded_exp
@@ -32,7 +33,7 @@ WORTHLESS = 1.1 * math.log(2)
 
 
 def train(
-    features: csr_array,
+    features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
     settings: GPCSettings,

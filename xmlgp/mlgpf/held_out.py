@@ -115,7 +115,7 @@ class HeldOutStage(Inference):
     def _rank(self, parameters: Parameters) -> csr_array:
         """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model."""
         problem = self._problem
-        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.shape[1])
+        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
         blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
         if not np.isfinite(probabilities.data).all():
@@ -170,7 +170,7 @@ class HeldOutChoices(HeldOutStage):
         joins = True
         self._regression, without_held_out = self._fit(parameters) if self._regresses else ({}, {})
         if self._judges:
-            with hidden_label_weights(parameters, self._problem.features, self._seen_labels):
+            with hidden_label_weights(parameters, self._problem.features.sparse, self._seen_labels):
                 ranked = self._rank(parameters)
                 if without_held_out:
                     pooled = self._rank_pooled(parameters, without_held_out)

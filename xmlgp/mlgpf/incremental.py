@@ -103,7 +103,7 @@ class IncrementalTraining(Stages):
         def current_parameters() -> Iterator[Parameters]:
             parameters = self._current_parameters()
             parameters.pop("calibration")
-            with hidden_label_weights(parameters, problem.all_features, seen_labels):
+            with hidden_label_weights(parameters, problem.all_features.sparse, seen_labels):
                 yield parameters
 
         share = problem.n / (problem.N + problem.n)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.blocks import Blocks
     from xmlgp.data.dataset import Dataset
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
@@ -60,7 +60,7 @@ class InducingMethod(MLGPFMethod):
         self.latent = Inducing(kernel, self.posterior, settings.inducing_fixed)
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
-    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
         return preprocessed.inputs(features, self.settings.dtype)
 
@@ -144,7 +144,7 @@ class InducingMethod(MLGPFMethod):
         parameters["loadings"][:, :rank] = loadings
 
     def learning_start(
-        self, features: csr_array | Blocks, coordinates: Inputs | Selected, parameters: Parameters, N: int
+        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
     ) -> LearningStart:
         """Return where learning on begins: from the posterior of the model, which is the prior as well."""
         latent = {name: parameters[name] for name in self.latent.parameter_names}

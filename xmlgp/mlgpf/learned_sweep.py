@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks, dense_of, sparse_of, stacked
+from xmlgp.data.features import Features
 from xmlgp.label_weights.pairs import MeanPoint, PairWeights
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
@@ -41,7 +41,7 @@ def learned_sweep_data(
     scales = prior_scales(parameters["statistics.labels"][swept], settings.dtype)
     old = LabelWeights.of(parameters)
     most = max(len(swept), WEIGHTS_LIMIT - len(old.mean))
-    pattern = label_features(problem.features, csr_array(problem.batch.labels[:, swept]), most)
+    pattern = label_features(problem.features.sparse, csr_array(problem.batch.labels[:, swept]), most)
     weights, posterior = old.take(swept, pattern, scales)
     before = problem.counts_before[swept]
     features = problem.all_features
@@ -56,12 +56,12 @@ def learned_sweep_data(
     make_mean_point = None
     if (shares < 1).any():
         mean = _mean_of_earlier(problem)
-        features = stacked([features, mean])
+        features = Features.stack([features, mean])
 
         def make_mean_point(data: SweepData) -> MeanPoint:
             _, latent, loadings, bias = data.factors
-            means = csr_array((posterior.mean, weights.features, weights.indptr), shape=(len(swept), features.shape[1]))
-            by_weights = (means @ sparse_of(mean).T).toarray().ravel()
+            means = csr_array((posterior.mean, weights.features, weights.indptr), shape=(len(swept), features.D))
+            by_weights = (means @ mean.sparse.T).toarray().ravel()
             utility = bias + OFFSET_SHARE * (loadings @ latent[-1]) + by_weights
             return MeanPoint.of(utility, problem.N * (1 - shares), before > 0)
 
@@ -92,22 +92,22 @@ def _take_shortlists(shortlist: NDArray[np.int32], replayed: Replayed, K: int) -
     shortlist[: len(known), :width] = known[:, :width]
 
 
-def _mean_of_earlier(problem: LearningProblem) -> csr_array | Blocks:
+def _mean_of_earlier(problem: LearningProblem) -> Features:
     """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch.
 
     That of dense features is their centre.
     """
-    X = sparse_of(problem.features)
-    dense = dense_of(problem.features)
+    X = problem.features.sparse
+    dense = problem.features.dense
     counts = np.bincount(X.indices, minlength=X.shape[1])
     sums = np.bincount(X.indices, X.data, X.shape[1])
     earlier = problem.parameters["statistics.features"] - counts
     mean = sums * earlier / (np.maximum(counts, 1) * max(1, problem.N))
     mean = csr_array(mean[None].astype(X.dtype))
     if dense is None:
-        return mean
+        return Features(mean)
     centers = tuple(dense.center[None, slice(*bounds)] for bounds in dense.bounds())
-    return Blocks(mean, replace(dense, arrays=centers))
+    return Features(mean, replace(dense, arrays=centers))
 
 
 def _prior_without(

@@ -23,7 +23,7 @@ from xmlgp.training.trained import TRAIN_AGAIN, Trained, statistics_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.preprocess.weighting import Weighting
     from xmlgp.runtime.progress import Progress
@@ -35,7 +35,7 @@ __all__ = ["learn"]
 
 def learn(
     earlier: Earlier,
-    features: csr_array | Blocks,
+    features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
     progress: Progress = silent,
@@ -64,7 +64,7 @@ def learn(
     n, K = labels.shape
     parameters = grown_parameters(earlier, statistics_of(features, labels), n)
     coordinates = preprocessed.inputs(features, settings.dtype)
-    buffer = ReplayBuffer.of(earlier.parameters, features.shape[1], K)
+    buffer = ReplayBuffer.of(earlier.parameters, features.D, K)
     history = []
     shortlist = None
     if labels.nnz:

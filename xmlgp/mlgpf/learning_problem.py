@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xmlgp.data.blocks import stacked
+from xmlgp.data.features import Features
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.training.minibatches import hold_out
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
     from xmlgp.mlgpf.replay_selection import Replayed
 
@@ -57,19 +57,19 @@ class LearningProblem:
         return np.random.default_rng([self.batch.settings.seed, stream, self.N])
 
     @functools.cached_property
-    def features(self) -> csr_array | Blocks:
+    def features(self) -> Features:
         """The weighted features of the batch."""
         return self.batch.coordinates.weighted(slice(None))
 
     @functools.cached_property
-    def all_features(self) -> csr_array | Blocks:
+    def all_features(self) -> Features:
         """The weighted features of the points that are replayed and those of the batch."""
-        return stacked([self.replayed.features, self.features]) if self.replayed else self.features
+        return Features.stack([self.replayed.features, self.features]) if self.replayed else self.features
 
     @functools.cached_property
     def all_labels(self) -> csr_array:
         """Y of the points that are replayed and those of the batch."""
-        return stacked([self.replayed.points.labels, self.batch.labels]) if self.replayed else self.batch.labels
+        return Features.stack([self.replayed.points.labels, self.batch.labels]) if self.replayed else self.batch.labels
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
-    from xmlgp.data.blocks import Blocks
     from xmlgp.data.dataset import Dataset
+    from xmlgp.data.features import Features
     from xmlgp.gp.bound import Batch, Bound
     from xmlgp.gp.inducing import InducingPrediction
     from xmlgp.gp.weight_space import WeightSpacePrediction
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
     """What the stages of a training need: X as read, N×D, and Y, N×K, with the `Inputs` of the kernel for them."""
 
     settings: MLGPFSettings
-    features: csr_array | Blocks
+    features: Features
     labels: csr_array
     preprocessed: Preprocessed
     coordinates: Inputs
@@ -71,7 +71,7 @@ class MLGPFMethod(Protocol):
     #: Stochastic steps over a batch, where a model learns on.
     learning_steps: ClassVar[int]
 
-    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read."""
 
     def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
@@ -95,13 +95,13 @@ class MLGPFMethod(Protocol):
         """Return the bound for minibatches of some points."""
 
     def learning_start(
-        self, features: csr_array | Blocks, coordinates: Inputs | Selected, parameters: Parameters, N: int
+        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
     ) -> LearningStart:
         """Return where learning on begins, whose prior is the posterior of a trained model.
 
         Parameters
         ----------
-        features : csr_array or Blocks, n×D
+        features : Features, n×D
             Weighted features of the batch.
         coordinates : Inputs
             Those of the batch.

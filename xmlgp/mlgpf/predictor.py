@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xmlgp.data.blocks import dense_of, sparse_of
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
@@ -31,9 +31,8 @@ from xmlgp.training.trained import statistics_are_valid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.prediction.contributions import Contributions
@@ -109,14 +108,14 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
         )
 
-    def prepare(self, features: csr_array | Blocks, output: str, with_std: bool) -> _Prepared:
+    def prepare(self, features: Features, output: str, with_std: bool) -> _Prepared:
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         if with_std or output != "utility":
             moments = self._latent.moments(self._points(weighted))
         else:
             moments = Moments(self._latent_mean(weighted), None)
-        batch = self._utilities.batch(moments, sparse_of(weighted))
+        batch = self._utilities.batch(moments, weighted.sparse)
         return _Prepared(batch, self._regression.latent(weighted) if self._regression else None)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
@@ -147,15 +146,15 @@ class MLGPFPredictor(Predictor):
                 "so that utilities are not sums over features; train with kernel=linear"
             )
 
-    def contributions(self, features: csr_array | Blocks, scores: Scores, contributions: Contributions) -> None:
+    def contributions(self, features: Features, scores: Scores, contributions: Contributions) -> None:
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         indptr = scores.indptr
         labels = scores.labels
         contributions.bias[:] = self._parameters["bias"][labels]
-        self._utilities.contributions(sparse_of(weighted), self._map, indptr, labels, contributions.values)
+        self._utilities.contributions(weighted.sparse, self._map, indptr, labels, contributions.values)
         if contributions.dense is not None:
-            dense = dense_of(weighted)
+            dense = weighted.dense
             weights = self._parameters[names_of(DENSE)[0]]
             values = dense.values(self.dtype)
             for block, (start, stop) in enumerate(dense.bounds()):
@@ -173,7 +172,7 @@ class MLGPFPredictor(Predictor):
         if "replay.dense" not in self._parameters:
             super().check_neighbours()
 
-    def neighbours(self, features: Blocks, count: int) -> Neighbours:
+    def neighbours(self, features: Features, count: int) -> Neighbours:
         """Return the points of the replay buffer that are nearest to some points; see `Predictor`."""
         buffer = ReplayBuffer.of(self._parameters, self.feature_count, self.label_count)
         kept = self._preprocessed.standardised(buffer.features.dense)
@@ -225,12 +224,12 @@ class MLGPFPredictor(Predictor):
                 return mapped
             return dense.product(self._preprocessed.basis.T, mapped)
 
-    def _points(self, weighted: csr_array | Blocks) -> Points:
+    def _points(self, weighted: Features) -> Points:
         sparse = self._preprocessed.inducing is None
         coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
         return Points(*coordinates.rows(slice(None)))
 
-    def _latent_mean(self, weighted: csr_array | Blocks) -> NDArray[np.floating]:
+    def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
         if self._map is None or self._preprocessed.dense_center is not None:
             return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)

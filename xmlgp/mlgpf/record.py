@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xmlgp.data.blocks import widths_of
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import ReplayBuffer
@@ -63,10 +62,10 @@ def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
     size = copies * kept + rows * parameters["loadings"][:1].nbytes
     parts = [
         MemoryPart("copies of the parameters", size, advice),
-        MemoryPart("the features of the batch", 8 * dataset.features.nnz, advice),
+        MemoryPart("the features of the batch", 8 * dataset.features.sparse.nnz, advice),
     ]
     if n and "regression.weights" in parameters:
-        size = bytes_of_adding(earlier.N, n, K, sum(widths_of(dataset.features)))
+        size = bytes_of_adding(earlier.N, n, K, sum(dataset.features.widths))
         parts.append(MemoryPart("the covariances of exact GP regression", size, advice))
     return parts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, stacked, with_sparse
+from xmlgp.data.features import Dense, Features, stack_rows
 from xmlgp.gp.weight_space import DENSE, names_of
 from xmlgp.linear_algebra import sparse
 from xmlgp.prediction.calibration import RANKS
@@ -34,12 +34,12 @@ HALVINGS = 60
 class ReplayBuffer(NamedTuple):
     """M points that stand for all that were learned.
 
-    X, M×D, is as read, perhaps with dense features (`Blocks`), and Y is M×K; `weights` are the numbers of points that
+    X, M×D, is as read, perhaps with dense features , and Y is M×K; `weights` are the numbers of points that
     each stands for, M, 1 if all are kept; `shortlist` has their shortlists, M×S, from the last sweep over all labels
     (`xmlgp.mlgpf.sweep`), or is None without label weights.
     """
 
-    features: csr_array | Blocks
+    features: Features
     labels: csr_array
     weights: NDArray[np.float32]
     shortlist: NDArray[np.int32] | None
@@ -51,15 +51,14 @@ class ReplayBuffer(NamedTuple):
         if not arrays:
             return None
         M = len(arrays["weights"])
-        features = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
-        if "dense" in arrays:
-            features = Blocks(features, Dense((arrays["dense"],)))
+        X = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
+        features = Features(X, Dense((arrays["dense"],)) if "dense" in arrays else None)
         stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
         return cls(features, csr_array(stored, shape=(M, K)), arrays["weights"], arrays.get("shortlist"))
 
     @classmethod
     def of_points(
-        cls, features: csr_array | Blocks, labels: csr_array, shortlist: NDArray[np.int32] | None = None
+        cls, features: Features, labels: csr_array, shortlist: NDArray[np.int32] | None = None
     ) -> ReplayBuffer:
         """Return a buffer of all of some points, given X as read and Y."""
         return cls(features, labels, np.ones(labels.shape[0], np.float32), shortlist)
@@ -73,14 +72,14 @@ class ReplayBuffer(NamedTuple):
         """Return the arrays by parameter name."""
         arrays = {} if self.shortlist is None else {"shortlist": self.shortlist}
         arrays |= {
-            "indptr": self.features.indptr.astype(np.int64, copy=False),
-            "indices": self.features.indices.astype(np.int32, copy=False),
-            "values": self.features.data.astype(np.float32, copy=False),
+            "indptr": self.features.sparse.indptr.astype(np.int64, copy=False),
+            "indices": self.features.sparse.indices.astype(np.int32, copy=False),
+            "values": self.features.sparse.data.astype(np.float32, copy=False),
             "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "weights": self.weights,
         }
-        if dense_of(self.features) is not None:
+        if self.features.dense is not None:
             arrays["dense"] = self.features.dense.joined().arrays[0]
         return {PREFIX + name: value for name, value in arrays.items()}
 
@@ -90,16 +89,16 @@ class ReplayBuffer(NamedTuple):
         return ReplayBuffer(self.features[rows], self.labels[rows], self.weights[rows], shortlist)
 
     def extended(
-        self, features: csr_array | Blocks, labels: csr_array, shortlist: NDArray[np.int32] | None = None
+        self, features: Features, labels: csr_array, shortlist: NDArray[np.int32] | None = None
     ) -> ReplayBuffer:
         """Return the buffer with all of some new points, which may have more features and labels.
 
         The `shortlist` is that of all points, in this order; by default new points have none.
         """
         n, K = labels.shape
-        resized = _resized(sparse_of(self.features), features.shape[1])
-        X = stacked([with_sparse(self.features, resized), features])
-        Y = stacked([_resized(self.labels, K), labels])
+        resized = _resized(self.features.sparse, features.D)
+        X = Features.stack([self.features.with_sparse(resized), features])
+        Y = stack_rows([_resized(self.labels, K), labels])
         if shortlist is None and self.shortlist is not None:
             new = np.full((n, self.shortlist.shape[1]), NOT_LISTED, np.int32)
             shortlist = np.concatenate([self.shortlist, new])

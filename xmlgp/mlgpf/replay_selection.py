@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from xmlgp.data.blocks import sparse_of
+from xmlgp.data.features import Features
 from xmlgp.gp.weight_space import LatentMap
 from xmlgp.label_weights.pairs import shortlist_negatives
 from xmlgp.label_weights.posterior import LabelWeights
@@ -14,9 +14,8 @@ from xmlgp.label_weights.utilities import UtilityMoments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters, Problem
     from xmlgp.mlgpf.replay import ReplayBuffer
 
@@ -40,7 +39,7 @@ class Replayed(NamedTuple):
     """
 
     points: ReplayBuffer
-    features: csr_array | Blocks
+    features: Features
     all: bool
     swept: NDArray[np.int64]
     drawn: NDArray[np.int64] | None = None
@@ -88,8 +87,8 @@ def select_replayed(buffer: ReplayBuffer, parameters: Parameters, problem: Probl
     return Replayed(replayed, features, False, swept, np.searchsorted(rows, sample), buffer.size + n, shortlist)
 
 
-def _weighted(points: ReplayBuffer, problem: Problem) -> csr_array | Blocks:
-    return problem.preprocessed.weigh(points.features).astype(problem.settings.dtype, copy=False)
+def _weighted(points: ReplayBuffer, problem: Problem) -> Features:
+    return problem.preprocessed.weigh(points.features).astype(problem.settings.dtype)
 
 
 def _shortlists(parameters: Parameters, problem: Problem, length: int) -> NDArray[np.int32]:
@@ -97,4 +96,4 @@ def _shortlists(parameters: Parameters, problem: Problem, length: int) -> NDArra
     features = problem.coordinates.weighted(slice(None))
     utilities = UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
     latent = LatentMap.of(parameters).means(features)
-    return shortlist_negatives(utilities, latent, sparse_of(features), problem.labels, length)
+    return shortlist_negatives(utilities, latent, features.sparse, problem.labels, length)

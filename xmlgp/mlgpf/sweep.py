@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import sparse_of
 from xmlgp.data.dataset import consecutive_rows
+from xmlgp.data.features import Features
 from xmlgp.gp.weight_space import LatentMap
 from xmlgp.label_weights.pairs import (
     MeanPoint,
@@ -34,7 +34,7 @@ from xmlgp.training.inference import Inference
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.work import Work
 
@@ -149,9 +149,10 @@ def _updated_weights(
     return bounds, block.mean, block.log_variance
 
 
-def _latent_means(shared: tuple[csr_array | Blocks, LatentMap], rows: slice) -> NDArray[np.floating]:
+def _latent_means(shared: tuple[Features, LatentMap], rows: slice) -> NDArray[np.floating]:
     features, latent_map = shared
-    return latent_map.means(consecutive_rows(features, rows))
+    block = consecutive_rows(features.sparse, rows)
+    return latent_map.means(Features(block, features.dense and features.dense[rows]))
 
 
 class SweepPrior(NamedTuple):
@@ -186,7 +187,7 @@ class SweepData:
 
     work: Work
     seed: int
-    features: csr_array | Blocks
+    features: Features
     shape: tuple[int, int]
     make_factors: Callable[[], Factors]
     weights: LabelWeights
@@ -202,13 +203,13 @@ class SweepData:
     def factors(self) -> _PointFactors:
         """The latent functions at the points, Φ and b, once the stages before have ended."""
         latent_map, loadings, bias = self.make_factors()
-        N = self.features.shape[0]
+        N = self.features.N
         latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
         means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
         for rows, block_means in zip(blocks, means, strict=True):
             latent[rows] = block_means
-        return _PointFactors(sparse_of(self.features), latent, loadings, bias)
+        return _PointFactors(self.features.sparse, latent, loadings, bias)
 
     @functools.cached_property
     def mean_point(self) -> MeanPoint | None:

@@ -23,7 +23,7 @@ from xmlgp.training.trained import HeldOut, Trained, statistics_of
 from xmlgp.work import THIS_MACHINE, Work
 
 if TYPE_CHECKING:
-    from xmlgp.data.blocks import Blocks
+    from xmlgp.data.features import Features
     from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.runtime.progress import Progress
@@ -87,7 +87,7 @@ class Training(Stages):
 
 
 def train(
-    features: csr_array | Blocks,
+    features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
     settings: MLGPFSettings,

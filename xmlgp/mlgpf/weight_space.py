@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import dense_of, sparse_of, with_sparse
+from xmlgp.data.features import Features
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.log_parameters import bounded_exp
@@ -43,8 +43,8 @@ from xmlgp.training.minibatches import LabelSampler, make_batch
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from xmlgp.data.blocks import Blocks
     from xmlgp.data.dataset import Dataset
+    from xmlgp.data.features import Features
     from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.inputs import Selected
     from xmlgp.preprocess.pipeline import Preprocessed
@@ -96,7 +96,7 @@ class WeightSpaceMethod(MLGPFMethod):
         self.settings = settings
         self.expectations = make_expectations(settings.expectations, settings.nodes)
 
-    def coordinates(self, features: csr_array | Blocks, preprocessed: Preprocessed, work: Work) -> Inputs:
+    def coordinates(self, features: Features, preprocessed: Preprocessed, work: Work) -> Inputs:
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
@@ -113,7 +113,7 @@ class WeightSpaceMethod(MLGPFMethod):
         random: np.random.Generator,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
-        dense = dense_of(coordinates.weighted(slice(0, 0)))
+        dense = coordinates.weighted(slice(0, 0)).dense
         widths = [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
         return self.bound(coordinates), self.initial(widths, labels, random)
 
@@ -157,7 +157,7 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def bound(self, coordinates: Inputs | Selected, *prior_means: NDArray[np.floating]) -> Bound:
         """Return the bound for minibatches of some points; with the means of an earlier posterior only T and Φ move."""
-        shares = feature_shares(coordinates.weighted(slice(None)))
+        shares = feature_shares(coordinates.weighted(slice(None)).sparse)
         return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
 
     def initial(self, widths: Sequence[int], labels: csr_array, random: np.random.Generator) -> Parameters:
@@ -181,7 +181,7 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the `SweepData`, with initial label weights. Features are those of all points."""
         features = problem.coordinates.weighted(slice(None))
         bias = steps.parameters()["bias"]
-        weights = initial_label_weights(sparse_of(features), problem.labels, bias, problem.coordinates.dtype)
+        weights = initial_label_weights(features.sparse, problem.labels, bias, problem.coordinates.dtype)
 
         def factors() -> Factors:
             return Factors.of(steps.parameters())
@@ -189,7 +189,7 @@ class WeightSpaceMethod(MLGPFMethod):
         return SweepData(problem.work, self.settings.seed, features, problem.labels.shape, factors, weights)
 
     def learning_start(
-        self, features: csr_array | Blocks, coordinates: Inputs | Selected, parameters: Parameters, N: int
+        self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
     ) -> LearningStart:
         """Return where learning on begins: at the means of the posterior, which are those of the prior.
 
@@ -200,7 +200,7 @@ class WeightSpaceMethod(MLGPFMethod):
         model has for it were drawn at random. The whitened weights start from zero, with the variance of the posterior
         so far, which is at most that of the prior.
         """
-        X = sparse_of(features)
+        X = features.sparse
         used, columns, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
         local = csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
         rows: dict[str, NDArray[np.int64] | slice] = {}
@@ -217,13 +217,13 @@ class WeightSpaceMethod(MLGPFMethod):
                 mean[new] = 0
                 log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
             else:
-                widths = dense_of(features).widths
+                widths = features.dense.widths
                 earlier = N / np.repeat(widths, widths)
             log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier.astype(log_prior.dtype))
             values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
             latent |= zip(whitened_names(block), values, strict=True)
             means.append(mean)
-        coordinates = Inputs(with_sparse(features, local), None, features.dtype, sparse=True)
+        coordinates = Inputs(features.with_sparse(local), None, X.dtype, sparse=True)
         return LearningStart(rows, coordinates, self.bound(coordinates, *means), latent)
 
     def whitened(self, parameters: Parameters) -> Parameters:
@@ -266,13 +266,13 @@ class WeightSpaceMethod(MLGPFMethod):
             rows = N + D + K
             # Shortlists by point and by label, and W: pattern, means and logarithms of variances.
             size = 8 * shortlist_length(N, K) * N
-            size += (4 + 2 * itemsize) * label_weight_count(dataset.features, dataset.labels)
+            size += (4 + 2 * itemsize) * label_weight_count(dataset.features.sparse, dataset.labels)
             weights = [MemoryPart("label weights", size, "label_weights=false avoids that")]
         factors = MemoryPart(
             "the latent functions", itemsize * rows * settings.factor_count, "fewer factors lower that"
         )
         # As read they are in a file that is mapped into memory, or in memory already.
-        features = 0 if settings.weighting == "none" else itemsize * dataset.features.nnz
+        features = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
         parts = [factors, *weights, MemoryPart("weighted features", features)]
         if _may_regress(settings, N, K) and sum(part.size for part in parts) < 4 * N**2:
             advice = "regression_points=0 avoids that"

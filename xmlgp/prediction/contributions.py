@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import widths_of
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.scores_file import Scores
@@ -39,17 +38,17 @@ class Contributions:
     dense: NDArray[np.floating] | None = None
 
     @classmethod
-    def unset(cls, features: csr_array, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
+    def unset(cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
         The regression has one if utilities are `pooled` with it.
         """
-        counts = np.repeat(np.diff(features.indptr), np.diff(scores.indptr))
-        blocks = len(widths_of(features))
+        counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
+        blocks = len(features.widths)
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         columns = np.empty(indptr[-1], np.int32)
         n = len(counts)
-        _repeat_rows(features.indptr, features.indices, scores.indptr, columns)
+        _repeat_rows(features.sparse.indptr, features.sparse.indices, scores.indptr, columns)
         regression = np.zeros(n, dtype) if pooled else None
         dense = np.empty((n, blocks), dtype) if blocks else None
         return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense)

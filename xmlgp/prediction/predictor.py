@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import empty_rows, stacked
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.contributions import Contributions
@@ -112,7 +112,7 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def prepare(self, features: csr_array, output: str, with_std: bool) -> Prepared:
+    def prepare(self, features: Features, output: str, with_std: bool) -> Prepared:
         """Return the data of a few hundred points, B×D as read, that `scores` and, if `with_std`, `std` need."""
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Predictor(ABC):
             "train with model=mlgpf and kernel=linear"
         )
 
-    def contributions(self, features: csr_array, scores: Scores, contributions: Contributions) -> None:
+    def contributions(self, features: Features, scores: Scores, contributions: Contributions) -> None:
         """Write the contributions of the features of some points, B×D as read, to the utilities of their listed labels.
 
         `scores` lists n labels; the scores themselves are not used. All arrays of `contributions`, which are unset, are
@@ -161,7 +161,7 @@ class Predictor(ABC):
             "dense features, and with replay above 0"
         )
 
-    def neighbours(self, features: csr_array, count: int) -> Neighbours:
+    def neighbours(self, features: Features, count: int) -> Neighbours:
         """Return the `Neighbours` of some points, B×D as read, with `count` training points for each."""
         raise NotImplementedError
 
@@ -173,7 +173,7 @@ class Predictor(ABC):
             )
 
     def score(
-        self, features: csr_array, output: str | None = None, with_std: bool = False
+        self, features: Features, output: str | None = None, with_std: bool = False
     ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return the scores of all labels, N×K, and their standard deviations or None.
 
@@ -181,7 +181,7 @@ class Predictor(ABC):
 
         Parameters
         ----------
-        features : csr_array, N×D
+        features : Features, N×D
             As read, without weighting.
         output : str, optional
             "utility" or "probability". Default: `default_output`.
@@ -193,7 +193,7 @@ class Predictor(ABC):
             If a score is not finite: features that are not weighted can be too large.
         """
         output = output or self.default_output
-        count = features.shape[0]
+        count = features.N
 
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
@@ -214,18 +214,13 @@ class Predictor(ABC):
         return scores, std
 
     def top(
-        self,
-        features: csr_array,
-        k: int | None,
-        output: str | None = None,
-        with_std: bool = False,
-        memory: int = MEMORY,
+        self, features: Features, k: int | None, output: str | None = None, with_std: bool = False, memory: int = MEMORY
     ) -> Iterator[Scores]:
         """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
         Parameters
         ----------
-        features : csr_array, N×D
+        features : Features, N×D
             As read, without weighting.
         k : int or None
             Labels per point; None for all.
@@ -240,19 +235,19 @@ class Predictor(ABC):
         SettingsError
             If the points do not have the model's number of features.
         """
-        self.check(features.shape[1])
+        self.check(features.D)
         output = output or self.default_output
         k = min(k or self.label_count, self.label_count)
         # Numbers of a point until its scores and standard deviations are written.
         numbers = 4 * k + 2 * min(LABELS, self.label_count) + (4 * self.label_count if k > MAX_STREAMED else 0)
         needed = 8 * numbers + self.bytes_per_point(output, with_std)
         chunk = max(1, (memory << 20) // needed)
-        for start in range(0, features.shape[0], chunk):
+        for start in range(0, features.N, chunk):
             rows = features[start : start + chunk]
-            yield self._top(self.filled(rows), k, output, with_std).rows(0, rows.shape[0])
+            yield self._top(self.filled(rows), k, output, with_std).rows(0, rows.N)
 
-    def _top(self, features: csr_array, k: int, output: str, with_std: bool) -> Scores:
-        labels = np.empty((features.shape[0], k), np.int32)
+    def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
+        labels = np.empty((features.N, k), np.int32)
 
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None
@@ -264,7 +259,7 @@ class Predictor(ABC):
         scores, std = self._write_scores(write, features, k, output, with_std)
         return Scores.from_top(labels, scores, self.label_count, std)
 
-    def explain(self, features: csr_array, scores: Scores) -> Contributions:
+    def explain(self, features: Features, scores: Scores) -> Contributions:
         """Return which features speak for and against labels of points: `Contributions` to the mean utilities.
 
         The features, N×D, are as read; of `scores` only the labels are used. Calibration, a map of probabilities,
@@ -274,10 +269,10 @@ class Predictor(ABC):
         is not finite.
         """
         self.check_explainable()
-        self.check(features.shape[1])
-        if (features.shape[0], self.label_count) != (scores.N, scores.K):
+        self.check(features.D)
+        if (features.N, self.label_count) != (scores.N, scores.K):
             raise SettingsError(
-                f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.shape[0]} points, "
+                f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.N} points, "
                 f"and the model has {self.label_count} labels"
             )
         contributions = Contributions.unset(features, scores, self.dtype, self.pooled)
@@ -286,15 +281,15 @@ class Predictor(ABC):
             pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
             self.contributions(features[rows], scores.rows(rows.start, rows.stop), contributions.part(pairs))
 
-        for_parts(write, features.shape[0])
+        for_parts(write, features.N)
         contributions.check_finite(scores)
         return contributions
 
-    def filled(self, features: csr_array) -> csr_array:
+    def filled(self, features: Features) -> Features:
         """Return the features of points, and of empty ones after them up to `min_points`; no points stay none."""
-        count = features.shape[0]
+        count = features.N
         return (
-            stacked([features, empty_rows(features, self.min_points - count)])
+            Features.stack([features, features.empty_rows(self.min_points - count)])
             if 0 < count < self.min_points
             else features
         )
@@ -302,7 +297,7 @@ class Predictor(ABC):
     def _write_scores(
         self,
         function: Callable[[slice, Prepared, NDArray[np.floating], NDArray[np.floating] | None], None],
-        features: csr_array,
+        features: Features,
         k: int,
         output: str,
         with_std: bool,
@@ -311,7 +306,7 @@ class Predictor(ABC):
 
         `function(rows, points, scores, std)` writes those of a few hundred prepared points at a time, on all cores.
         """
-        scores = np.empty((features.shape[0], k), self.dtype)
+        scores = np.empty((features.N, k), self.dtype)
         std = np.empty_like(scores) if with_std else None
 
         def write(rows: slice) -> None:
@@ -321,7 +316,7 @@ class Predictor(ABC):
             if self.calibration and output == "probability":
                 _calibrate(self.calibration, part_scores, part_std)
 
-        for_parts(write, features.shape[0])
+        for_parts(write, features.N)
         return scores, std
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
 from xmlgp.prediction.parts import descending, label_blocks
 from xmlgp.prediction.top_k import update_top_k
 
@@ -41,7 +41,7 @@ class Best(NamedTuple):
 def select_best(
     predictor: Predictor,
     points: Prepared,
-    features: csr_array,
+    features: Features,
     output: str,
     best: Best,
     counts: tuple[int, ...] | None = None,
@@ -76,7 +76,7 @@ def select_best(
     unsure = np.flatnonzero(~(best.scores[:, -1] >= predictor.highest_scores(candidates.scores[:, -1])))
     if len(unsure):
         features = predictor.filled(features[unsure])
-        longer = Best.empty(features.shape[0], k, predictor.dtype)
+        longer = Best.empty(features.N, k, predictor.dtype)
         select_best(predictor, predictor.prepare(features, output, False), features, output, longer, counts[1:])
         best.labels[unsure] = longer.labels[: len(unsure)]
         best.scores[unsure] = longer.scores[: len(unsure)]

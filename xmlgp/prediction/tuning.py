@@ -91,13 +91,13 @@ def tune(
     metric, for points that do not have the model's numbers of features and labels, or if the model has one label or no
     point has a true one; NumericalError if a score is not finite.
     """
-    N = features.shape[0]
+    N = features.N
     K = predictor.label_count
     if metric not in METRICS:
         raise SettingsError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
     if K == 1:
         raise SettingsError("the model has one label, so there is no number of labels to tune")
-    predictor.check(features.shape[1])
+    predictor.check(features.D)
     if labels.shape[1] != K + unknown:
         raise SettingsError(f"the points have {labels.shape[1]} labels, but the model was trained on {K}")
     if not np.any(labels.indices < K):

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks
+from xmlgp.data.features import Features
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import row_chunks
 
@@ -19,7 +18,7 @@ __all__ = ["DENSE_LIMIT", "Inputs", "Selected", "are_dense"]
 Rows: TypeAlias = "slice | NDArray[np.int64]"
 
 #: Coordinates, B×R or B×D, and residual squared norms, B.
-Coordinates: TypeAlias = "tuple[csr_array | Blocks | NDArray[Any], NDArray[Any]]"
+Coordinates: TypeAlias = "tuple[Features | NDArray[Any], NDArray[Any]]"
 
 #: Bytes up to which the coordinates of all points are kept in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -32,9 +31,9 @@ DENSE_SHARE = 0.1
 CHUNK = 1 << 20
 
 
-def are_dense(features: csr_array | Blocks) -> bool:
+def are_dense(features: Features) -> bool:
     """Return whether features, N×D, are so dense that products of dense rows are faster."""
-    return bool(features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1])
+    return bool(features.sparse.nnz > DENSE_SHARE * features.N * features.D)
 
 
 class Inputs:
@@ -52,7 +51,7 @@ class Inputs:
 
     def __init__(
         self,
-        features: csr_array | Blocks,
+        features: Features,
         basis: NDArray[Any] | None,
         dtype: DTypeLike,
         dense_limit: int = DENSE_LIMIT,
@@ -63,18 +62,18 @@ class Inputs:
         self._features = features
         self._weigh = weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
-        self.feature_count = features.shape[1]
-        self.dimension = features.shape[1] if basis is None else len(basis)
+        self.feature_count = features.D
+        self.dimension = features.D if basis is None else len(basis)
         self.dtype = np.dtype(dtype)
         N = len(self)
         self._center = center
         self._dense = basis is not None or center is not None or (not sparse and are_dense(features))
         # Sparse coordinates share the indices of the features.
-        size = N * self.dimension if self._dense else features.nnz
+        size = N * self.dimension if self._dense else features.sparse.nnz
         self._kept = self._all() if size * self.dtype.itemsize <= dense_limit else None
 
     def __len__(self) -> int:
-        return int(self._features.shape[0])
+        return self._features.N
 
     def select(self, rows: NDArray[np.int64]) -> Selected:
         """Return some of the points (`Selected`), without a copy."""
@@ -86,8 +85,8 @@ class Inputs:
         stored = self.dimension * self.dtype.itemsize
         if self._dense:
             return stored
-        itemsize = self.dtype.itemsize + self._features.indices.itemsize
-        return max(1, self._features.nnz * itemsize // max(1, len(self)))
+        itemsize = self.dtype.itemsize + self._features.sparse.indices.itemsize
+        return max(1, self._features.sparse.nnz * itemsize // max(1, len(self)))
 
     def rows(self, rows: Rows) -> Coordinates:
         """Return coordinates, B×R or B×D, and residual squared norms, B, of some rows in their order."""
@@ -96,41 +95,42 @@ class Inputs:
             return values[rows], residual[rows]
         return self._compute(self._features[rows])
 
-    def weighted(self, rows: Rows) -> csr_array | Blocks:
-        """Return the weighted features, B×D (csr_array), of some rows in their order; of slice(None), no copy."""
+    def weighted(self, rows: Rows) -> Features:
+        """Return the weighted features, B×D, of some rows in their order; of slice(None), no copy."""
         features = self._kept[0] if self._kept and not self._dense else self._features
         if not (isinstance(rows, slice) and rows == slice(None)):
             features = features[rows]
         if self._kept and not self._dense:
             return features
-        return self._weigh(features).astype(self.dtype, copy=False)
+        return self._weigh(features).astype(self.dtype)
 
     def _all(self) -> Coordinates:
         if not self._dense:
             return self._compute(self._features)
         values = np.empty((len(self), self.dimension), self.dtype)
         residual = np.empty(len(self), self.dtype)
-        for rows in row_chunks(self._features, CHUNK):
+        for rows in row_chunks(self._features.sparse, CHUNK):
             _, residual[rows] = self._compute(self._features[rows], out=values[rows])
         return values, residual
 
-    def _compute(self, features: csr_array | Blocks, out: NDArray[Any] | None = None) -> Coordinates:
+    def _compute(self, features: Features, out: NDArray[Any] | None = None) -> Coordinates:
         if self._center is not None:
             return self._centered(features, out)
-        features = self._weigh(features).astype(self.dtype, copy=False)
+        features = self._weigh(features).astype(self.dtype)
         if self._basis_transposed is None:
-            values = features.toarray(out=out) if self._dense else features
-            return values, np.zeros(features.shape[0], self.dtype)
-        values = sparse.product(features, self._basis_transposed, out)
-        norms = np.asarray(features.multiply(features).sum(axis=1)).ravel()
+            values = features.sparse.toarray(out=out) if self._dense else features
+            return values, np.zeros(features.N, self.dtype)
+        X = features.sparse
+        values = sparse.product(X, self._basis_transposed, out)
+        norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         # Rounding can make the residual of a point inside the subspace negative.
         return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
 
-    def _centered(self, features: csr_array, out: NDArray[Any] | None) -> Coordinates:
-        values = np.empty(features.shape, self.dtype) if out is None else out
-        for rows in row_chunks(features, CHUNK):
-            values[rows] = self._weigh(features[rows]).astype(np.float64, copy=False).toarray() - self._center
-        return values, np.zeros(features.shape[0], self.dtype)
+    def _centered(self, features: Features, out: NDArray[Any] | None) -> Coordinates:
+        values = np.empty((features.N, features.D), self.dtype) if out is None else out
+        for rows in row_chunks(features.sparse, CHUNK):
+            values[rows] = self._weigh(features[rows]).astype(np.float64).sparse.toarray() - self._center
+        return values, np.zeros(features.N, self.dtype)
 
 
 class Selected:
@@ -149,6 +149,6 @@ class Selected:
         """Return coordinates and residual squared norms of some rows in their order."""
         return self._inputs.rows(self._chosen[rows])
 
-    def weighted(self, rows: Rows) -> csr_array | Blocks:
+    def weighted(self, rows: Rows) -> Features:
         """Return the weighted features of some rows in their order."""
         return self._inputs.weighted(self._chosen[rows])

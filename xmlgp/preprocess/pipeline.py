@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
 from xmlgp.data.dataset import no_points
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
@@ -110,11 +110,11 @@ class Preprocessed(NamedTuple):
             basis = np.asfortranarray(basis)
         return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center, *dense)
 
-    def no_points(self, D: int) -> csr_array | Blocks:
+    def no_points(self, D: int) -> Features:
         """Return the features of no points."""
         return no_points(D, 0, () if self.dense_center is None else [len(self.dense_center)]).features
 
-    def inputs(self, features: csr_array | Blocks, dtype: DTypeLike, **options: Any) -> Inputs:
+    def inputs(self, features: Features, dtype: DTypeLike, **options: Any) -> Inputs:
         """Return the `Inputs` of raw features, N×D."""
         sparse = self.inducing is None
         center = self.center * self.weighting.scale if self.is_centered else None
@@ -125,18 +125,18 @@ class Preprocessed(NamedTuple):
         """Whether anything is subtracted from features, so that coordinates are dense."""
         return self.center is not None and bool(np.any(self.center))
 
-    def weigh(self, features: csr_array | Blocks) -> csr_array | Blocks:
+    def weigh(self, features: Features) -> Features:
         """Return weighted features, N×D."""
-        return self._beside(features, weigh(sparse_of(features), *self.weighting))
+        return self._beside(features, weigh(features.sparse, *self.weighting))
 
-    def weigh_points(self, features: csr_array | Blocks, work: Work = THIS_MACHINE) -> csr_array | Blocks:
+    def weigh_points(self, features: Features, work: Work = THIS_MACHINE) -> Features:
         """Return the same of many points, by row shards; the weighting has no scale."""
-        return self._beside(features, weigh_points(sparse_of(features), self.weighting, work))
+        return self._beside(features, weigh_points(features.sparse, self.weighting, work))
 
-    def _beside(self, features: csr_array | Blocks, weighted: csr_array) -> csr_array | Blocks:
+    def _beside(self, features: Features, weighted: csr_array) -> Features:
         """Return weighted features with the dense ones of some points, if these have any."""
-        features = with_sparse(features, weighted)
-        if dense_of(features) is None:
+        features = features.with_sparse(weighted)
+        if features.dense is None:
             return features
         return replace(features, dense=self.standardised(features.dense))
 
@@ -146,13 +146,13 @@ class Preprocessed(NamedTuple):
 
 
 def weight_features(
-    features: csr_array | Blocks, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
+    features: Features, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
 ) -> Preprocessed:
     """Return the feature weights of a model without inducing inputs; see `Model.preprocess`."""
     weighting = _fit_weighting(features, settings.weighting, work)
-    dense = dense_of(features)
+    dense = features.dense
     # In parts, because features may be in a file that is larger than memory.
-    check_magnitudes(weighted_sizes(sparse_of(features), weighting, work))
+    check_magnitudes(weighted_sizes(features.sparse, weighting, work))
     center, scale = (None, None) if dense is None else _dense_scale(dense)
     return Preprocessed(weighting, None, None, dense_center=center, dense_scale=scale)
 
@@ -179,7 +179,7 @@ def _dense_scale(dense: Dense) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def find_inducing_inputs(
-    features: csr_array | Blocks, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
+    features: Features, settings: Settings, progress: Progress = silent, work: Work = THIS_MACHINE
 ) -> Preprocessed:
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
@@ -191,14 +191,16 @@ def find_inducing_inputs(
     if settings.inducing == "features":
         return weight_features(features, settings, progress, work)
     weighting = _fit_weighting(features, settings.weighting, work)
-    weighted = weigh_points(features, weighting, work)
+    weighted = weigh_points(features.sparse, weighting, work)
     check_magnitudes([sizes_of(weighted)])
     basis = None
     leading = None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
         leading = LEADING
-    inducing = _initial_inducing(Inputs(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
+    inducing = _initial_inducing(
+        Inputs(Features(weighted), basis, np.float32, dense_limit=0), settings, leading, progress
+    )
     if "se" in settings.kernel:
         # Centroids of unit rows are short, so an SE kernel has all points at the same distance and does not learn.
         norms = np.linalg.norm(inducing, axis=1, keepdims=True)
@@ -206,7 +208,7 @@ def find_inducing_inputs(
     return Preprocessed(weighting, basis, inducing)
 
 
-def standardise_features(features: csr_array | Blocks, settings: Settings, progress: Progress = silent) -> Preprocessed:
+def standardise_features(features: Features, settings: Settings, progress: Progress = silent) -> Preprocessed:
     """Return the scale and centre of each feature, unless `settings.standardise` is False, and initial inducing inputs.
 
     Features are standardised by scaling. If points have most features, the mean is subtracted as well; otherwise absent
@@ -215,22 +217,22 @@ def standardise_features(features: csr_array | Blocks, settings: Settings, progr
     """
     _check_not_empty(features)
     if settings.standardise:
-        mean, scale = mean_and_scale(features)
+        mean, scale = mean_and_scale(features.sparse)
         center = mean if are_dense(features) else np.zeros_like(mean)
         preprocessed = Preprocessed(Weighting.named("standard", scale=scale), None, None, center)
         inputs = preprocessed.inputs(features, np.float32, dense_limit=0)
     else:
         preprocessed = Preprocessed(Weighting.named("none"), None, None)
         weighted = preprocessed.weigh(features)
-        check_magnitudes([sizes_of(weighted)], "use standardise=true")
+        check_magnitudes([sizes_of(weighted.sparse)], "use standardise=true")
         inputs = Inputs(weighted, None, np.float32, dense_limit=0)
     return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
 
-def _fit_weighting(features: csr_array | Blocks, name: str, work: Work) -> Weighting:
+def _fit_weighting(features: Features, name: str, work: Work) -> Weighting:
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
     _check_not_empty(features)
-    return weighting_of_counts(name, features.shape[0], count_points(sparse_of(features), work))
+    return weighting_of_counts(name, features.N, count_points(features.sparse, work))
 
 
 def weighting_of_counts(name: str, N: int, counts: NDArray[np.int64]) -> Weighting:
@@ -248,14 +250,16 @@ def _initial_inducing(
     """Return the initial inducing inputs, M×R or M×D."""
     rows = candidates(inputs, settings.inducing_count, settings.seed)
     values, _ = inputs.rows(rows)
+    if isinstance(values, Features):
+        values = values.sparse
     method = settings.inducing_start
     seed = settings.seed
     return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 
 
-def _check_not_empty(features: csr_array | Blocks) -> None:
-    dense = dense_of(features)
-    if not features.nnz and not (dense and dense.shape[0]):
+def _check_not_empty(features: Features) -> None:
+    dense = features.dense
+    if not features.sparse.nnz and not (dense and dense.shape[0]):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from xmlgp.data.blocks import Blocks, stacked
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.regression.kernel import ROWS, CrossCovariance, noise_of, noisy_covariance
@@ -62,7 +62,7 @@ UNSOLVED = "the regression cannot be solved: features are not finite, or the noi
 
 
 def fit_regression(
-    features: sp.csr_array | Blocks,
+    features: Features,
     labels: sp.csr_array,
     scales: NDArray[np.floating] | None,
     leading: int,
@@ -81,7 +81,7 @@ def fit_regression(
     with one_blas_thread():
         loadings, mean = _loadings_and_mean(labels)
         right = _project(labels.astype(np.float32), mean, loadings)
-        if isinstance(features, Blocks):
+        if features.dense:
             lengthscales = learned_lengthscales(scaled_features(features[:leading], scales), right[:leading])
         features = scaled_features(features, scales, lengthscales)
         covariance = noisy_covariance(features, progress)
@@ -98,9 +98,7 @@ def fit_regression(
     return fit, fit._replace(features=features[:leading], labels=labels[:leading], weights=first)
 
 
-def add_points(
-    regression: Regression, features: sp.csr_array | Blocks, labels: sp.csr_array, seed: Sequence[int]
-) -> Regression:
+def add_points(regression: Regression, features: Features, labels: sp.csr_array, seed: Sequence[int]) -> Regression:
     """Return the `Regression` with more points, given their weighted features, n×D, and labels, n×K.
 
     With A, the new points and some earlier ones (`_active`), the rows of α of A change by the solution of
@@ -118,7 +116,7 @@ def add_points(
     """
     count = len(regression.weights)
     scaling = regression.scales, regression.lengthscales
-    features = stacked([regression.features, scaled_features(features, *scaling)])
+    features = Features.stack([regression.features, scaled_features(features, *scaling)])
     all_labels = sp.csr_array(sp.vstack([regression.labels, labels], "csr"))
     N = all_labels.shape[0]
     loadings = _with_columns_for(labels, regression.loadings)
@@ -145,11 +143,7 @@ def add_points(
 
 
 def _active(
-    kernel: CrossCovariance,
-    new: sp.csr_array | Blocks,
-    labels: sp.csr_array,
-    loadings: NDArray[np.floating],
-    seed: Sequence[int],
+    kernel: CrossCovariance, new: Features, labels: sp.csr_array, loadings: NDArray[np.floating], seed: Sequence[int]
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Return the earlier points whose right sides are computed when some are new, and those that balance changes.
 
@@ -158,8 +152,8 @@ def _active(
     well, so that there are `LEAST` points together: all points have some covariance with the new points, so without
     them the predictions at unrelated points would change.
     """
-    count = labels.shape[0] - new.shape[0]
-    size = min(ACTIVE, EACH * new.shape[0])
+    count = labels.shape[0] - new.N
+    size = min(ACTIVE, EACH * new.N)
     if size >= count or labels.shape[0] <= DIRECT:
         return np.arange(count), np.arange(0)
     lacking = np.zeros(labels.shape[1], np.float32)
@@ -173,11 +167,11 @@ def _active(
     return np.sort(np.concatenate([chosen, computed])), balancing
 
 
-def _largest_covariances(kernel: CrossCovariance, points: sp.csr_array | Blocks, count: int) -> NDArray[np.float32]:
+def _largest_covariances(kernel: CrossCovariance, points: Features, count: int) -> NDArray[np.float32]:
     """Return the largest covariance of each of the first `count` points of the kernel with any of some points."""
     largest = np.zeros(count, np.float32)
-    for start in range(0, points.shape[0], FEW):
-        stop = min(start + FEW, points.shape[0])
+    for start in range(0, points.N, FEW):
+        stop = min(start + FEW, points.N)
         covariances = np.empty((stop - start, count), np.float32)
         kernel.fill(points, start, stop, covariances)
         np.maximum(largest, covariances.max(axis=0), out=largest)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.data.blocks import Blocks, dense_of, sparse_of
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
@@ -64,12 +64,12 @@ class CrossCovariance:
     features overflow single precision.
     """
 
-    def __init__(self, features: sp.csr_array | Blocks) -> None:
+    def __init__(self, features: Features) -> None:
         # The entries of a feature are sorted by point.
-        self._by_feature = _Rows.of(sparse_of(features).T.tocsr().astype(np.float32, copy=False))
+        self._by_feature = _Rows.of(features.sparse.T.tocsr().astype(np.float32, copy=False))
         self._dense = _dense_array(features)
         with np.errstate(over="ignore"):
-            self._half_norms = 0.5 * squared_norms(sparse_of(features)).astype(np.float32)
+            self._half_norms = 0.5 * squared_norms(features.sparse).astype(np.float32)
             self._dense_half_norms = _half_norms(self._dense)
         if np.isinf(self._half_norms).any() or np.isinf(self._dense_half_norms).any():
             raise NumericalError(
@@ -77,10 +77,10 @@ class CrossCovariance:
                 "try another weighting, or regression_points=0"
             )
 
-    def fill(self, points: sp.csr_array | Blocks, start: int, stop: int, out: NDArray[np.float32]) -> None:
+    def fill(self, points: Features, start: int, stop: int, out: NDArray[np.float32]) -> None:
         """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] points of X."""
         precision = np.float32(1 / LENGTHSCALE**2)
-        _fill_exponents(_Rows.of(sparse_of(points)), start, stop, self._by_feature, self._half_norms, precision, out)
+        _fill_exponents(_Rows.of(points.sparse), start, stop, self._by_feature, self._half_norms, precision, out)
         if self._dense.shape[1]:
             dense = _dense_array(points)[start:stop]
             width = out.shape[1]
@@ -91,11 +91,9 @@ class CrossCovariance:
             out += np.minimum(exponents, 0, out=exponents)
         np.exp(out, out=out)
 
-    def product(
-        self, points: sp.csr_array | Blocks, weights: NDArray[np.floating], rows: int = ROWS
-    ) -> NDArray[np.float32]:
+    def product(self, points: Features, weights: NDArray[np.floating], rows: int = ROWS) -> NDArray[np.float32]:
         """Return k(points, X) α, B×P, given α, N×P, in memory for `rows`×N numbers per core."""
-        count = points.shape[0]
+        count = points.N
         out = np.empty((count, weights.shape[1]), np.float32)
 
         # The size of blocks, and so the result, does not depend on the number of cores.
@@ -110,9 +108,9 @@ class CrossCovariance:
         return out
 
 
-def noisy_covariance(features: sp.csr_array | Blocks, progress: Progress) -> NDArray[np.float32]:
+def noisy_covariance(features: Features, progress: Progress) -> NDArray[np.float32]:
     """Return K_XX + noise I, N×N."""
-    count = features.shape[0]
+    count = features.N
     kernel = CrossCovariance(features)
     covariance = np.empty((count, count), np.float32)
     starts = range(0, count, ROWS)
@@ -133,15 +131,15 @@ def noisy_covariance(features: sp.csr_array | Blocks, progress: Progress) -> NDA
     return covariance
 
 
-def noise_of(features: sp.csr_array | Blocks) -> float:
+def noise_of(features: Features) -> float:
     """Return the variance of the noise for points with these features."""
-    return DENSE_NOISE if isinstance(features, Blocks) else NOISE
+    return DENSE_NOISE if features.dense else NOISE
 
 
-def _dense_array(features: sp.csr_array | Blocks) -> NDArray[np.floating]:
+def _dense_array(features: Features) -> NDArray[np.floating]:
     """Return the dense features of scaled points, N×E; E is 0 if there are none."""
-    dense = dense_of(features)
-    return dense.arrays[0] if dense else np.empty((features.shape[0], 0), np.float32)
+    dense = features.dense
+    return dense.arrays[0] if dense else np.empty((features.N, 0), np.float32)
 
 
 def _half_norms(array: NDArray[np.floating]) -> NDArray[np.floating]:

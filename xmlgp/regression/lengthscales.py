@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks, sparse_of
+from xmlgp.data.features import Features
 from xmlgp.regression.kernel import DENSE_NOISE
 
 __all__ = ["learned_lengthscales", "leave_one_out"]
@@ -33,7 +33,7 @@ FARTHEST = 4.0
 CHANGE = 1e-5
 
 
-def learned_lengthscales(features: Blocks, right: NDArray[np.floating]) -> NDArray[np.float32]:
+def learned_lengthscales(features: Features, right: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the lengthscales of words and of each dense column, 1+E; the columns of a block have the same one.
 
     `features` are N weighted and scaled points, `right` their projected labels (Y − 1πᵀ) V, N×P. The noise is not
@@ -41,7 +41,7 @@ def learned_lengthscales(features: Blocks, right: NDArray[np.floating]) -> NDArr
     """
     N = len(right)
     values = features.dense.values()
-    blocks = [sparse_of(features), *(values[:, start:stop] for start, stop in features.dense.bounds())]
+    blocks = [features.sparse, *(values[:, start:stop] for start, stop in features.dense.bounds())]
     centres = np.random.default_rng(0).choice(N, min(N, CENTRES), replace=False)
     distances = [_squared_distances(block[centres], block) for block in blocks]
     means = np.array([block.mean() for block in distances])

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from xmlgp.data.blocks import Blocks, Dense, dense_of, sparse_of, with_sparse
+from xmlgp.data.features import Dense, Features
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.parameters import Parameters
 from xmlgp.gp.weight_space import DENSE, names_of
@@ -49,7 +49,7 @@ class Regression(NamedTuple):
     (`scaled_features`), and `pool_weight` is that of the utilities in the pool (float64); otherwise both are None.
     """
 
-    features: sp.csr_array | Blocks
+    features: Features
     labels: sp.csr_array | None
     scales: NDArray[np.floating] | None
     lengthscales: NDArray[np.floating] | None
@@ -66,9 +66,8 @@ class Regression(NamedTuple):
             return None
         shape = (len(arrays["weights"]), len(arrays["loadings"]))
         labels = None
-        features = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
-        if "dense" in arrays:
-            features = Blocks(features, Dense((arrays["dense"],)))
+        X = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
+        features = Features(X, Dense((arrays["dense"],)) if "dense" in arrays else None)
         if "labels" in arrays:
             stored = np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]
             labels = sp.csr_array(stored, shape=shape)
@@ -86,11 +85,11 @@ class Regression(NamedTuple):
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
         arrays = {} if self.scales is None else {"scales": self.scales}
-        dense = dense_of(self.features)
+        dense = self.features.dense
         arrays |= {
-            "indptr": self.features.indptr.astype(np.int64),
-            "indices": self.features.indices.astype(np.int32),
-            "values": self.features.data,
+            "indptr": self.features.sparse.indptr.astype(np.int64),
+            "indices": self.features.sparse.indices.astype(np.int32),
+            "values": self.features.sparse.data,
         }
         if self.labels is not None:
             arrays["label_indptr"] = self.labels.indptr.astype(np.int64)
@@ -139,27 +138,25 @@ def are_valid(parameters: Parameters, D: int, K: int) -> bool:
 
 
 def scaled_features(
-    features: sp.csr_array | Blocks,
-    scales: NDArray[np.floating] | None,
-    lengthscales: NDArray[np.floating] | None = None,
-) -> sp.csr_array | Blocks:
+    features: Features, scales: NDArray[np.floating] | None, lengthscales: NDArray[np.floating] | None = None
+) -> Features:
     """Return x_id s_d, rescaled so that each point keeps its length, N×D, in single precision; x_id without scales.
 
     With lengthscales, 1+E, words are also divided by the first, relative to `LENGTHSCALE`, and the columns of the dense
     features by the other ones; without, dense features stay as they are.
     """
-    scaled = sparse_of(features).astype(np.float32)
+    scaled = features.sparse.astype(np.float32)
     if scales is not None:
         scaled.data *= scales[scaled.indices]
-        new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, sparse_of(features)))
+        new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, features.sparse))
         ratio = np.divide(lengths, new_lengths, out=np.ones_like(lengths), where=new_lengths > 0).astype(np.float32)
         scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
     if lengthscales is None:
-        return with_sparse(features, scaled)
+        return features.with_sparse(scaled)
     scaled.data *= LENGTHSCALE / lengthscales[0]
-    values = dense_of(features).values()
+    values = features.dense.values()
     values /= lengthscales[1:]
-    return Blocks(scaled, Dense((values,)))
+    return Features(scaled, Dense((values,)))
 
 
 class RegressionPredictions:
@@ -177,7 +174,7 @@ class RegressionPredictions:
         self._loadings = regression.loadings
         self._mean = regression.mean
 
-    def latent(self, features: sp.csr_array | Blocks) -> NDArray[np.float32]:
+    def latent(self, features: Features) -> NDArray[np.float32]:
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
         return self._kernel.product(scaled_features(features, *self._scales), self._weights)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import stacked
 from xmlgp.data.dataset import as_csr, widened
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
@@ -144,7 +144,7 @@ def make_content(
     known = counts is not None
     documents = [_document(point, label_name, feature_name, block_names, explain) for point in evidence.sample]
     if neighbours:
-        found = neighbours(stacked([point.features for point in evidence.sample]))
+        found = neighbours(Features.stack([point.features for point in evidence.sample]))
         for document, near in zip(documents, _neighbours(found, label_name), strict=True):
             document.neighbours = near
     return SimpleNamespace(
@@ -175,7 +175,7 @@ def make_content(
         documents=documents,
         explained=explain is not None,
         shared=explain is not None and bool(block_names),
-        with_words=any(point.features is not None and point.features.shape[1] for point in evidence.sample),
+        with_words=any(point.features is not None and point.features.D for point in evidence.sample),
         kept=found.labels.shape[0] if neighbours else None,
     )
 
@@ -311,9 +311,9 @@ def _others(entries, excluded):
 def _document(point, label_name, feature_name, block_names, explain):
     """Return a document of the sample: its text or features, its true labels, those suggested and those missed."""
     listed = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True))
-    row = point.features
+    row = point.features and point.features.sparse
     shown = listed[: len(point.shown.labels)]
-    contributions = explain(row, point.shown) if explain else None
+    contributions = explain(point.features, point.shown) if explain else None
     suggestions = []
     blocks = explain is not None and contributions.dense is not None
     for rank, (label, probability) in enumerate(shown):

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.blocks import widths_of, with_sparse
-from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
+from xmlgp.data.dataset import Dataset, check_sizes, no_points, widened
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.models import MODELS
 from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, check_dense, more_labels, more_points
@@ -99,7 +98,7 @@ def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, 
         return no_points(D, K, widths), names
     points, names = more_points(data, labels, dense, model, names, corpus, cache, progress, note)
     check_sizes(points, D, K)
-    check_dense(widths_of(points.features), widths, data)
+    check_dense(points.features.widths, widths, data)
     return points, names
 
 
@@ -123,7 +122,7 @@ def _preview(model, points, names):
 
 def _known_counts(model, points, names):
     """Return how many labels of points the model knows, and of how many; the same of words, or nonzero features."""
-    words = points.features
+    words = points.features.sparse
     labels = points.labels.indices
     # Features of text are counts.
     counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
@@ -171,9 +170,7 @@ def has_learned(model, dataset):
 
 def _fingerprint(dataset, D, K):
     """Return the fingerprint of points with D features and K labels, or None if they have more."""
-    parts = []
-    for matrix, count in (dataset.features, D), (dataset.labels, K):
-        if matrix.indices.max(initial=-1) >= count:
-            return None
-        parts.append(with_sparse(matrix, as_csr(matrix.data, matrix.indices, matrix.indptr, count)))
-    return Dataset(*parts).fingerprint
+    X = dataset.features.sparse
+    if X.indices.max(initial=-1) >= D or dataset.labels.indices.max(initial=-1) >= K:
+        return None
+    return Dataset(dataset.features.with_sparse(widened(X, D)), widened(dataset.labels, K)).fingerprint

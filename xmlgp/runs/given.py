@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.blocks import widths_of
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DenseRows, as_list, dense_in_folder, read_dense
+from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.data.names import UNFIT
@@ -220,7 +220,7 @@ def labels_in_memory(Y, N):
 
 
 def features_in_memory(X, dtype=np.float32):
-    """Return features in memory as a csr_array without duplicates and stored zeros; X is not changed."""
+    """Return features in memory, without duplicates and stored zeros; X is not changed."""
     features = as_matrix(X, dtype)
     if not np.isfinite(features.data).all():
         raise SettingsError("a feature is NaN or inf, not a finite number")
@@ -228,7 +228,7 @@ def features_in_memory(X, dtype=np.float32):
         features = features.copy()
         features.sum_duplicates()
         features.eliminate_zeros()
-    return features
+    return Features(features)
 
 
 def _with_dense(data, dense, part=None, model=None):
@@ -319,7 +319,7 @@ def _in_memory(data, labels, names, extend, same):
             names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
         else:
             features = names.vectorizer.features(texts)
-    N = features.shape[0]
+    N = features.N
     columns = columns_of(labels, "label")
     if labels is None:
         labels = sp.csr_array((N, 0), dtype=bool)
@@ -475,7 +475,7 @@ def open_given(data, labels, dense, model, corpus, labelled, note, keep_errors=F
         dataset, _, names = known_points(given, labels, rows, None, model, corpus, False, silent, note)
         shape = (dataset.N, dataset.D, dataset.K - added_labels(names, model.names))
         rows = Rows(shape, [(1, dataset)], texts=texts, ids=ids, labels=names.labels)
-        rows.own_widths = widths_of(dataset.features)
+        rows.own_widths = dataset.features.widths
         opened = contextlib.nullcontext(rows)
     with opened as points:
         check_dense(points.widths, model.data.get("dense", []), data)

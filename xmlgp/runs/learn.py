@@ -132,7 +132,7 @@ def learn_points(model, dataset, progress=silent, checkpoints=None):
     data = model.data
     counts = add_statistics(model.parameters, statistics_of(dataset.features, dataset.labels))
     preprocessed = grow(model.preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
-    check_magnitudes([sizes_of(preprocessed.weigh(dataset.features))], "train again with another weighting")
+    check_magnitudes([sizes_of(preprocessed.weigh(dataset.features).sparse)], "train again with another weighting")
     learn = MODELS[settings.model].learn
     result = learn(_earlier(model), dataset.features, dataset.labels, preprocessed, progress, checkpoints)
     N, D, K = dataset.shape

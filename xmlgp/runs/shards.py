@@ -11,7 +11,7 @@ import json
 import os
 from collections import deque
 
-from xmlgp.data.blocks import stacked
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, up_to_error
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import RestrictedPredictor, assign
@@ -138,4 +138,4 @@ def _shards(blocks, waits):
 
 
 def _stack(parts):
-    return parts[0] if len(parts) == 1 else stacked(parts)
+    return parts[0] if len(parts) == 1 else Features.stack(parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from xmlgp.data.blocks import widths_of
 from xmlgp.errors import ModelFolderError, SettingsError, memory_errors_reported
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
@@ -77,7 +76,7 @@ def tune(
         check_points(data, labels)
         reading = corpus, cache, progress, note
         points, _, names = known_points(data, labels, dense, "validation", known, *reading)
-        check_dense(widths_of(points.features), known.data.get("dense", []), data)
+        check_dense(points.features.widths, known.data.get("dense", []), data)
         if not force and has_learned(known, points):
             which = f"the points of {data}" if is_path(data) else "these points"
             raise SettingsError(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.dataset import as_csr
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import normalized_text, words_of
@@ -92,7 +92,8 @@ class Analysis(NamedTuple):
 
         The keywords are those of `Encoder.encode`.
         """
-        return beside(words, Dense((self.encoder.encode(texts, **how),))) if self.encoder else words
+        features = Features(words)
+        return features.beside(Dense((self.encoder.encode(texts, **how),))) if self.encoder else features
 
     @functools.lru_cache(maxsize=8)  # noqa: B019 an analysis is a few values
     def function(self):

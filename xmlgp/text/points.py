@@ -322,7 +322,7 @@ class Texts(_Points):
             else:
                 block = Block(numbers, points, ids=[errors.get(number - 1) for number in numbers])
             if self._may_lack_words:
-                self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+                self.without_words += np.count_nonzero(np.diff(points.features.sparse.indptr) == 0)
                 self.without_words -= sum(isinstance(own, DataFormatError) for own in block.ids)
             yield block
             first += points.N

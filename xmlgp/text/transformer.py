@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from xmlgp.data.dataset import stack
 from xmlgp.data.dense_files import expands_too_much
+from xmlgp.data.features import Features
 from xmlgp.data.names import UNFIT
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -114,7 +115,7 @@ class Transformer:
         return None if len(names) != len(self.words) or any(map(UNFIT.search, names)) else names
 
     def features(self, texts):
-        """Return the features of texts, B×D (csr_array of float32)."""
+        """Return the features of texts, B×D, in float32."""
         texts = list(texts)
         fitted = self.fitted
         try:
@@ -128,7 +129,7 @@ class Transformer:
             )
         found.sum_duplicates()
         found.eliminate_zeros()
-        return found
+        return Features(found)
 
 
 class Transformed:

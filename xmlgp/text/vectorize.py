@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.blocks import Dense, beside
 from xmlgp.data.dataset import Dataset, no_points, stack
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError, up_to_error
 from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
@@ -50,7 +50,9 @@ class _Numbered(NamedTuple):
 
     def points(self, D, K):
         """Return the documents as a `Dataset`."""
-        return Dataset(counts(self.words, self.lengths, D), matrix_of_labels(self.labels, self.label_counts, K))
+        return Dataset(
+            Features(counts(self.words, self.lengths, D)), matrix_of_labels(self.labels, self.label_counts, K)
+        )
 
 
 class Vectorized:
@@ -111,7 +113,7 @@ class Vectorized:
         dense = self._dense()
         for points in self._sparse_blocks():
             rows = slice(first, first + points.N)
-            yield points if dense is None else Dataset(beside(points.features, dense[rows]), points.labels)
+            yield points if dense is None else Dataset(points.features.beside(dense[rows]), points.labels)
             first = rows.stop
 
     def _sparse_blocks(self):
@@ -123,14 +125,14 @@ class Vectorized:
             points = block.points(len(self.vectorizer.words), len(self.labels))
             self.without_labels += np.count_nonzero(np.diff(points.labels.indptr) == 0)
             if self.vectorizer.analysis.analyzer != "none":
-                self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+                self.without_words += np.count_nonzero(np.diff(points.features.sparse.indptr) == 0)
             yield points
 
     def dataset(self):
         """Return all documents as one `Dataset`."""
         points = stack([no_points(len(self.vectorizer.words), len(self.labels)), *self._sparse_blocks()])
         dense = self._dense()
-        return points if dense is None else Dataset(beside(points.features, dense), points.labels)
+        return points if dense is None else Dataset(points.features.beside(dense), points.labels)
 
     def summary(self, with_new=False):
         """Return a sentence with the sizes of the corpus, `with_new` also how much is new, and what documents lack."""
@@ -274,7 +276,7 @@ def vectorize_blocks(
         if isinstance(vectorizer, Transformer):
             points = Dataset(vectorizer.features(texts), points.labels)
         elif vectorizer.analysis.encoder:
-            own = vectorizer.analysis.with_embeddings(points.features, texts, cache=cache, progress=progress)
+            own = vectorizer.analysis.with_embeddings(points.features.sparse, texts, cache=cache, progress=progress)
             points = Dataset(own, points.labels)
         yield read, points
 

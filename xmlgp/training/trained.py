@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.blocks import Blocks
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.pipeline import Preprocessed
@@ -102,9 +102,9 @@ class Earlier(NamedTuple):
     K: int
 
 
-def statistics_of(features: csr_array | Blocks, labels: csr_array) -> dict[str, NDArray[np.int64]]:
+def statistics_of(features: Features, labels: csr_array) -> dict[str, NDArray[np.int64]]:
     """Return the `STATISTICS` of points by name, given X, N×D, and Y, N×K."""
-    counts = (sparse.column_sums(matrix.indices, matrix.shape[1]) for matrix in (labels, features))
+    counts = (sparse.column_sums(matrix.indices, matrix.shape[1]) for matrix in (labels, features.sparse))
     return {name: count.astype(np.int64) for name, count in zip(STATISTICS, counts, strict=True)}
 
 

@@ -41,5 +41,5 @@ def data(tmp_path_factory):
             else:
                 points = small_dataset(*sizes[:2], K=1, seed=seed)
                 signs = 2 * points.labels.toarray()[:, 0] - 1
-                dump_svmlight_file(points.features, signs, str(folder / file.name), zero_based=False)
+                dump_svmlight_file(points.features.sparse, signs, str(folder / file.name), zero_based=False)
     return root

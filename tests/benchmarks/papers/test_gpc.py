@@ -120,7 +120,7 @@ def test_test_files_can_have_fewer_features(tmp_path, results):
     data, test = small_dataset(D=8, K=1), small_dataset(N=10, D=5, K=1, seed=4)
     for part, points in (("train", data), ("test", test)):
         signs = 2 * points.labels.toarray()[:, 0] - 1
-        dump_svmlight_file(points.features, signs, str(tmp_path / f"some.{part}.svm"), zero_based=False)
+        dump_svmlight_file(points.features.sparse, signs, str(tmp_path / f"some.{part}.svm"), zero_based=False)
     cell = GPCCell("some", tmp_path, None, GPCSettings(inducing_count=5), seconds=0.01)
     run_cell(cell, results)
     assert read_result(cell, results)["sizes"] == {"n": 40, "n_test": 10, "d": 8, "m": 5}
