@@ -22,7 +22,9 @@ __all__ = ["open_arff"]
 
 #: A value in quotes, with escapes, or without.
 VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+#: The name of an attribute and its type.
 ATTRIBUTE = re.compile(rf"@attribute\s+({VALUE}|\S+)\s+(\{{.*|\S+)", re.IGNORECASE)
+#: The name of the relation.
 RELATION = re.compile(rf"@relation\s+({VALUE}|.*)", re.IGNORECASE)
 
 #: A value, or an attribute and its value, and what follows it.
@@ -37,7 +39,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 #: Types of attributes with numbers.
 NUMERIC = ("numeric", "real", "integer")
 
-#: Characters of the number of points, which is written when all are.
+#: Characters of the number of points, which is written last.
 WIDTH = 20
 
 

@@ -7,7 +7,7 @@ import unicodedata
 
 __all__ = ["ASCII_BLANKS", "normalized_name", "normalized_text", "split_at_blanks", "words_of"]
 
-#: Characters without width, which are not seen where they are: soft hyphens, joiners, marks of direction and of bytes.
+#: Characters without width, which nobody sees: soft hyphens, joiners, marks of direction and of byte order.
 INVISIBLE = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
 
 #: The same in names, where the joiners of emoji and of some scripts make another name.
@@ -16,8 +16,9 @@ INVISIBLE_IN_NAMES = re.compile("[\xad\u034f\u061c\u180e\u200b\u200e\u200f\u2060
 #: A URI in angle brackets, as in RDF and Annif.
 BRACKETED_URI = re.compile(r"<((?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)[^<>]*)>")
 
-#: What divides labels that are separated by blanks. Others, such as no-break spaces, are part of names.
+#: The blanks that separate labels. Others, such as no-break spaces, are part of names.
 ASCII_BLANKS = " \t\n\r\v\f"
+#: A run of such blanks.
 BLANKS = re.compile(f"[{ASCII_BLANKS}]+")
 
 #: The words of a text as scikit-learn's `CountVectorizer` has them.
@@ -25,7 +26,7 @@ WORDS = re.compile(r"\b\w\w+\b")
 
 
 def normalized_text(text: str) -> str:
-    """Return text in Unicode's form NFC, without characters that are not seen."""
+    """Return text in Unicode's form NFC, without invisible characters."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", INVISIBLE.sub("", text))
@@ -41,8 +42,8 @@ def normalized_name(name: str) -> str:
 
 
 def split_at_blanks(text: str) -> list[str]:
-    """Return what blanks of ASCII divide a text into."""
-    return text.split() if text.isascii() else [part for part in BLANKS.split(text) if part]
+    """Return what `ASCII_BLANKS` divide a text into."""
+    return text.split() if text.isascii() else list(filter(None, BLANKS.split(text)))
 
 
 def words_of(text: str) -> list[str]:
@@ -57,12 +58,12 @@ def words_of(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _is_mark(character: str) -> bool:
-    """Return whether a character is written on the one before, which takes some texts even in the form NFC."""
+    """Return whether a character is a mark on the one before; some texts have such marks even in the form NFC."""
     return unicodedata.category(character).startswith("M")
 
 
 @functools.cache
 def _words_with_marks() -> re.Pattern[str]:
-    """Return `WORDS` for texts with marks, which are no letters."""
+    """Return `WORDS` for texts with marks, which are not letters."""
     marks = "".join(filter(_is_mark.__wrapped__, map(chr, range(sys.maxunicode + 1))))
     return re.compile(rf"\w[\w{marks}]+")

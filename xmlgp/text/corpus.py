@@ -35,14 +35,17 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Usual encodings besides UTF-8. Others are so similar to these that a few lines do not tell them apart.
 ENCODINGS = ["cp1252", "cp1251", "cp1253", "cp932", "gb18030", "big5", "euc_kr"]
 
-#: Bytes from which the encoding is guessed, and bytes that are shown as they would be read.
+#: Bytes from which the encoding is guessed.
 GUESSED = 4096
+
+#: Bytes that a message shows in the guessed encoding.
 SHOWN = 30
 
 
 #: What may be doubted of a folder.
 FOLDER_DOUBT = doubt_labels(partial(unlikely_labels, advice=""), odd_labels)
 
+#: What to do where no encoding can be guessed.
 NO_GUESS = "; --encoding names its encoding, such as cp1252"
 
 
@@ -144,7 +147,7 @@ def _finished(
     options: CorpusOptions,
     reading: Reading,
 ) -> Iterator[Document]:
-    """Return documents or errors of a format as `read_documents` yields them."""
+    """Return the documents of a format with their labels divided, rows merged and doubts noted."""
     finished = _or_errors(documents, reader.errors)
     if reading.labelled:
         finished = split_labels(finished, reading, format.separator)
@@ -158,7 +161,7 @@ def _finished(
 def _or_errors(
     items: Iterator[Document | DataFormatError], errors: dict[int, DataFormatError] | None
 ) -> Iterator[Document]:
-    """Yield documents, and those whose identifier is an error; raise it if there are no `errors` of lines."""
+    """Yield documents; a malformed one has its error as identifier, or raises it if the reader keeps no `errors`."""
     for item in items:
         if errors is None and isinstance(item, DataFormatError):
             raise item
@@ -174,7 +177,7 @@ def _or_errors(
 
 
 def _advise(lines: bytes, position: int) -> str:
-    """Return how to go on with lines that are not UTF-8 at a position of the first one."""
+    """Return advice on lines that are not UTF-8, the first one at a position."""
     if is_binary(lines[:GUESSED]):
         return "; this looks like binary data, not text"
     try:

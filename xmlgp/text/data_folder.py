@@ -26,6 +26,7 @@ from xmlgp.text.vectorize import Vectorized, vectorize
 
 __all__ = ["TRAIN", "vectorize_files", "write_folder"]
 
+#: The file of training points.
 TRAIN = "train.txt"
 
 #: The lock of the folder while its files are replaced.

@@ -147,5 +147,7 @@ def read_rows(
                 yield start, row
 
 
+#: Tab-separated values.
 TSV = Format("tsv", _is_tsv, _read_tsv, has_columns=True, separator=";", doubts=(note_repeated,))
+#: Comma-separated values, and those with other separators.
 CSV = Format("csv", _is_csv, _read_csv, (".csv",), has_columns=True, separator=";", doubts=(note_repeated,))

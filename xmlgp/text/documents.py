@@ -32,7 +32,7 @@ class Document(NamedTuple):
 
 
 class StoredCorpus:
-    """A corpus that is there as a whole, and not as lines of text; it has what its readers ask of a `LineReader`."""
+    """A corpus that is stored as a whole, not as lines of text; it answers what readers ask of a `LineReader`."""
 
     encoding: str | None = None
     errors: dict[int, DataFormatError] | None = None
@@ -96,12 +96,12 @@ class CorpusOptions(NamedTuple):
     download: bool = False
 
     def columns(self, usual: Columns | None = None) -> Columns:
-        """Return the `Columns` that are given, in place of the usual ones."""
+        """Return the usual columns, with those that the options name in their place."""
         usual = usual or Columns()
         labels = _names(self.labels)
         flags = _names(self.flags)
         if labels or flags:
-            # The columns of flags have labels, too.
+            # Labels are in the columns that the options name, and in no others.
             usual = usual._replace(labels=labels, flags=flags)
         return usual._replace(
             text=_names(self.text) or usual.text,
@@ -113,7 +113,7 @@ class CorpusOptions(NamedTuple):
 
     @property
     def name_columns(self) -> bool:
-        """Whether they say what columns hold, or how, so that there is a table or JSON."""
+        """Whether the options name columns, so that the corpus is a table or JSON."""
         return self._replace(separator=None).columns() != Columns()
 
 

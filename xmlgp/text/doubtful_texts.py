@@ -1,4 +1,4 @@
-"""Texts that were hardly meant as they are: what another program left in them, and scripts without blanks."""
+"""Notes on texts: what another program left in them, and scripts without blanks between words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from xmlgp.text.documents import Document
 
 __all__ = ["note_texts"]
 
-#: Documents that are looked at.
+#: The first documents, which are sampled.
 SAMPLE = 1000
 
-#: Shares of documents from which on something is noted, and characters that are shown of it.
+#: The share of documents with a sign from which on it is noted.
 SOME = 0.05
+
+#: The share of documents without blanks from which on another analyzer is advised.
 MOST = 0.5
+
+#: Characters that a message shows of a text.
 SHOWN = 20
 
 #: What texts have, and what that means.

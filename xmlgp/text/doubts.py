@@ -25,13 +25,16 @@ __all__ = [
     "unlikely_labels",
 ]
 
-#: What labels of lines have if they were divided, or written, otherwise, and what they have in quotes.
+#: What a label has if something else separates labels, or writes them.
 ODD_LABEL = re.compile(r"""^["']|["',;|]$|[;|]|, |__label__""")
+#: What a label in quotes has.
 QUOTED_LABEL = re.compile(r"""^["']|["']$""")
 
-#: Shares of labels or rows. Repeated identifiers are noted in more than few rows.
+#: The share of labels, or of documents, that counts as most of them.
 MOST = 0.5
+#: The share of odd labels from which on they are noted.
 SOME = 0.1
+#: The share of rows with repeated identifiers from which on these are noted.
 FEW = 0.05
 
 #: Most labels, and identifiers, that are kept to compare with others.

@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 #: Incremented when the meaning of the rows changes.
 FORMAT_VERSION = 1
 
+#: The statements that create the table, read rows by their digests, and write rows.
 TABLE = "CREATE TABLE IF NOT EXISTS embeddings (text BLOB PRIMARY KEY, embedding BLOB, checksum INTEGER)"
 SELECT = "SELECT text, embedding, checksum FROM embeddings WHERE text IN ({})"
 INSERT = "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)"

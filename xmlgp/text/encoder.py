@@ -34,11 +34,14 @@ TEXTS = 256
 
 #: Files that are downloaded: neither code nor pickles are among them.
 DOWNLOADED = ["*.json", "*.safetensors", "*.txt", "*.model"]
+#: Variants of the same model for other programs, which are left out.
 NOT_DOWNLOADED = ["onnx/*", "openvino/*"]
 
-#: The classes of the modules of a static encoder, which model2vec reads, and where its files are.
+#: The classes of the modules of a static encoder, which model2vec reads.
 STATIC = {"StaticEmbedding", "Normalize"}
+#: The folders within its folder where its weights may be.
 STATIC_FOLDERS = (".", "0_StaticEmbedding")
+#: The files that may describe it.
 STATIC_CONFIGS = ("config.json", "config_sentence_transformers.json")
 
 #: The files that decide what another encoder computes, besides its weights. Which others there are depends on what has
@@ -48,6 +51,7 @@ CONFIGS = {"modules.json", "config.json", "sentence_bert_config.json", "tokenize
 #: Earlier versions of sentence-transformers run code that a local model brings.
 LEAST_TRANSFORMERS = 6
 
+#: A SHA-256 in hexadecimal digits.
 FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 

@@ -26,7 +26,7 @@ __all__ = ["ANNIF", "FASTTEXT", "FASTTEXT_LABEL", "LINES", "PECOS", "tab_before_
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
 
-#: Prefixes that are used in place of it.
+#: Other prefixes that people use.
 OTHER_PREFIX = re.compile(r"(?!__label__)__label[A-Za-z0-9]*__\S", re.IGNORECASE)
 
 #: What programs put around a line or a field.
@@ -38,7 +38,7 @@ HEADER = re.compile(r"\w+(?:[,;|]\w+)+")
 #: The beginning of a file of markup.
 MARKUP = re.compile(r"\s*<(?:\?xml|!DOCTYPE|html)\b", re.IGNORECASE)
 
-#: Names of columns that a first line has instead of a text and labels.
+#: Usual names of columns, which a first line has only if it is a header.
 USUAL_COLUMNS = {
     *("abstract", "body", "content", "description", "document", "sentence", "text", "texts", "title"),
     *("categories", "category", "class", "classes", "keywords", "label", "labels"),
@@ -101,7 +101,7 @@ def _read_annif(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[
 
 
 def _check_labels(number: int, line: str, tab: int, reading: Reading) -> None:
-    """Raise DataFormatError if a line is not a text, one tab at its position, and labels."""
+    """Raise DataFormatError if a line is not a text, one tab at the position `tab`, and labels."""
     labels = line[tab + 1 :]
     if tab < 0:
         raise reading.error(number, "there is no tab between a text and its labels")
@@ -111,7 +111,7 @@ def _check_labels(number: int, line: str, tab: int, reading: Reading) -> None:
             "there are several tabs; a text with tabs needs labels in brackets, `<label> <label>`, and the columns of "
             "a table without a header need --columns",
         )
-    # Names in two brackets have lost them.
+    # `_names` takes two brackets off, so what is left is one without the other.
     if any(name.startswith("<") or name.endswith(">") for name in _names(labels)):
         raise reading.error(number, f"a label has a bracket without the other one, in {excerpt(labels)}")
 
@@ -203,7 +203,7 @@ def _read_pecos(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[
 
 
 def _are_label_numbers(text: str) -> bool:
-    """Return whether a text has the numbers of labels as the first field of a line in PECOS's format."""
+    """Return whether a text is the first field of a line in PECOS's format: numbers of labels."""
     return all(map(LABEL_NUMBER.fullmatch, text.split(",")))
 
 
@@ -215,13 +215,17 @@ def _is_relevant(relevance: str) -> bool:
         return True
 
 
+#: The format of fastText.
 FASTTEXT = Format(
     "fasttext", _is_fasttext, _read_fasttext, doubts=(doubt_labels(unlikely_labels, odd_labels), note_returns)
 )
+#: Texts without labels, one a line.
 LINES = Format("lines", _is_lines, _read_lines, has_labels=False, doubts=(note_returns,))
+#: The format of PECOS.
 PECOS = Format(
     "pecos", _is_pecos, _read_pecos, doubts=(doubt_labels(unlikely_labels),), refusals=(refuse_identifiers_as_labels,)
 )
+#: Annif's corpora of short texts.
 ANNIF = Format(
     "annif",
     _is_annif,

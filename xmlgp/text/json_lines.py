@@ -242,6 +242,7 @@ def _label(value: object, field: str) -> str:
     return _text(_without_decimals(value), f"a label in {field}")
 
 
+#: JSON, one object a line or in an array.
 JSON_LINES = Format(
     "jsonl", _is_json, read_json_lines, (".jsonl", ".ndjson", ".json"), has_columns=True, doubts=(note_repeated,)
 )

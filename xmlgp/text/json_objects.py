@@ -185,6 +185,7 @@ def _constant(name: str) -> None:
         raise Malformed(f"JSON has no {name}")
 
 
+#: Reads JSON, and NaN as null.
 JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
 
 

@@ -22,32 +22,34 @@ from xmlgp.text.written_names import SEPARATORS, WITHIN_NAMES
 
 __all__ = ["describe_malformed", "divide_labels", "merge_rows", "split_labels"]
 
-#: What no name of a label can have, so it separates labels.
+#: Ends of lines and tabs separate labels, as no name has them.
 LINES = re.compile("[\n\r\t\v\f]+")
 
-#: What a list of names without quotes has not.
+#: Characters that a list of names without quotes does not have.
 STRUCTURE = re.compile(r"""[\[\](){}'"]""")
 
 #: A character as HTML writes it.
 ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6});")
 
-#: Labels that are no names, but say whether a label without a name holds: three of them or more.
+#: Three labels of these or more are a vector: they say whether labels without names hold.
 VECTOR = {"0", "1"}
+#: What is wrong with a vector.
 NO_NAMES = (
     "the labels are a list of 0 and 1, which names none; write the names, or a column for each label and give "
     "--label-columns"
 )
 
-#: The same in a text.
+#: A vector in a text.
 VECTOR_TEXT = re.compile(r"\s*[01](?:\.0)?(?:[ ,;|]\s*[01](?:\.0)?){2,}\s*")
 
-#: Shares of rows. Another separator is noted in most rows, or in some if it divides the texts into fewer labels, unless
-#: the given one is in more than few.
+#: The share of rows with another separator from which on it is noted.
 MOST = 0.5
+#: The same where it divides the texts into fewer labels.
 SOME = 0.1
+#: The share of rows that the chosen separator divides, up to which another one is looked for.
 FEW = 0.05
 
-#: Labels for each text of several, below which what is often within a name is noted as a separator.
+#: Labels for each divided text, below which what is often within a name is noted as a separator.
 REUSED = 0.4
 
 #: Most texts of labels that are kept to compare with others.
@@ -55,7 +57,7 @@ KEPT = 1 << 16
 
 
 def divide_labels(text: str, separator: str | None, usual: str | None) -> list[str]:
-    """Return the names in a text of labels, with the usual separator if the user gave none; None is for one label.
+    """Return the names in a text of labels; without a separator, or a usual one, the text is one label.
 
     A list as JSON, Python or NumPy writes it, and names in angle brackets, are read as what they are. ValueError if
     the text is in square brackets, but no such list.
@@ -84,8 +86,8 @@ def divide_labels(text: str, separator: str | None, usual: str | None) -> list[s
     if chosen.isspace() and chosen != "\t":
         return split_at_blanks(text)
     names = [name for line in LINES.split(text) for name in _divided(line, chosen)]
-    # A name has brackets in all cells or in none.
-    return [part for name in names for part in (bracketed_names(name) or [name])] if "<" in text else names
+    # A label is the same with brackets in one cell and without them in another.
+    return [label for name in names for label in bracketed_names(name) or [name]] if "<" in text else names
 
 
 def describe_malformed(text: str) -> str:
@@ -107,7 +109,7 @@ def _divided(text: str, separator: str) -> list[str]:
 
 
 def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
-    """Yield documents whose labels are lists; those that are texts are separated as columns or the usual way say."""
+    """Yield documents with lists of labels, of which texts are divided by the separator of the columns or the usual one."""
     separator = reading.columns.separator
     texts: Counter[str] = Counter()
     divided_rows = 0

@@ -1,4 +1,4 @@
-"""Names of the labels and features of a data set, and the files beside it and of a user that have them."""
+"""Names of labels and features, from the files beside a data set or from a file of the user."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from xmlgp.text.transformer import Transformer
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
 
-#: The files beside a data set.
+#: The file beside a data set that has the names of features.
 FEATURES = "features.txt"
+#: The same for labels.
 LABELS = "labels.txt"
+#: The file that describes the vectorizer.
 VECTORIZER = "vectorizer.json"
-#: Their names in sets of the Extreme Classification Repository.
+#: The names of these files in sets of the Extreme Classification Repository.
 OF_REPOSITORY = {FEATURES: "Xf.txt", LABELS: "Yf.txt"}
 
 #: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
@@ -55,9 +57,9 @@ class Names(NamedTuple):
     def same(self) -> dict[str, str]:
         """The labels by their names, URIs and preferred labels, apart from those that several labels share."""
         owners: dict[str, set[str]] = {}
-        for label, *others in zip(self.labels or (), self.uris or (), self.preferred or (), strict=False):
-            for name in (label, *others):
-                owners.setdefault(name, set()).add(label)
+        for names in zip(self.labels or (), self.uris or (), self.preferred or (), strict=False):
+            for name in names:
+                owners.setdefault(name, set()).add(names[0])
         return {name: next(iter(labels)) for name, labels in owners.items() if len(labels) == 1}
 
 

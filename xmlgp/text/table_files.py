@@ -47,11 +47,12 @@ FREE_BYTES = 1 << 26
 
 #: The same for the parts of a workbook beside its sheets, such as texts that cells share, all of which are in memory.
 FREE_PARTS = 1 << 23
+#: Times its size that these parts may expand to.
 MOST_PARTS = 20
 
-#: Values that a Parquet file may have however small it is, and more for each of its bytes: a few bytes can stand for
-#: many equal values.
+#: Values that a Parquet file may have however small it is.
 FREE_VALUES = 1 << 24
+#: Values that it may have for each of its bytes: a few bytes can stand for many equal values.
 MOST_VALUES = 1000
 
 #: How the names of the sheets in a workbook begin.

@@ -1,4 +1,4 @@
-"""The documents of a table: which of its columns hold what, and what its rows have that was hardly meant."""
+"""The documents of a table: the columns of texts, labels and identifiers, and notes on what was hardly meant."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Columns:
     names = (name for name in (columns.id or "id", "id") if same_name(name, header) is not None)
     id_name = columns.id if columns.id_needed else next(names, None)
     identifier = None if id_name is None else position(id_name, "--id-column")
-    others = [header[column] for column in (*texts, *labels, identifier) if column is not None]
-    flags = _find_flags(header, line, others, reading) if reading.labelled else {}
+    named = [header[column] for column in (*texts, *labels, identifier) if column is not None]
+    flags = _find_flags(header, line, named, reading) if reading.labelled else {}
     return _Columns(texts, labels, flags, identifier)
 
 
@@ -83,11 +83,11 @@ def _without_column(name: str, header: list[str], option: str, reading: Reading)
     return reason
 
 
-def _find_flags(header: list[str], line: int, others: list[str], reading: Reading) -> dict[int, str]:
-    """Return the names of the columns that are labels, by their positions."""
+def _find_flags(header: list[str], line: int, excluded: list[str], reading: Reading) -> dict[int, str]:
+    """Return the names of the columns that are labels, by their positions, without the excluded names."""
     flags: dict[int, str] = {}
     for pattern in reading.columns.flags:
-        positions = flag_positions(pattern, header, others)
+        positions = flag_positions(pattern, header, excluded)
         if not positions:
             raise reading.error(line, unmatched("column", pattern, header))
         flags |= {position: header[position].strip() for position in positions}

@@ -12,8 +12,9 @@ from xmlgp.text.written_names import LIST_MARKS
 
 __all__ = ["bracketed_names", "written_list"]
 
-#: Most characters of a list, and of one of Python's objects: its syntax tree takes up to 500 bytes a character.
+#: Most characters of a list.
 LONGEST = 1 << 20
+#: The same for a list of objects in Python's notation, whose syntax tree takes up to 500 bytes a character.
 LONGEST_OBJECTS = 1 << 16
 
 #: What Python and NumPy write around a list.
@@ -23,11 +24,14 @@ CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 #: An entry of a list in Python: a text in quotes, a number, or nothing.
 ENTRY = r"""(?:[ub]?'(?:[^'\\]|\\.)*'|[ub]?"(?:[^"\\]|\\.)*"|-?\d+|None|nan|NaN|null)"""
+#: The entries of a list, separated by commas or blanks.
 ENTRIES = re.compile(rf"\s*(?:{ENTRY}(?:\s*,\s*{ENTRY})*\s*(?:,\s*)?|{ENTRY}(?:\s+{ENTRY})*\s*)?", re.DOTALL)
+#: The same, to find each.
 ONE_ENTRY = re.compile(ENTRY, re.DOTALL)
 
-#: A text in a list of NumPy 2's texts, and an object, not a set.
+#: A text in a list as NumPy 2 prints it.
 NUMPY_TEXT = re.compile(r"""\bnp\.str_\(('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)""")
+#: An object, not a set.
 OBJECT = re.compile(r"""\{\s*(?:'[^']*'|"[^"]*")\s*:""")
 
 #: A list of names without quotes in braces, as databases write it.
@@ -39,6 +43,7 @@ NAME_FIELDS = ("uri", "label", "name")
 #: The quotes around a text.
 QUOTES = "'\""
 
+#: What is wrong with a text that looks like a list.
 NO_LIST = "it is no list of names"
 
 #: What may be between names in angle brackets, with the brackets.
@@ -73,7 +78,7 @@ def written_list(text: str) -> list[str] | None:
             raise ValueError(NO_LIST)
         return None
     entries = ONE_ENTRY.findall(inside)
-    # A name may be in parentheses or braces, and a number too.
+    # A name or a number in parentheses or braces is no list.
     if not is_square and inside.strip() and not any(entry[-1] in QUOTES for entry in entries):
         return None
     return [_literal(entry) for entry in entries if entry not in LIST_MARKS]
