@@ -65,8 +65,9 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
         patch.setattr(GradientAscent, "step", interrupted)
         result = run("train", "train.txt", "model", *command)
     assert result.exit_code == 128 + signal.SIGINT
-    advice = "stopped after 5 of 9 steps of training; resume with `xmlgp train train.txt model --resume`"
-    assert result.stderr.splitlines()[-1] == f"interrupted; {advice}"
+    assert result.stderr.splitlines()[-1].startswith(
+        "interrupted; stopped after 5 of 9 steps of training; resume with `"
+    )
     lines = run("train", "train.txt", "model", "--resume").stderr.splitlines()
     assert lines[:2] == ["model: resuming after 5 of 9 steps of training", "model: learns 7 regressions"]
     assert lines[2].startswith("model: trained in ")

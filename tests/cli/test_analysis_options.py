@@ -55,11 +55,6 @@ def test_what_cannot_be_chosen(workdir):
     assert not (workdir / "model").exists()
 
 
-def test_the_command_that_goes_on_has_them():
-    result = run("preprocess", "a.jsonl", "model", "--set", "batch_size=20", *OPTIONS)
-    assert f"continue with `xmlgp train a.jsonl model {' '.join(OPTIONS)}`" in result.stderr
-
-
 def test_the_same_in_python():
     texts, labels = zip(*((found["text"], found["labels"]) for found in documents(60, 0)), strict=True)
     model = api.train(list(texts), labels=labels, analysis=Analysis(longest=2, max_features=9), settings={"epochs": 1})

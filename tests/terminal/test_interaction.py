@@ -12,17 +12,17 @@ LONG = {
     "training": (
         f"train data new {' '.join(SMALL)} --label-weights --epochs 9999",
         r"train: +\d",
-        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new --resume`",
+        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new .*`",
     ),
     "training in a narrow terminal": (
         f"train data new {' '.join(SMALL)} --epochs 9999",
         r"\b30/",
-        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new --resume`",
+        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new .*`",
     ),
     "Gibbs sampling": (
         "train data new --model bmlpl --topics 4 --inference gibbs --iterations 9999",
         r"train: +\d",
-        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new --resume`",
+        r"interrupted; stopped after \d+ of \d+ steps of training; resume with `xmlgp train data new .*`",
     ),
     "reading": ("train - new", "end with Ctrl-D\r\n", "interrupted"),
     "predicting": ("predict text -", "end with Ctrl-D\r\n", "interrupted"),

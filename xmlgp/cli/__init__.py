@@ -1,12 +1,17 @@
 """The command line: one module for each subcommand, which parses, calls one library function and prints."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
+import importlib
 import io
 import os
 import re
 import signal
 import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
 
 import click
 
@@ -39,21 +44,19 @@ COMMANDS = {
     "serve": "Suggest labels over HTTP.",
 }
 
-
-CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 #: An argument of a Python function, as messages name it.
 ARGUMENT = re.compile(r"`(\w+)=(\w+)`")
 
 
-def with_options(text):
+def with_options(text: str) -> str:
     """Return a message in a line, with the options of commands in the place of the arguments of functions."""
 
-    def option(found):
-        name = found[1].replace("_", "-")
-        value = found[2]
-        own = f"-{name}" if len(name) == 1 else f"--{name}"
-        return {"True": own, "False": f"--no-{name}"}.get(value, f"{own} {value}")
+    def option(argument: re.Match[str]) -> str:
+        name = argument[1].replace("_", "-")
+        flag = f"-{name}" if len(name) == 1 else f"--{name}"
+        return {"True": flag, "False": f"--no-{name}"}.get(argument[2], f"{flag} {argument[2]}")
 
     # A path, which the user may have from a stranger, can have any characters.
     return visible(ARGUMENT.sub(option, text))
@@ -62,25 +65,19 @@ def with_options(text):
 class Command(click.Command):
     """A command that prints every error of a user as one sentence."""
 
-    def main(self, *arguments, **options):
-        """Run the command with streams that take every character."""
-        if sys.stderr is None:  # closed by the user
-            sys.stderr = io.StringIO()
-        for stream in (sys.stdout, sys.stderr):
-            # A locale without ℓ or Σ prints a question mark.
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")
-        if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
-            encoding = sys.stdout.encoding
-            sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
-        return super().main(*arguments, **options)
-
-    def make_context(self, *arguments, **options):
-        """Parse the arguments, or print the help."""
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401, as Click has it
+    ) -> click.Context:
+        """Parse the arguments, which the context keeps as `obj`, or print the help."""
+        _prepare_streams()
         with _errors_shown():
-            return super().make_context(*arguments, **options)
+            return super().make_context(info_name, args, parent, obj=list(args), **extra)
 
-    def invoke(self, context):
+    def invoke(self, context: click.Context) -> object:
         """Run the parsed command, and handle its signals and errors."""
         # Twice, because a second signal may arrive while the first is handled.
         with handle_signals(), _errors_shown(), _errors_shown():
@@ -94,34 +91,53 @@ class Command(click.Command):
 class _Commands(Command, click.Group):
     """The group of all subcommands. It imports a subcommand when it is called."""
 
-    def list_commands(self, context):
+    def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, context, name):
-        if name not in COMMANDS:
-            return None
-        # Before the first import of NumPy.
-        prefer_avx512()
-        if "numpy" not in sys.modules:
-            check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
-        # A signal within an import could be lost: Python raises it where no code can catch it.
-        with defer_signals():
-            module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
-        return getattr(module, name)
+    def get_command(self, context: click.Context | None, name: str) -> click.Command | None:
+        return _command(name) if name in COMMANDS else None
 
-    def resolve_command(self, context, arguments):
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
         if name not in COMMANDS and not name.startswith("-"):
             raise click.UsageError(f"No such command {name!r}." + _did_you_mean(nearest(name, COMMANDS)), context)
         return super().resolve_command(context, arguments)
 
-    def format_commands(self, context, formatter):
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _command(name: str) -> click.Command:
+    """Return a subcommand, whose module is imported."""
+    # Before the first import of NumPy.
+    prefer_avx512()
+    if "numpy" not in sys.modules:
+        check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
+    # A signal within an import could be lost: Python raises it where no code can catch it.
+    with defer_signals():
+        module = importlib.import_module(f"xmlgp.cli.{name}")
+    command: click.Command = getattr(module, name)
+    return command
+
+
+def _prepare_streams() -> None:
+    """Make the standard streams take every character, and hide control characters from a terminal."""
+    if sys.stderr is None:  # closed by the user
+        sys.stderr = io.StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        # A locale without ℓ or Σ prints a question mark.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if sys.stdout is not None and sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
+        encoding = sys.stdout.encoding
+        sys.stdout = io.TextIOWrapper(ForTerminal(sys.stdout), encoding, errors="replace", write_through=True)
+
+
 @contextlib.contextmanager
-def _errors_shown():
+def _errors_shown() -> Iterator[None]:
     """Turn errors of users and of their machines into click's errors, which are printed as one sentence."""
     try:
         with _bars_ended(), memory_errors_reported():
@@ -133,40 +149,53 @@ def _errors_shown():
     except OSError as error:
         # Before those of users: a missing file is both, and the other sentence is for Python.
         _abandon_stdout()
-        text = f"{error.filename}: " * bool(error.filename) + str(error.strerror or error)
-        if error.errno == errno.ENOSPC:
-            text = f"no space left on the disk of {error.filename or 'the output'}"
-        raise click.ClickException(visible(text)) from error
+        raise click.ClickException(visible(_describe(error))) from error
     except DataFormatError as error:
         raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
-        context = click.get_current_context(silent=True)
-        if context and context.invoked_subcommand:
-            # The command that was called has ended; its usage is shown.
-            name = context.invoked_subcommand
-            context = click.Context(context.command.get_command(context, name), context, name)
-        raise click.UsageError(with_options(str(error)), context) from error
+        raise click.UsageError(with_options(str(error)), _context_of_command()) from error
     except click.NoSuchOption as error:
         raise click.UsageError(_unknown_option(error), error.ctx) from error
     except XmlgpError as error:
         raise click.ClickException(with_options(str(error))) from error
-    except (Interrupted, KeyboardInterrupt) as error:
-        ignore_signals()
-        if not isinstance(error, Interrupted):
-            error = Interrupted(signal.SIGINT)
-        _abandon_stdout()
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            end_bars(echoed=True)
-            click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
-        raise click.exceptions.Exit(error.status) from error
+    except Interrupted as error:
+        raise _ended(error) from error
+    except KeyboardInterrupt as error:
+        raise _ended(Interrupted(signal.SIGINT)) from error
     except click.ClickException as error:
         # A text of click itself.
-        error.message = visible(error.message)
+        error.message = visible(error.message)  # type: ignore[misc]  # Click calls it final
         raise
 
 
+def _describe(error: OSError) -> str:
+    """Return what the system says, and of which file."""
+    if error.errno == errno.ENOSPC:
+        return f"no space left on the disk of {error.filename or 'the output'}"
+    reason = str(error.strerror or error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _context_of_command() -> click.Context | None:
+    """Return the context of the subcommand that was called, which has ended, so that its usage is shown."""
+    context = click.get_current_context(silent=True)
+    if context and context.invoked_subcommand:
+        return click.Context(_command(context.invoked_subcommand), context, context.invoked_subcommand)
+    return context
+
+
+def _ended(error: Interrupted) -> click.exceptions.Exit:
+    """Say that a signal has interrupted the command; return what ends it."""
+    ignore_signals()
+    _abandon_stdout()
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        end_bars(echoed=True)
+        click.echo(f"interrupted; {error.advice}" if error.advice else "interrupted", err=True)
+    return click.exceptions.Exit(error.status)
+
+
 @contextlib.contextmanager
-def _bars_ended():
+def _bars_ended() -> Iterator[None]:
     """Remove the bars that an error left, so that its message begins a line."""
     try:
         yield
@@ -176,54 +205,57 @@ def _bars_ended():
         raise
 
 
-def _unknown_option(error):
+def _unknown_option(error: click.NoSuchOption) -> str:
     """Return what is wrong with an option that its command does not have, and what was probably meant."""
+    assert error.ctx is not None  # noqa: S101, as Click raises it
     name = error.option_name
-    setting = error.option_name.lstrip("-").replace("-", "_")
-    own = _options(error.ctx.command)
-    near = _nearest_option(name, own)
+    setting = name.lstrip("-").replace("-", "_")
+    options = _options(error.ctx.command)
+    near = _nearest_option(name, options)
     if near:
         return f"No such option {name!r}." + _did_you_mean(near)
-    if "--set" in own:
+    if "--set" in options:
         from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
 
         if any(setting in fields_of(model) for model in MODELS):
             return f"{setting} is a setting without an option of its own; use --set {setting}=VALUE."
-    commands = {command: main.get_command(None, command) for command in COMMANDS}
-    commands |= {f"plot {command}": found for command, found in commands["plot"].commands.items()}
-    elsewhere = {}
-    for command, found in commands.items():
-        for option in _options(found):
-            elsewhere.setdefault(option, []).append(f"`xmlgp {command}`")
+    commands = {command: _command(command) for command in COMMANDS}
+    plot = commands["plot"]
+    if isinstance(plot, click.Group):
+        commands |= {f"plot {name}": command for name, command in plot.commands.items()}
+    elsewhere: dict[str, list[str]] = {}
+    for title, command in commands.items():
+        for option in _options(command):
+            elsewhere.setdefault(option, []).append(f"`xmlgp {title}`")
     if name in elsewhere:
         return f"{name} is an option of {', '.join(elsewhere[name])}."
     near = _nearest_option(name, elsewhere)
     return f"No such option {name!r}." + _did_you_mean(near and f"{near} of {', '.join(elsewhere[near])}")
 
 
-def _nearest_option(name, options):
+def _nearest_option(name: str, options: Iterable[str]) -> str | None:
     near = nearest(name.lstrip("-"), [option.lstrip("-") for option in options if option.startswith("--")])
     return near and f"--{near}"
 
 
-def _options(command):
+def _options(command: click.Command) -> list[str]:
     """Return the names of the options of a command."""
     params = [param for param in command.params if isinstance(param, click.Option)]
     return [name for param in params for name in (*param.opts, *param.secondary_opts)]
 
 
-def _did_you_mean(name):
+def _did_you_mean(name: str | None) -> str:
     return f" Did you mean {name}?" if name else ""
 
 
 class _AtLine(click.ClickException):
     """An error in a file, printed as FILE:LINE: REASON without a prefix, as editors expect it."""
 
-    def show(self, file=None):
+    def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, err=True)
 
 
-def _abandon_stdout():
+def _abandon_stdout() -> None:
     """Discard the rest of standard output, which Python would otherwise flush at exit and fail again."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -231,7 +263,7 @@ def _abandon_stdout():
 
 @click.group(cls=_Commands, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, "-V", "--version", prog_name="xmlgp")
-def main():
+def main() -> None:
     """Scalable Bayesian models for extreme multi-label data.
 
     \b

@@ -1,20 +1,24 @@
 """`xmlgp evaluate`: compare scores with the true labels and print the measures."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import starmap
+from typing import Any
 
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, check_finite, check_standard_input, reading_options
+from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options
 
 __all__ = ["evaluate"]
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def _parse_ks(context, option, value):
+def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> list[int]:
     """Parse a list of ranks such as `1,3,5`; return them without repetitions, in ascending order."""
     try:
         ks = sorted({int(k) for k in value.split(",")})
@@ -62,7 +66,7 @@ def _parse_ks(context, option, value):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
-def evaluate(scores, data, train, ks, as_json, **options):
+def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA.
 
     SCORES is a scores file, or JSON Lines as predict writes for text: objects with `labels`, which are names or objects
@@ -123,39 +127,39 @@ def evaluate(scores, data, train, ks, as_json, **options):
     result = api.evaluate(scores, data, train=train, ks=ks, **options)
     curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
-        more = {"reliability": curves, "unknown_labels": result.unknown}
-        click.echo(json.dumps(result.measures | {name: value for name, value in more.items() if value}))
+        additions = {"reliability": curves, "unknown_labels": result.unknown}
+        click.echo(json.dumps(result.measures | {name: value for name, value in additions.items() if value}))
     else:
-        table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _ranking_table}[result.kind]
-        click.echo("\n\n".join([table(result.measures, ks), *starmap(_reliability_table, curves.items())]))
+        tables = [TABLES[result.kind](result.measures, ks), *starmap(_reliability_table, curves.items())]
+        click.echo("\n\n".join(tables))
 
 
-def _columns(rows):
-    """Format rows of cells (str): the first column is aligned to the left, the others to the right."""
+def _columns(rows: list[list[str]]) -> str:
+    """Format rows of cells: the first column is aligned to the left, the others to the right."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "\n".join("  ".join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
 
 
-def _reliability_table(title, rows):
+def _reliability_table(title: str, rows: list[dict[str, Any]]) -> str:
     """Format a reliability curve, one bin per row."""
     cells = [[row["bin"], str(row["count"]), f"{row['probability']:.4f}", f"{row['true']:.4f}"] for row in rows]
     return _columns([[title, "labels", "probability", "true"], *cells])
 
 
-def _binary_table(measures, ks):
+def _binary_table(measures: Mapping[str, float], ks: list[int]) -> str:
     """Format the measures, one per row, accuracy in percent."""
     return _columns([[name, f"{value:.{2 if name == 'accuracy' else 5}f}"] for name, value in measures.items()])
 
 
-def _assignment_table(measures, ks):
+def _assignment_table(measures: Mapping[str, float], ks: list[int]) -> str:
     """Format the measures of assigned labels, with a column for each kind of mean."""
-    names, means = (list(dict.fromkeys(part)) for part in zip(*(name.split("_") for name in measures), strict=True))
+    names, means = (list(dict.fromkeys(words)) for words in zip(*(name.split("_") for name in measures), strict=True))
     return _columns(
         [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
     )
 
 
-def _ranking_table(measures, ks):
+def _ranking_table(measures: Mapping[str, float], ks: list[int]) -> str:
     """Format the measures, one per row: those @k in percent, with a column for each k, the others unscaled."""
     rows = [["", *(f"@{k}" for k in ks)]]
     for name in dict.fromkeys(name.partition("@")[0] for name in measures):
@@ -168,3 +172,7 @@ def _ranking_table(measures, ks):
     first = max(len("PSnDCG"), *(len(name) for name, *_ in rows))
     width = max(len("100.00"), *(len(cell) for cell in rows[0]))
     return "\n".join(f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)
+
+
+#: What prints the measures of each kind of scores.
+TABLES = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _ranking_table}

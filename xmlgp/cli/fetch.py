@@ -1,10 +1,13 @@
 """`xmlgp fetch`: fetch a data set of the catalogue, or list the catalogue."""
 
+from __future__ import annotations
+
 import click
 
-from xmlgp.cli.options import NonEmptyPath, quiet_option
-from xmlgp.data.catalogue import load_catalogue
+from xmlgp.cli.options import NonEmptyPath, Note, quiet_option
+from xmlgp.data.catalogue import Catalogue, load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
+from xmlgp.runtime.progress import Progress
 
 __all__ = ["fetch"]
 
@@ -23,7 +26,16 @@ __all__ = ["fetch"]
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
 @click.option("--catalogue", type=NonEmptyPath(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
 @quiet_option
-def fetch(name, into, mirror, force, as_list, catalogue, progress, note):
+def fetch(  # noqa: PLR0913, which are the options
+    name: str | None,
+    into: str,
+    mirror: str | None,
+    force: bool,
+    as_list: bool,
+    catalogue: str | None,
+    progress: Progress,
+    note: Note,
+) -> None:
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
@@ -50,8 +62,8 @@ def fetch(name, into, mirror, force, as_list, catalogue, progress, note):
         click.echo(path)
 
 
-def _print_table(datasets):
-    rows = [("name", "N", "N_test", "D", "K", "from")]
+def _print_table(datasets: Catalogue) -> None:
+    rows: list[tuple[str, ...]] = [("name", "N", "N_test", "D", "K", "from")]
     for entry in datasets.entries.values():
         shape = entry.shape
         origin = entry.origin or "only --mirror"

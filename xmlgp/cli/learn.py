@@ -5,17 +5,17 @@ import json
 import click
 
 from xmlgp import api
+from xmlgp.api import Preview
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
-    advice,
+    OptionValue,
     check_standard_input,
     checkpoint_option,
-    command_line,
     dense_option,
     encoder_options,
-    given_options,
     reading_options,
+    resume_advice,
     threads_option,
     vocabulary_options,
 )
@@ -24,6 +24,9 @@ __all__ = ["learn"]
 
 #: New labels that are named.
 SHOWN = 5
+
+#: The options of --dry-run, which are those of `preview`.
+PREVIEW = ("add_labels", "dense", "corpus", "cache", "progress", "note")
 
 
 @click.command()
@@ -59,19 +62,7 @@ SHOWN = 5
 @reading_options
 @encoder_options
 @threads_option
-def learn(
-    model,
-    data,
-    add_labels,
-    dry_run,
-    as_json,
-    force,
-    resume,
-    checkpoint_seconds,
-    vocabulary,
-    vocabulary_language,
-    **options,
-):
+def learn(model: str, data: str | None, dry_run: bool, as_json: bool, **options: OptionValue) -> None:
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
     DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
@@ -89,42 +80,44 @@ def learn(
       xmlgp learn models/tickets --add-labels more-labels.txt
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
     """
-    check_standard_input(data, add_labels, vocabulary)
+    check_standard_input(data, options["add_labels"], options["vocabulary"])
     if as_json and not dry_run:
         raise click.UsageError("--json is for --dry-run.")
     if dry_run:
-        (_print_json if as_json else _show)(api.preview(model, data, add_labels=add_labels, **options))
+        preview = api.preview(model, data, **{name: options[name] for name in PREVIEW})
+        (_print_json if as_json else _print_table)(preview)
         return
-    paths = [model, data] if data is not None else [model]
-    given = {"--add-labels": add_labels, "--force": force} | given_options()
-    given["--dense"] = options["dense"]
-    run = {"force": force, "resume": resume, "checkpoint_seconds": checkpoint_seconds}
-    run |= {"vocabulary": vocabulary, "vocabulary_language": vocabulary_language}
-    with advice(command_line("learn", paths, options["corpus"], given), data):
-        api.learn(model, data, add_labels=add_labels, **run, **options)
+    with resume_advice(data):
+        api.learn(model, data, **options)
 
 
-def _print_json(preview):
-    known = (preview.known_assignments, preview.assignments), (preview.known_occurrences, preview.occurrences)
-    known_labels, known_features = (part / total if total else None for part, total in known)
-    shares = {"known_labels": known_labels, "known_features": known_features}
+def _print_json(preview: Preview) -> None:
+    shares = {
+        "known_labels": _share(preview.known_assignments, preview.assignments),
+        "known_features": _share(preview.known_occurrences, preview.occurrences),
+    }
     click.echo(json.dumps(preview._asdict() | shares, ensure_ascii=False))
 
 
-def _show(preview):
+def _print_table(preview: Preview) -> None:
     names = preview.label_names or []
+    shown = ", ".join(names[:SHOWN] + (["…"] if len(names) > SHOWN else []))
     kind = "words" if preview.is_text else "features"
-    shown = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
-    for title, text in [
-        ("points", f"{preview.points}"),
-        ("already learned", "yes" if preview.learned else "no"),
-        ("new labels", f"{preview.new_labels}" + f": {shown}" * bool(shown)),
-        (f"new {kind}", f"{preview.new_features}"),
-        ("known labels", _share(preview.known_assignments, preview.assignments, "assignments")),
-        (f"known {kind}", _share(preview.known_occurrences, preview.occurrences, "occurrences")),
-    ]:
+    rows = {
+        "points": preview.points,
+        "already learned": "yes" if preview.learned else "no",
+        "new labels": f"{preview.new_labels}: {shown}" if names else preview.new_labels,
+        f"new {kind}": preview.new_features,
+        "known labels": _share_in_words(preview.known_assignments, preview.assignments, "assignments"),
+        f"known {kind}": _share_in_words(preview.known_occurrences, preview.occurrences, "occurrences"),
+    }
+    for title, text in rows.items():
         click.echo(f"{title:15}  {text}")
 
 
-def _share(known, total, noun):
-    return f"{known / total:.1%} of {total} {noun}" if total else f"no {noun}"
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
+
+
+def _share_in_words(count: int, total: int, noun: str) -> str:
+    return f"{count / total:.1%} of {total} {noun}" if total else f"no {noun}"

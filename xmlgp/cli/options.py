@@ -1,5 +1,7 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import logging
@@ -8,6 +10,8 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
 
@@ -15,46 +19,69 @@ from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.formats import FORMATS
+from xmlgp.work import Work
 from xmlgp.work.connection import open_work
+
+if TYPE_CHECKING:
+    from xmlgp.work.cluster import DaskCluster
 
 __all__ = [
     "INPUT",
+    "Cluster",
+    "Decorator",
+    "Function",
     "NonEmptyPath",
-    "advice",
+    "Note",
+    "OptionValue",
+    "add_options",
     "analysis_options",
     "cache_option",
     "check_finite",
     "check_standard_input",
     "checkpoint_option",
     "cluster_options",
-    "command_line",
     "corpus_options",
     "dense_option",
     "encoder_options",
-    "given_options",
     "overwrite_option",
     "quiet_option",
     "reading_options",
+    "resume_advice",
+    "same_command",
     "show_note",
     "threads_option",
     "vocabulary_options",
     "work_of",
 ]
 
+#: The value of an option, whose type Click has checked.
+OptionValue: TypeAlias = Any
+
+#: The function of a command, and a decorator that adds options to it.
+Function: TypeAlias = Callable[..., object]
+Decorator: TypeAlias = Callable[[Function], Function]
+
+#: Shows a message.
+Note: TypeAlias = Callable[[str], None]
+
+#: The values of `cluster_options` by name.
+Cluster: TypeAlias = dict[str, OptionValue]
+
 #: A year: more is a typing error.
 MOST_MINUTES = 525_600
 
-#: What ends the input on a terminal.
-END_OF_INPUT = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
-
 #: More than any machine has cores: more is a typing error.
 MOST_THREADS = 4096
+
+#: What ends the input on a terminal.
+END_OF_INPUT = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 
 
 class NonEmptyPath(click.Path):
@@ -63,7 +90,9 @@ class NonEmptyPath(click.Path):
     A shell gives an empty path for a variable that is not set.
     """
 
-    def convert(self, value, param, context):
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, context: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
         """Return the path as `click.Path` does."""
         if not os.fspath(value):
             self.fail("the path is empty.", param, context)
@@ -74,25 +103,30 @@ class NonEmptyPath(click.Path):
 INPUT = NonEmptyPath(allow_dash=True)
 
 
-def check_finite(context, option, number):
+def check_finite(context: click.Context, option: click.Parameter, number: float | None) -> float | None:
     """Return the number of an option, the callback of a `click.FloatRange`, which accepts infinity and NaN."""
     if number is not None and not math.isfinite(number):
         raise click.BadParameter(f"{number} is not a finite number.")
     return number
 
 
-def check_standard_input(*paths):
+def check_standard_input(*paths: str | None) -> None:
     """Raise wrong usage if more than one of some paths is standard input."""
     if paths.count("-") > 1:
         raise click.UsageError("Only one of the files can be standard input.")
 
 
-def quiet_option(command):
+def add_options(command: Function, options: Sequence[Decorator]) -> Function:
+    """Return a command with more options, which its help lists in this order."""
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def quiet_option(command: Function) -> Function:
     """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing if quiet."""
 
     @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
-    def wrapped(quiet, **options):
+    def wrapped(quiet: bool, **options: OptionValue) -> object:
         note = ignore if quiet else show_note
         progress = terminal_progress(quiet)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
@@ -106,15 +140,20 @@ def quiet_option(command):
 
 def _reads_standard_input() -> bool:
     context = click.get_current_context()
-    files = [context.params[param.name] for param in context.command.params if param.type is INPUT]
-    return "-" in files or any("-" in file for file in files if isinstance(file, tuple))
+    files = [context.params[param.name] for param in context.command.params if param.name and param.type is INPUT]
+    return any("-" in (file if isinstance(file, tuple) else (file,)) for file in files)
 
 
-def show_note(text):
+def show_note(text: str) -> None:
     """Print a note on standard error, in the words of options."""
     # A log on a full disk is no reason to fail.
     with contextlib.suppress(OSError), between_bars():
         click.echo(with_options(text), err=True)
+
+
+def _seconds(context: click.Context, option: click.Parameter, minutes: float) -> float:
+    check_finite(context, option, minutes)
+    return 60 * minutes
 
 
 cache_option = click.option(
@@ -128,7 +167,7 @@ checkpoint_option = click.option(
     "--checkpoint-every",
     "checkpoint_seconds",
     type=click.FloatRange(0, MOST_MINUTES),
-    callback=lambda *arguments: 60 * check_finite(*arguments),
+    callback=_seconds,
     default=CHECKPOINT_SECONDS / 60,
     show_default=True,
     metavar="MINUTES",
@@ -136,13 +175,12 @@ checkpoint_option = click.option(
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
 
-
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace the model in MODEL even if it was trained on other data."
 )
 
 
-def threads_option(command):
+def threads_option(command: Function) -> Function:
     """Add `--threads`, which limits the threads of the whole command."""
 
     @click.option(
@@ -152,90 +190,73 @@ def threads_option(command):
         help="Compute with N threads.  [default: one for each core that the process may use]",
     )
     @functools.wraps(command)
-    def wrapped(threads, **options):
+    def wrapped(threads: int | None, **options: OptionValue) -> object:
         with limit_threads(threads):
             return command(**options)
 
     return wrapped
 
 
-def cluster_options(command):
-    """Add `--scheduler` and `--workers`; the command gets both as `cluster`, for `work_of`."""
-
-    @click.option(
+#: The options of `cluster_options`.
+CLUSTER = [
+    click.option(
         "--scheduler",
         metavar="ADDRESS",
         help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
         help="Run on N processes of this machine, as on a Dask cluster.",
-    )
+    ),
+]
+
+
+def cluster_options(command: Function) -> Function:
+    """Add `--scheduler` and `--workers`; the command gets both as `cluster`, for `work_of`."""
+
     @functools.wraps(command)
-    def wrapped(scheduler, workers, **options):
+    def wrapped(scheduler: str | None, workers: int | None, **options: OptionValue) -> object:
         if scheduler is not None and workers is not None:
             raise click.UsageError("--scheduler and --workers exclude each other.")
         return command(cluster={"scheduler": scheduler, "workers": workers}, **options)
 
-    return wrapped
+    return add_options(wrapped, CLUSTER)
 
 
 @contextlib.contextmanager
-def work_of(cluster, note):
+def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
     """Yield the `DaskCluster` that options ask for, or this machine; note the address of the dashboard."""
     # Of what Dask would log the user sees one sentence, or nothing.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with open_work(**cluster) as work:
         if work.is_cluster:
-            count = work.workers
-            dashboard = f"; dashboard {work.dashboard}" if work.dashboard else ""
-            note(f"{count} worker{'s' * (count != 1)} of a Dask cluster{dashboard}")
+            dask = cast("DaskCluster", work)
+            dashboard = f"; dashboard {dask.dashboard}" if dask.dashboard else ""
+            note(f"{counted(dask.workers, 'worker')} of a Dask cluster{dashboard}")
         yield work
 
 
-#: The options of a corpus, in the order of `CorpusOptions`.
-CORPUS = (
-    "--text-column",
-    "--label-column",
-    "--label-separator",
-    "--id-column",
-    "--label-columns",
-    "--columns",
-    "--corpus-format",
-    "--encoding",
-    "--merge-ids",
-    "--quotes",
-    "--encoder",
-    "--download",
-)
-
-
-#: The fields of `CorpusOptions` that `corpus_options` gives; the others are those of `encoder_options`.
-OF_A_CORPUS = tuple(name for name in CorpusOptions._fields if name not in ("encoder", "download"))
-
-
-def corpus_options(command):
-    """Add the options that say where a corpus has its texts, labels and identifiers, as `corpus`, `CorpusOptions`."""
-
-    @click.option(
+#: The options of `corpus_options`, whose names are those of `CorpusOptions`.
+CORPUS = [
+    click.option(
         "--text-column",
         "text",
         multiple=True,
         metavar="NAME",
         help="The column or JSON field with the text. If it is given several times, the texts are joined.  [default: "
         "text, or that of MODEL]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--label-column",
         "labels",
         multiple=True,
         metavar="NAME",
         help="The column or JSON field with the labels. If it is given several times, a document has the labels of all."
         "  [default: labels, or that of MODEL]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--label-columns",
         "flags",
         multiple=True,
@@ -243,47 +264,56 @@ def corpus_options(command):
         help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first and "
         "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.  [default: those "
         "of MODEL]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--label-separator",
         "separator",
         metavar="TEXT",
         help="What separates labels within their column.  [default: ; in tables, none in JSON]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--id-column",
         "id",
         metavar="NAME",
         help="The column or JSON field with the identifier.  [default: that of MODEL or id, if there is one]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--columns",
         "header",
         metavar="NAMES",
         help="The names of the columns of a table without a header, such as id,labels,text.  [default: those of MODEL]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--corpus-format",
         "format",
         type=click.Choice(list(FORMATS)),
         help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
-    )
-    @click.option(
+    ),
+    click.option(
         "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
-    )
-    @click.option(
+    ),
+    click.option(
         "--quotes/--no-quotes",
         default=None,
         help="With --quotes, a field of a table in quotes may have separators and line ends; with --no-quotes, a quote "
         "is a character like others.  [default: --quotes for commas; with tabs, quotes count where they balance within "
         "a line]",
-    )
+    ),
+]
+
+#: The fields of `CorpusOptions` that they give; `encoder_options` gives the others.
+CORPUS_FIELDS = [name for name in CorpusOptions._fields if name not in ("encoder", "download")]
+
+
+def corpus_options(command: Function) -> Function:
+    """Add the options that say where a corpus has its texts, labels and identifiers, as `corpus`, `CorpusOptions`."""
+
     @functools.wraps(command)
-    def wrapped(**options):
-        corpus = CorpusOptions(**{name: options.pop(name) for name in OF_A_CORPUS})
+    def wrapped(**options: OptionValue) -> object:
+        corpus = CorpusOptions(**{name: options.pop(name) for name in CORPUS_FIELDS})
         if corpus.separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
@@ -293,115 +323,123 @@ def corpus_options(command):
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
         return command(corpus=corpus, **options)
 
-    return wrapped
+    return add_options(wrapped, CORPUS)
 
 
-def encoder_options(command):
-    """Add `--encoder` and `--download` to a command that has `corpus_options`, as fields of its `corpus`."""
-
-    @click.option(
+#: The options of `encoder_options`.
+ENCODER = [
+    click.option(
         "--encoder",
         metavar="NAME|PATH",
         help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
         "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
         "'xmlgp[encode-transformers]'.  [default: none, or that of MODEL]",
-    )
-    @click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine.")
+    ),
+    click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine."),
+]
+
+
+def encoder_options(command: Function) -> Function:
+    """Add `--encoder` and `--download` to a command that has `corpus_options`, as fields of its `corpus`."""
+
     @functools.wraps(command)
-    def wrapped(corpus, encoder, download, **options):
+    def wrapped(corpus: CorpusOptions, encoder: str | None, download: bool, **options: OptionValue) -> object:
         if encoder == "":
             raise click.UsageError("--encoder is empty.")
         return command(corpus=corpus._replace(encoder=encoder, download=download), **options)
 
-    return wrapped
+    return add_options(wrapped, ENCODER)
 
 
-def analysis_options(command):
-    """Add the options that say which words of text are features, as `analysis`, `Analysis`."""
-
-    @click.option(
+#: The options of `analysis_options`.
+ANALYSIS = [
+    click.option(
         "--analyzer",
         type=click.Choice(ANALYZERS),
         default="word",
         show_default=True,
         help="Features of text are words of at least two letters or digits, characters, characters within words "
         "(char-wb), or none, with dense features alone.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--ngrams",
         default="1",
         show_default=True,
         metavar="N|N-N",
         help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--min-count",
         type=click.IntRange(1),
         default=1,
         show_default=True,
         help="Leave out features that occur less often in the corpus.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--max-features",
         type=click.IntRange(1),
         help="Keep only the most frequent features, at most so many.  [default: all]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--stop-words",
         metavar="LANGUAGE",
         help="Leave out the stop words of a language, such as english; other languages need pip install "
         "'xmlgp[text]'.  [default: none]",
-    )
+    ),
+]
+
+
+def analysis_options(command: Function) -> Function:
+    """Add the options that say which words of text are features, as `analysis`, `Analysis`."""
+
     @functools.wraps(command)
-    def wrapped(analyzer, ngrams, min_count, max_features, stop_words, **options):
+    def wrapped(
+        analyzer: str,
+        ngrams: str,
+        min_count: int,
+        max_features: int | None,
+        stop_words: str | None,
+        **options: OptionValue,
+    ) -> object:
         lengths = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", ngrams)
         shortest, longest = (int(lengths[1]), int(lengths[2] or lengths[1])) if lengths else (0, 0)
         if not 1 <= shortest <= longest <= LONGEST:
             reason = f"{ngrams!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2."
             raise click.BadParameter(reason, param_hint="'--ngrams'")
         try:
-            left_out = stop_words_of(stop_words) if stop_words else ()
-            analysis = Analysis(analyzer, shortest, longest, min_count, max_features, left_out)
+            words = stop_words_of(stop_words) if stop_words else ()
+            analysis = Analysis(analyzer, shortest, longest, min_count, max_features, words)
             analysis.check()
         except SettingsError as error:
             raise click.UsageError(f"{error}.") from None
         return command(analysis=analysis, **options)
 
-    return wrapped
+    return add_options(wrapped, ANALYSIS)
 
 
-def given_options():
-    """Return the options of `analysis_options` and `vocabulary_options` that were given, for `command_line`."""
-    context = click.get_current_context()
-    found = {}
-    words = "analyzer", "ngrams", "min_count", "max_features", "stop_words"
-    for name in (*words, "vocabulary", "vocabulary_language"):
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            found[f"--{name.replace('_', '-')}"] = context.params[name]
-    return found
+#: The options of `vocabulary_options`.
+VOCABULARY = [
+    click.option(
+        "--vocabulary",
+        type=INPUT,
+        metavar="FILE",
+        help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
+        "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
+    ),
+    click.option(
+        "--vocabulary-language",
+        metavar="LANGUAGE",
+        help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
+    ),
+]
 
 
-def vocabulary_options(command):
+def vocabulary_options(command: Function) -> Function:
     """Add `--vocabulary` and `--vocabulary-language`."""
-    for option in (
-        click.option(
-            "--vocabulary-language",
-            metavar="LANGUAGE",
-            help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
-        ),
-        click.option(
-            "--vocabulary",
-            type=INPUT,
-            metavar="FILE",
-            help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
-            "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
-        ),
-    ):
-        command = option(command)
-    return command
+    return add_options(command, VOCABULARY)
 
 
-def dense_option(command):
+def dense_option(command: Function) -> Function:
     """Add `--dense`; the command gets the files as `dense`, a tuple, or None."""
 
     @click.option(
@@ -413,38 +451,30 @@ def dense_option(command):
         "one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a folder DATA]",
     )
     @functools.wraps(command)
-    def wrapped(dense, **options):
+    def wrapped(dense: tuple[str, ...], **options: OptionValue) -> object:
         return command(dense=dense or None, **options)
 
     return wrapped
 
 
-def reading_options(command):
+def reading_options(command: Function) -> Function:
     """Add the options of a corpus, of the cache, and `--quiet`."""
     return corpus_options(cache_option(quiet_option(command)))
 
 
-def command_line(name, paths, corpus=(), more=None):
-    """Return a command that has the options of a corpus and others (mapping) where they have a value, for a shell."""
-    words = ["xmlgp", name]
-    # A name that starts with a dash would be read as an option.
-    words += [f"./{path}" if path.startswith("-") and path != "-" else path for path in paths]
-    threads = {"--threads": click.get_current_context().params.get("threads")}
-    given = list(zip(CORPUS, corpus, strict=False)) + list(((more or {}) | threads).items())
-    for option, values in given:
-        for value in values if isinstance(values, tuple) else (values,):
-            if option == "--quotes" and value is False:
-                words.append("--no-quotes")
-            words += [] if not value else [option] if value is True else [option, str(value)]
-    return shlex.join(words)
+def same_command(name: str) -> str:
+    """Return the command that is running with another name, as a shell takes it; it discards nothing."""
+    arguments = [argument for argument in click.get_current_context().obj[1:] if argument != "--no-resume"]
+    return shlex.join(["xmlgp", name, *arguments])
 
 
 @contextlib.contextmanager
-def advice(command, data):
+def resume_advice(data: str | None) -> Iterator[None]:
     """Add to the advice of `Interrupted` the command that resumes the run, if there is something to resume."""
     try:
         yield
     except Interrupted as error:
         if error.resumable:
-            error.advice += f"; resume with `{command}`" + " and the same input" * (data == "-")
+            command = same_command(click.get_current_context().obj[0])
+            error.advice = f"{error.advice}; resume with `{command}`" + (" and the same input" if data == "-" else "")
         raise

@@ -1,14 +1,22 @@
 """`xmlgp plot`: figures of the objective of training and of the calibration of probabilities."""
 
-import functools
+from __future__ import annotations
 
 import click
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from xmlgp.cli.options import INPUT, NonEmptyPath, check_standard_input, reading_options
+from xmlgp.cli.options import INPUT, Decorator, NonEmptyPath, OptionValue, check_standard_input, reading_options
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
+from xmlgp.metrics.probabilities import (
+    ReliabilityCurve,
+    log_loss,
+    reliability_by_frequency,
+    reliability_by_rank,
+    reliability_curve,
+)
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
@@ -18,8 +26,11 @@ from xmlgp.runs.matching import matched
 
 __all__ = ["plot"]
 
+#: What the groups of `--by` are called.
+XLABELS = {"rank": "rank of the label for its point", "frequency": "training points of the label"}
 
-def _out_option(default):
+
+def _out_option(default: str) -> Decorator:
     return click.option(
         "-o",
         "--out",
@@ -31,7 +42,7 @@ def _out_option(default):
 
 
 @click.group()
-def plot():
+def plot() -> None:
     """Plot the training of models and the calibration of scores; needs Matplotlib (pip install 'xmlgp[plot]').
 
     \b
@@ -44,7 +55,7 @@ def plot():
 @plot.command(short_help="Plot the bound or the log posterior against the epoch.")
 @click.argument("models", nargs=-1, required=True, type=NonEmptyPath())
 @_out_option("bound.png")
-def bound(models, out):
+def bound(models: tuple[str, ...], out: str) -> None:
     """Plot the objective of training against the epoch: the bound of mlgpf and gpc, the log posterior of bmlpl.
 
     MODELS are model folders. The objectives of different kinds of models are not comparable, so each has its own panel.
@@ -54,7 +65,7 @@ def bound(models, out):
       xmlgp plot bound models/bibtex models/bibtex-s -o bound.png
     """
     check_outputs([out], models)
-    panels = {}
+    panels: dict[str, Panel] = {}
     for model in models:
         folder = ModelFolder(model)
         if folder.stage != "trained":
@@ -62,7 +73,8 @@ def bound(models, out):
         kind = folder.settings.model
         panel = panels.setdefault(kind, Panel(MODELS[kind].objective, {}))
         panel.histories[model] = folder.description["history"]
-    _write(plot_objective, panels, out)
+    plot_objective(panels, out)
+    _print_name(out)
 
 
 @plot.command(short_help="Plot observed frequencies against probabilities.")
@@ -81,7 +93,9 @@ def bound(models, out):
 @click.option("--train", type=INPUT, help="Training data or a model, for --by frequency and names.")
 @_out_option("reliability.png")
 @reading_options
-def reliability(scores, data, by, k, train, out, **reading):
+def reliability(
+    scores: tuple[str, ...], data: str, by: str, k: int | None, train: str | None, out: str, **reading: OptionValue
+) -> None:
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
     The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
@@ -105,38 +119,40 @@ def reliability(scores, data, by, k, train, out, **reading):
     check_outputs([out], [*scores, data, train])
     if by == "frequency" and train is None:
         raise click.UsageError("--by frequency needs --train.")
-    curves = {}
-    note = reading["note"]
-    for path, found in zip(scores, matched(scores, data, train, **reading), strict=True):
-        read = found.scores
-        counts = found.with_counts(train, path).counts if by == "frequency" else None
-        check_probabilities(read, path)
+    curves: dict[str, ReliabilityCurve] = {}
+    for path, pair in zip(scores, matched(scores, data, train, **reading), strict=True):
+        counts = pair.with_counts(train, path).counts if by == "frequency" else None
+        check_probabilities(pair.scores, path)
         try:
-            name, curve = _curve(path, top_entries(read.matrix, k or read.K), found.labels, by, counts)
+            name, curve = _curve(path, top_entries(pair.scores.matrix, k or pair.scores.K), pair.labels, by, counts)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        all_listed = k is None or k >= np.diff(read.indptr).max(initial=0)
-        covered = describe_coverage(read, found.K) if all_listed else f"the best {k} labels of each point"
-        note(f"The curve of {path} is over {covered}")
+        is_complete = k is None or k >= np.diff(pair.scores.indptr).max(initial=0)
+        coverage = describe_coverage(pair.scores, pair.K) if is_complete else f"the best {k} labels of each point"
+        reading["note"](f"The curve of {path} is over {coverage}")
         curves[name] = curve
-    xlabel = {"rank": "rank of the label for its point", "frequency": "training points of the label"}.get(by)
-    _write(functools.partial(plot_reliability_by_group, xlabel=xlabel) if xlabel else plot_reliability, curves, out)
+    if by == "probability":
+        plot_reliability(curves, out)
+    else:
+        plot_reliability_by_group(curves, out, XLABELS[by])
+    _print_name(out)
 
 
-def _curve(path, probabilities, labels, by, counts):
+def _curve(
+    path: str, probabilities: csr_array, labels: csr_array, by: str, counts: NDArray[np.integer] | None
+) -> tuple[str, ReliabilityCurve]:
     """Return the name of a file's curve in the legend, and the `ReliabilityCurve`."""
     K = labels.shape[1]
     if by == "rank":
         return path, reliability_by_rank(probabilities, labels, K)
-    if by == "frequency":
+    if counts is not None:
         return path, reliability_by_frequency(probabilities, labels, K, counts)
     curve = reliability_curve(probabilities, labels)
     loss = log_loss(probabilities, labels)
     return f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}", curve
 
 
-def _write(plot, content, out):
-    """Plot into a file and print its name, or to standard output."""
-    plot(content, out)
+def _print_name(out: str) -> None:
+    """Print the name of the figure, unless it is on standard output."""
     if out != "-":
         click.echo(out)

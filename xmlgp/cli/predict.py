@@ -1,5 +1,7 @@
 """`xmlgp predict`: score points with a trained model."""
 
+from __future__ import annotations
+
 import sys
 
 import click
@@ -8,7 +10,10 @@ from xmlgp import api
 from xmlgp.api import BAD_LINES, RANKED
 from xmlgp.cli.options import (
     INPUT,
+    Cluster,
     NonEmptyPath,
+    Note,
+    OptionValue,
     check_finite,
     check_standard_input,
     cluster_options,
@@ -27,10 +32,12 @@ from xmlgp.runtime.progress import silent
 __all__ = ["predict"]
 
 
-def _label_count(context, option, value):
+def _label_count(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
     """Return the positive integer, or "all", that an option has."""
-    if value is None or value.lower() == "all":
-        return value and "all"
+    if value is None:
+        return None
+    if value.lower() == "all":
+        return "all"
     try:
         k = int(value)
     except ValueError:
@@ -114,7 +121,16 @@ def _label_count(context, option, value):
 @encoder_options
 @quiet_option
 @threads_option
-def predict(model, data, out, output_format, no_calibration, cluster, note, **options):
+def predict(
+    model: str,
+    data: str,
+    out: str,
+    output_format: str | None,
+    no_calibration: bool,
+    cluster: Cluster,
+    note: Note,
+    **options: OptionValue,
+) -> None:
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed, or -
@@ -153,5 +169,5 @@ def predict(model, data, out, output_format, no_calibration, cluster, note, **op
         # A bar would be drawn over the answers, which show the progress themselves.
         options["progress"] = silent
     with work_of(cluster, note) as work:
-        found = api.predict(model, data, calibrated=not no_calibration, note=note, work=work, **options)
-        found.write(out, output_format)
+        predictions = api.predict(model, data, calibrated=not no_calibration, note=note, work=work, **options)
+        predictions.write(out, output_format)

@@ -5,15 +5,17 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
+    Cluster,
     NonEmptyPath,
+    Note,
+    OptionValue,
     analysis_options,
     cluster_options,
-    command_line,
     dense_option,
     encoder_options,
-    given_options,
     overwrite_option,
     reading_options,
+    same_command,
     threads_option,
     work_of,
 )
@@ -33,7 +35,7 @@ __all__ = ["preprocess"]
 @reading_options
 @encoder_options
 @threads_option
-def preprocess(data, model, corpus, cluster, note, **options):
+def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
@@ -49,6 +51,5 @@ def preprocess(data, model, corpus, cluster, note, **options):
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     with work_of(cluster, note) as work:
-        folder = api.preprocess(data, model, corpus=corpus, note=note, work=work, **options)
-    command = command_line("train", [data, model], corpus, given_options() | {"--dense": options["dense"]})
-    note(f"{model}: {folder.stage}; continue with `{command}`")
+        folder = api.preprocess(data, model, note=note, work=work, **options)
+    note(f"{model}: {folder.stage}; continue with `{same_command('train')}`")

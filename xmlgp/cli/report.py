@@ -1,11 +1,14 @@
 """`xmlgp report`: write a page about how a model does on test data."""
 
+from __future__ import annotations
+
 import click
 
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
+    OptionValue,
     check_standard_input,
     dense_option,
     encoder_options,
@@ -51,7 +54,7 @@ __all__ = ["report"]
 @reading_options
 @encoder_options
 @threads_option
-def report(model, data, out, train, label_names, **options):
+def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
     The page is one HTML file that loads nothing from elsewhere. It has the measures with their meaning, precision and

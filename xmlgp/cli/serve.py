@@ -1,11 +1,14 @@
 """`xmlgp serve`: suggest labels over HTTP."""
 
+from __future__ import annotations
+
 import click
 
 from xmlgp import api
 from xmlgp.api import LOGS
 from xmlgp.cli import with_options
-from xmlgp.cli.options import NonEmptyPath, check_finite, threads_option
+from xmlgp.cli.options import NonEmptyPath, OptionValue, check_finite, threads_option
+from xmlgp.serving.lines import write_text
 
 __all__ = ["serve"]
 
@@ -74,7 +77,7 @@ __all__ = ["serve"]
 )
 @click.option("--log", type=click.Choice(LOGS), default="text", show_default=True, help="How requests are logged.")
 @threads_option
-def serve(models, **options):
+def serve(models: tuple[str, ...], **options: OptionValue) -> None:
     """Suggest labels of texts over HTTP, with the models in the folders MODEL.
 
     The interface is version 1 of Annif's REST interface: what asks Annif can ask this server, and so can Annif itself.
@@ -96,6 +99,4 @@ def serve(models, **options):
 
 def _show(text: str) -> None:
     """Show a message in its turn among the lines of the log, which nobody may read."""
-    from xmlgp.serving.lines import write_text
-
     write_text(with_options(text))

@@ -1,6 +1,11 @@
 """`xmlgp settings`: list the settings of models."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping
+from dataclasses import Field
+from typing import Any
 
 import click
 from click.formatting import wrap_text
@@ -19,7 +24,7 @@ WIDTH = 100
 @click.command()
 @click.argument("model", required=False, type=NonEmptyPath())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def settings(model, as_json):
+def settings(model: str | None, as_json: bool) -> None:
     """List all settings, or those of MODEL, with their defaults, what they may be and what they mean.
 
     MODEL is mlgpf, bmlpl or gpc, or a model folder, of which it prints the values. `--set NAME=VALUE` of `xmlgp train`
@@ -31,10 +36,12 @@ def settings(model, as_json):
       xmlgp settings models/bibtex --json
       xmlgp train data/bibtex models/bibtex --set optimiser=adam
     """
-    values = {}
-    texts = {}
-    if model in MODELS or model is None:
-        models = [model] if model else list(MODELS)
+    values: Mapping[str, object] = {}
+    texts: Mapping[str, str] = {}
+    if model is None:
+        models = list(MODELS)
+    elif model in MODELS:
+        models = [model]
     elif (near := nearest(model, MODELS)) and not ModelFolder.exists(model):
         raise SettingsError(f"{model} is neither a model nor a model folder; did you mean {near}?")
     else:
@@ -56,7 +63,7 @@ def settings(model, as_json):
         click.echo(wrap_text(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
 
 
-def _row(model, spec, values):
+def _row(model: str, spec: Field[Any], values: Mapping[str, object]) -> dict[str, Any]:
     """Return a setting for JSON, with its value if there are values."""
     value = {"value": values[spec.name]} if values else {}
     about = {"default": default_of(spec), "range": describe(spec), "meaning": spec.metadata["help"]}

@@ -4,12 +4,13 @@ import functools
 
 import click
 
+from xmlgp.cli.options import Decorator, Function, OptionValue, add_options
 from xmlgp.errors import SettingsError
 from xmlgp.models import DEFAULT_MODEL, MODELS, fields_of, read_settings
 
 __all__ = ["settings_options"]
 
-#: The settings with options of their own, which people and the papers vary: a letter or none, and the help.
+#: The settings with an option each, which people and the papers vary: a letter or none, and the help.
 FLAGS = {
     "kernel": ("", "mlgpf: linear, se or se+linear."),
     "inducing": ("", "mlgpf: inducing inputs, features (the unit vectors), free or subspace."),
@@ -32,15 +33,17 @@ FLAGS = {
 }
 
 
-def settings_options(preprocess_only=False):
+def settings_options(preprocess_only: bool = False) -> Decorator:
     """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`, perhaps only those that preprocessing depends on.
 
     The command gets `recipe` and `settings`, a mapping.
     """
     specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
     flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
-    others = [f"{model.name} for data in {model.data_format} format" for model in MODELS.values() if model.data_format]
-    added = [
+    summaries = "; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
+    formats = {model.name: model.data_format for model in MODELS.values() if model.data_format}
+    defaults = [f"{name} for data in {data_format} format" for name, data_format in formats.items()]
+    options: list[Decorator] = [
         click.option(
             "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
         ),
@@ -48,8 +51,7 @@ def settings_options(preprocess_only=False):
             "--model",
             "model_name",
             type=click.Choice(list(MODELS)),
-            help="; ".join(f"{name} ({model.summary})" for name, model in MODELS.items())
-            + f".  [default: {'; '.join([DEFAULT_MODEL, *others])}]",
+            help=f"{summaries}.  [default: {'; '.join([DEFAULT_MODEL, *defaults])}]",
         ),
         *map(_setting_option, flags),
         click.option(
@@ -61,32 +63,39 @@ def settings_options(preprocess_only=False):
         ),
     ]
 
-    def decorate(command):
+    def decorate(command: Function) -> Function:
         @functools.wraps(command)
-        def wrapped(model_name, assignments, **options):
+        def wrapped(model_name: str | None, assignments: tuple[str, ...], **options: OptionValue) -> object:
             texts = {name: str(value) for name in flags if (value := options.pop(name)) is not None}
-            for assignment in assignments:
-                name, equals, text = (part.strip() for part in assignment.partition("="))
-                if not equals:
-                    raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
-                if name in texts:
-                    raise click.UsageError(f"{name} is set twice.")
-                texts[name] = text
             try:
-                settings = read_settings(texts, model_name)
+                settings = read_settings(_with_assignments(texts, assignments), model_name)
             except SettingsError as error:
                 raise click.UsageError(str(error)) from error
             return command(settings=({"model": model_name} if model_name else {}) | settings, **options)
 
-        return functools.reduce(lambda decorated, option: option(decorated), reversed(added), wrapped)
+        return add_options(wrapped, options)
 
     return decorate
 
 
-def _setting_option(name):
+def _with_assignments(texts: dict[str, str], assignments: tuple[str, ...]) -> dict[str, str]:
+    """Return the texts of settings with those of `--set NAME=VALUE`."""
+    texts = dict(texts)
+    for assignment in assignments:
+        name, equals, text = (part.strip() for part in assignment.partition("="))
+        if not equals:
+            raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
+        if name in texts:
+            raise click.UsageError(f"{name} is set twice.")
+        texts[name] = text
+    return texts
+
+
+def _setting_option(name: str) -> Decorator:
     """Return the option of a setting; `read_settings` checks its value."""
-    (letter, text) = FLAGS[name]
+    letter, text = FLAGS[name]
+    letters = [letter] if letter else []
     flag = name.replace("_", "-")
-    switch = name == "label_weights"
-    names = [*filter(None, [letter]), f"--{flag}/--no-{flag}" if switch else f"--{flag}", name]
-    return click.option(*names, default=None, metavar=None if switch else "VALUE", help=text)
+    if name == "label_weights":
+        return click.option(f"--{flag}/--no-{flag}", name, default=None, help=text)
+    return click.option(*letters, f"--{flag}", name, metavar="VALUE", help=text)

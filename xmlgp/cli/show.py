@@ -1,17 +1,25 @@
 """`xmlgp show`: describe a model folder."""
 
+from __future__ import annotations
+
 import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
 from click.formatting import wrap_text
 
 from xmlgp.cli import with_options
-from xmlgp.cli.options import NonEmptyPath, command_line
+from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.runtime.plurals import counted
+from xmlgp.settings.fields import Settings
+from xmlgp.text.analysis import Vectorizer
 from xmlgp.text.transformer import Transformer
 
 __all__ = ["show"]
@@ -27,7 +35,7 @@ BATCHES = 10
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole description, with the training history, as JSON."
 )
-def show(model, as_json):
+def show(model: str, as_json: bool) -> None:
     """Describe the folder MODEL: its stage, data, settings, arrays and training.
 
     For a run that is in progress or was interrupted, it shows how far the run was at its last checkpoint.
@@ -36,68 +44,120 @@ def show(model, as_json):
     Example:
       xmlgp show models/bibtex
     """
-    run, facts, state = _interrupted(model)
-    try:
-        folder = ModelFolder(model)
-    except ModelFolderError:
-        if ModelFolder.exists(model) or not state:
-            raise
-        if not run:
-            raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {state}") from None
-        folder = None
+    run = _interrupted(model)
+    folder = _folder(model, run)
     if as_json:
-        description = (folder.description if folder else {}) | ({"interrupted": facts} if state else {})
+        description = folder.description if folder else {}
+        if run:
+            description = description | {"interrupted": run.facts}
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
     elif folder:
-        click.echo(f"{model}: {folder.settings.model}, {folder.stage}, written by {folder.description['written_by']}")
-        for title, text in [*_lines(folder), ("run", state)]:
-            if text:
-                click.echo(f"{title:8}  {text}")
-        _print_settings(folder.settings, folder.description["data"], folder.description.get("learned", ()))
-        arrays = folder.description["arrays"].items()
-        shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
-        _print_table("arrays", [(name, f"{shape or 'scalar':12} {dtype}") for name, shape, dtype in shapes])
-    else:
-        click.echo(f"{model}: no model yet, but {state}")
-        _print_settings(run.settings, run.data)
+        _print_folder(folder, run.state if run else "")
+    elif run and run.settings:
+        click.echo(f"{model}: no model yet, but {run.state}")
+        _print_settings(run.settings, run.facts["data"])
 
 
-def _lines(folder):
-    """Yield titles and texts about a model; a text may be empty."""
+class _Run(NamedTuple):
+    """An interrupted run: its settings unless it is damaged, facts about it for programs, and its state in words."""
+
+    settings: Settings | None
+    facts: dict[str, Any]
+    state: str
+
+
+def _interrupted(model: str) -> _Run | None:
+    """Return the interrupted run in a folder, if there is one."""
+    try:
+        run = InterruptedRun.read(model)
+    except (ModelFolderError, OSError) as error:
+        damage = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else with_options(str(error))
+        return _Run(None, {"damage": damage}, f"an interrupted run that cannot be resumed: {damage}")
+    if run is None:
+        return None
+    writer = find_writer(model)
+    facts = {name: getattr(run, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
+    facts = {"writer": writer, **facts, "settings": run.settings.mapping()}
+    if writer:
+        return _Run(run.settings, facts, f"a run by {writer}, {run.where} at its last checkpoint")
+    words = ["learn", model, "DATA"] if run.learns else ["train", "DATA", model, "--resume"]
+    command = shlex.join(["xmlgp", *words])
+    return _Run(run.settings, facts, f"a run that was interrupted {run.where}; resume with `{command}`")
+
+
+def _folder(model: str, run: _Run | None) -> ModelFolder | None:
+    """Return the model in a folder, or None if there is only an interrupted run."""
+    try:
+        return ModelFolder(model)
+    except ModelFolderError:
+        if ModelFolder.exists(model) or not run:
+            raise
+        if not run.settings:
+            raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {run.state}") from None
+        return None
+
+
+def _print_folder(folder: ModelFolder, state: str) -> None:
     description = folder.description
-    record = MODELS[folder.settings.model]
+    click.echo(f"{folder.path}: {folder.settings.model}, {folder.stage}, written by {description['written_by']}")
+    for title, text in [*_lines(folder), *_learned(folder), *_posterior(folder), ("run", state)]:
+        if text:
+            click.echo(f"{title:8}  {text}")
+    _print_settings(folder.settings, description["data"], description.get("learned", ()))
+    arrays = description["arrays"].items()
+    shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
+    _print_table("arrays", [(name, f"{shape or 'scalar':12} {dtype}") for name, shape, dtype in shapes])
+
+
+def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
+    """Yield titles and texts about the data and the training of a model; a text may be empty."""
+    description = folder.description
     data = description["data"]
-    history = description.get("history")
-    batches = description.get("learned", [])
     dense = f", dense {' + '.join(map(str, data['dense']))}" if "dense" in data else ""
     yield "data", f"N {data['N']}, D {data['D']}{dense}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
-    kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in folder.entries("names.")]
-    preferred = "; preferred labels of a vocabulary" * ("names.preferred" in folder.entries("names."))
-    yield "names", kinds and f"of {' and '.join(kinds)}{preferred}"
-    yield "text", _unless_damaged(lambda: folder.vectorizer and _reading(folder.vectorizer))
+    named = folder.entries("names.")
+    kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in named]
+    preferred = "; preferred labels of a vocabulary" if "names.preferred" in named else ""
+    yield "names", f"of {' and '.join(kinds)}{preferred}" if kinds else ""
+    yield "text", _unless_damaged(lambda: _describe_reading(folder.vectorizer))
+    history = description.get("history")
     if history:
-        last = history[-1]
+        record = MODELS[folder.settings.model]
         workers = description.get("workers")
-        where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
-        yield "training", f"{record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}"
+        where = f", on a Dask cluster of {counted(workers, 'worker')}" if workers else ""
+        seconds = f"{history[-1]['seconds']:.1f} s"
+        yield "training", f"{record.epochs(history[-1])}, {seconds}, {record.objective_at(history[-1])}{where}"
     if folder.held_out:
-        when = ", before it learned more" * bool(batches)
-        yield "measured", folder.held_out.precision(data["K"]) + when if data["K"] > 1 else ""
+        if data["K"] > 1:
+            when = ", before it learned more" if description.get("learned") else ""
+            yield "measured", folder.held_out.precision(data["K"]) + when
         yield "", folder.held_out.reliability()
-    yield from record.details(description) if history else ()
-    if len(batches) > BATCHES:
-        points = sum(batch["N"] for batch in batches[:-BATCHES])
-        yield "learned", f"{len(batches) - BATCHES} batches of {points} points, and then"
+
+
+def _learned(folder: ModelFolder) -> Iterator[tuple[str, str]]:
+    """Yield what a model has learned since its training."""
+    record = MODELS[folder.settings.model]
+    if folder.description.get("history"):
+        yield from record.details(folder.description)
+    batches = folder.description.get("learned", [])
+    earlier = batches[:-BATCHES]
+    if earlier:
+        yield "learned", f"{len(earlier)} batches of {sum(batch['N'] for batch in earlier)} points, and then"
     for batch in batches[-BATCHES:]:
         objective = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
         yield "learned", record.describe_batch(batch) + objective
+
+
+def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
+    """Yield the learned hyperparameters of a model, and its rule of assignment."""
     if folder.stage == "trained":
-        yield "kernel", _unless_damaged(lambda: _learned(record.hyperparameters(folder.arrays("parameters."))))
+        record = MODELS[folder.settings.model]
+        yield "kernel", _unless_damaged(lambda: _in_words(record.hyperparameters(folder.arrays("parameters."))))
     if folder.tuned:
         yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
 
 
-def _unless_damaged(text):
+def _unless_damaged(text: Callable[[], str]) -> str:
     """Return the text of a function; the description is complete, so the rest can be shown if there is none."""
     try:
         return text()
@@ -105,48 +165,32 @@ def _unless_damaged(text):
         return "damaged"
 
 
-def _reading(vectorizer):
+def _describe_reading(vectorizer: Vectorizer | Transformer | None) -> str:
+    if vectorizer is None:
+        return ""
     if isinstance(vectorizer, Transformer):
         return "by a vectorizer of scikit-learn"
     analysis = vectorizer.analysis
     columns = vectorizer.columns
     lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
-    named = ", ".join(map(repr, columns.text))
-    limits = {"min_count": f"min count {analysis.min_count}", "max_features": f"max features {analysis.max_features}"}
-    limits["stop_words"] = f"{len(analysis.stop_words)} stop words"
-    parts = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
+    limits = {
+        "min_count": f"min count {analysis.min_count}",
+        "max_features": f"max features {analysis.max_features}",
+        "stop_words": f"{len(analysis.stop_words)} stop words",
+    }
+    words = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
     if analysis.encoder:
-        parts.append(f"encoder {analysis.encoder.name}")
-    labels = [*map(repr, columns.labels), *(f"columns {pattern!r}" for pattern in columns.flags)]
-    return ", ".join([*parts, f"text in {named}", f"labels in {', '.join(labels)}"])
+        words.append(f"encoder {analysis.encoder.name}")
+    texts = ", ".join(map(repr, columns.text))
+    labels = ", ".join([*map(repr, columns.labels), *(f"columns {pattern!r}" for pattern in columns.flags)])
+    return ", ".join([*words, f"text in {texts}", f"labels in {labels}"])
 
 
-def _learned(hyperparameters):
+def _in_words(hyperparameters: Mapping[str, float]) -> str:
     return ", ".join(f"{symbol} {value:.4g}" for symbol, value in dict(hyperparameters).items())
 
 
-def _interrupted(model):
-    """Return an interrupted run, facts about it for programs, and its state in words; None if there is none."""
-    try:
-        run = InterruptedRun.read(model)
-    except (ModelFolderError, OSError) as error:
-        damage = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else with_options(str(error))
-        return None, {"damage": damage}, f"an interrupted run that cannot be resumed: {damage}"
-    if run is None:
-        return None, None, None
-    writer = find_writer(model)
-    facts = {name: getattr(run, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
-    facts = {"writer": writer} | facts | {"settings": run.settings.mapping()}
-    if writer:
-        return run, facts, f"a run by {writer}, {run.where} at its last checkpoint"
-    if run.learns:
-        command = command_line("learn", [model, "DATA"])
-    else:
-        command = command_line("train", ["DATA", model], more={"--resume": True})
-    return run, facts, f"a run that was interrupted {run.where}; resume with `{command}`"
-
-
-def _print_settings(settings, *about):
+def _print_settings(settings: Settings, *about: Any) -> None:  # noqa: ANN401, as the model says
     """Print the settings, and at the end the names of those that have no effect."""
     unused = settings.unused()
     texts = settings_in_words(settings, *about)
@@ -156,7 +200,7 @@ def _print_settings(settings, *about):
         click.echo(wrap_text(f"no effect with {reason}: {names}", WIDTH, "  ", "    "))
 
 
-def _print_table(title, rows):
+def _print_table(title: str, rows: Sequence[tuple[str, str]]) -> None:
     click.echo(title)
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:

@@ -1,9 +1,13 @@
 """`xmlgp topics`: print the labels of each topic of a model."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
 
 import click
 
+from xmlgp.bmlpl.parameters import Topic
 from xmlgp.cli.options import INPUT, NonEmptyPath
 from xmlgp.data.names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
@@ -23,7 +27,7 @@ __all__ = ["topics"]
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.  [default: those that MODEL has]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")
-def topics(model, top, label_names, as_json):
+def topics(model: str, top: int, label_names: str | None, as_json: bool) -> None:
     """Print the labels of highest weight in each topic of a bmlpl model in the folder MODEL.
 
     A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
@@ -35,24 +39,24 @@ def topics(model, top, label_names, as_json):
       xmlgp train --model bmlpl --topics 40 data/bibtex models/bibtex-topics
       xmlgp topics models/bibtex-topics --top 3
     """
-    folder, found = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
+    folder, strongest = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
     K = folder.description["data"]["K"]
     names = read_label_names(label_names, K) if label_names else folder.names.shown
     if as_json:
-        click.echo(json.dumps([_facts(topic, names) for topic in found]))
+        click.echo(json.dumps([_facts(topic, names) for topic in strongest]))
         return
     width = len(str(K - 1))
-    for topic in found:
+    for topic in strongest:
         click.echo(f"topic {topic.number} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
             name = f"  {escape(names[label], longest=None)}" if names else ""
             click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
 
 
-def _facts(topic, names):
+def _facts(topic: Topic, names: Sequence[str] | None) -> dict[str, object]:
     """Return a topic for JSON."""
-    labels = [
-        {"label": label} | ({"name": names[label]} if names else {}) | {"weight": weight}
+    labels: list[dict[str, object]] = [
+        {"label": label, **({"name": names[label]} if names else {}), "weight": weight}
         for label, weight in zip(topic.labels, topic.weights, strict=True)
     ]
     return {"topic": topic.number, "share": topic.share, "labels": labels}

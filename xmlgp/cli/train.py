@@ -5,18 +5,19 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import (
     INPUT,
+    Cluster,
     NonEmptyPath,
-    advice,
+    Note,
+    OptionValue,
     analysis_options,
     check_standard_input,
     checkpoint_option,
     cluster_options,
-    command_line,
     dense_option,
     encoder_options,
-    given_options,
     overwrite_option,
     reading_options,
+    resume_advice,
     threads_option,
     vocabulary_options,
     work_of,
@@ -45,7 +46,7 @@ __all__ = ["train"]
 @reading_options
 @encoder_options
 @threads_option
-def train(data, model, cluster, corpus, note, **options):
+def train(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
@@ -68,7 +69,5 @@ def train(data, model, cluster, corpus, note, **options):
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
     check_standard_input(data, options["vocabulary"])
-    given = {f"--{name}": value for name, value in cluster.items()} | given_options() | {"--resume": True}
-    given["--dense"] = options["dense"]
-    with advice(command_line("train", [data, model], corpus, given), data), work_of(cluster, note) as work:
-        api.train(data, model, corpus=corpus, note=note, work=work, **options)
+    with resume_advice(data), work_of(cluster, note) as work:
+        api.train(data, model, note=note, work=work, **options)

@@ -5,7 +5,15 @@ import json
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, dense_option, encoder_options, reading_options, threads_option
+from xmlgp.cli.options import (
+    INPUT,
+    NonEmptyPath,
+    OptionValue,
+    dense_option,
+    encoder_options,
+    reading_options,
+    threads_option,
+)
 from xmlgp.prediction.tuning import METRICS
 
 __all__ = ["tune"]
@@ -23,7 +31,7 @@ __all__ = ["tune"]
 @reading_options
 @encoder_options
 @threads_option
-def tune(model, data, as_json, **options):
+def tune(model: str, data: str, as_json: bool, **options: OptionValue) -> None:
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the

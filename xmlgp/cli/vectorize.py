@@ -1,9 +1,21 @@
 """`xmlgp vectorize`: turn a corpus of text into a data set."""
 
+from __future__ import annotations
+
 import click
 
-from xmlgp.cli.options import INPUT, NonEmptyPath, analysis_options, check_standard_input, corpus_options, quiet_option
+from xmlgp.cli.options import (
+    INPUT,
+    NonEmptyPath,
+    OptionValue,
+    analysis_options,
+    check_standard_input,
+    corpus_options,
+    quiet_option,
+)
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import vectorize_files
+from xmlgp.text.documents import CorpusOptions
 
 __all__ = ["vectorize"]
 
@@ -17,7 +29,9 @@ __all__ = ["vectorize"]
 @corpus_options
 @analysis_options
 @quiet_option
-def vectorize(path, data, tests, corpus, analysis, **options):
+def vectorize(
+    path: str, data: str, tests: tuple[str, ...], corpus: CorpusOptions, analysis: Analysis, **options: OptionValue
+) -> None:
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
     The format of CORPUS (perhaps compressed, or - for standard input) is recognised by its first line and the ending of
