@@ -15,7 +15,7 @@ from xmlgp.data import lines
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
-from xmlgp.data.repository_format import read_dataset, read_header_and_blocks, write_dataset
+from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 
 SMALL = b"""6 9 5
@@ -211,8 +211,9 @@ def test_malformed_file_is_reported_with_its_line(written, name, tmp_path):
 
 def test_blocks_have_their_line(monkeypatch):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 16)
-    header, *blocks = read_header_and_blocks(LineReader(io.BytesIO(SMALL), "x"))
+    header, blocks = read_blocks(LineReader(io.BytesIO(SMALL), "x"))
     assert header == (6, 9, 5)
+    blocks = list(blocks)
     assert len(blocks) > 2
     points = []
     for line, block in blocks:

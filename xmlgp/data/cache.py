@@ -114,10 +114,10 @@ def remove_unused(parent: Path) -> None:
 def file_digest(stream: BinaryIO) -> str:
     """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
     sha256 = hashlib.sha256()
-    place = 0
-    while piece := os.pread(stream.fileno(), 1 << 20, place):
+    position = 0
+    while piece := os.pread(stream.fileno(), 1 << 20, position):
         sha256.update(piece)
-        place += len(piece)
+        position += len(piece)
     return sha256.hexdigest()
 
 
@@ -146,7 +146,7 @@ def _open(entry: Path, text_digest: str, header: Header) -> Dataset:
         # An empty file cannot be mapped.
         file = entry / name
         arrays[name] = np.asarray(np.memmap(file, dtype, "r")) if file.stat().st_size else np.empty(0, dtype)
-        if hashlib.sha256(arrays[name]).hexdigest() != digests[name]:
+        if hashlib.sha256(arrays[name].data).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
     X = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
     return Dataset(Features(X), as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
@@ -161,8 +161,8 @@ def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
 
         def append(name: str, values: ArrayLike) -> None:
             piece = np.ascontiguousarray(values, ARRAYS[name])
-            files[name].write(piece)
-            digests[name].update(piece)
+            files[name].write(piece.data)
+            digests[name].update(piece.data)
 
         for kind in stored:
             append(f"{kind}_indptr", [0])

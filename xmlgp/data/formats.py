@@ -67,7 +67,8 @@ def read_rows(
     """
     first = reader.peek_line()
     if two_files.is_part(reader.path, first):
-        return two_files.read_points(reader, progress, note), REPOSITORY
+        header, blocks = two_files.read_blocks(reader, True, note)
+        return repository_format.stack_blocks(header, blocks, reader.path, progress), REPOSITORY
     if is_libsvm(first, strict=False):
         dataset, several = libsvm_format.read_points(reader, progress, several, note)
         return dataset, MULTILABEL if several else LIBSVM
@@ -85,11 +86,9 @@ def read_blocks(
     """
     first = reader.peek_line()
     if two_files.is_part(reader.path, first):
-        items = two_files.read_header_and_blocks(reader, labelled, note)
-        return next(items), items
+        return two_files.read_blocks(reader, labelled, note)
     if not is_libsvm(first, strict=False):
-        items = repository_format.read_header_and_blocks(reader)
-        return next(items), items
+        return repository_format.read_blocks(reader)
     labelled = labelled or K == 1
     dataset, _ = libsvm_format.read_points(reader, silent, K > 1, note, labelled)
     dataset = fitted(dataset, D, K if labelled else 0, reader.path, note)

@@ -56,11 +56,11 @@ ALL = 2**62
 class _Block(NamedTuple):
     """Points: their labels, how many each has, their features and values, and how many features each has."""
 
-    labels: np.ndarray
-    label_counts: np.ndarray
-    features: np.ndarray
-    values: np.ndarray
-    counts: np.ndarray
+    labels: NDArray[np.float64]
+    label_counts: NDArray[np.int64]
+    features: NDArray[np.int32]
+    values: NDArray[np.float64]
+    counts: NDArray[np.int64]
 
 
 def is_libsvm(line: bytes, strict: bool = True) -> bool:
@@ -129,7 +129,7 @@ def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: 
     blocks = []
     seen: set[float] = set()
     blank = after = 0  # all blank lines, and those after the last point
-    mistakes: dict[bool, Callable | None] = {False: None, True: None}
+    mistakes: dict[bool, Callable[[], object] | None] = {False: None, True: None}
     while True:
         line_number = reader.line_number
         try:
@@ -155,7 +155,7 @@ def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: 
         if unlike and not mistakes[True] and (block is None or not _is_of_several_labels(block)):
             mistakes[True] = functools.partial(report, functools.partial(_check_line_of_several, labelled=labelled))
         if block is None:
-            _raise(mistakes[bool(several)])
+            break
         after = 0
         if len(block.counts) < text.count(b"\n"):
             blank += len(BLANK_LINE.findall(text))
@@ -190,8 +190,7 @@ def _scan(text: bytes, labelled: bool) -> _Block | None:
     features = pairs[0].astype(np.int32)
     if not labelled:
         ends[0] = 0
-    labels = number_values(text, labels[:, : ends[0, -1]])
-    return _Block(labels, np.diff(ends[0]), features, values, np.diff(ends[1]))
+    return _Block(number_values(text, labels[:, : ends[0, -1]]), np.diff(ends[0]), features, values, np.diff(ends[1]))
 
 
 def _rows(indices: NDArray[np.int32], counts: NDArray[np.int64]) -> csr_array:

@@ -30,7 +30,7 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 MAX_INDEX_DIGITS = 10
 
 
-def parse_lines(text: bytes, D: int, K: int, path: str, first_line: int) -> Dataset:
+def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str) -> Dataset:
     """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
 
     DataFormatError names the first malformed line; `text` starts with line `first_line` of the file `path`.

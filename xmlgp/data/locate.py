@@ -87,19 +87,18 @@ def other_part(path: str | os.PathLike[str], missing: bool = False) -> str | Non
     return other if missing else next(filter(os.path.isfile, (other, f"{other}.gz")), None)
 
 
-def files_beside(path: str, pattern: re.Pattern[str]) -> list[str]:
-    """Return the files beside one of points whose names match a pattern."""
+def files_beside(path: str, pattern: re.Pattern[str]) -> dict[str, re.Match[str]]:
+    """Return the files beside one of points whose names match a pattern, in order, and their matches."""
     folder = os.path.dirname(path)
-    if not os.path.isfile(path):
-        return []
-    return [os.path.join(folder, name) for name in sorted(os.listdir(folder or os.curdir)) if pattern.fullmatch(name)]
+    names = sorted(os.listdir(folder or os.curdir)) if os.path.isfile(path) else []
+    return {os.path.join(folder, name): match for name in names if (match := pattern.fullmatch(name))}
 
 
 def splits_beside(path: str) -> list[str]:
     """Return the files beside points, of the same name, that say which of them are training points."""
     name = os.path.basename(path).lower()
-    starts = {file: SPLIT.fullmatch(os.path.basename(file))[1] or "" for file in files_beside(path, SPLIT)}
-    return [file for file, start in starts.items() if name.startswith(start.lower().rstrip("_-"))]
+    splits = files_beside(path, SPLIT)
+    return [file for file, match in splits.items() if name.startswith((match[1] or "").lower().rstrip("_-"))]
 
 
 def documents_in(folder: str | os.PathLike[str], labelled: bool = False) -> list[str]:
@@ -116,8 +115,8 @@ def documents_in(folder: str | os.PathLike[str], labelled: bool = False) -> list
     with_labels = {name for name in texts if not files.isdisjoint((f"{name}.tsv", f"{name}.key"))}
     of_data = {name.removesuffix(".txt") for name in filter(OF_DATA.fullmatch, files)}
     # `train.txt` may be a document among others, but not the only one.
-    found = of_data <= with_labels and ((with_labels if labelled else texts) | objects) - of_data
-    return sorted(texts | objects) if found else []
+    documents = of_data <= with_labels and ((with_labels if labelled else texts) | objects) - of_data
+    return sorted(texts | objects) if documents else []
 
 
 def files_read(folder: str | os.PathLike[str]) -> list[Path]:
@@ -135,8 +134,11 @@ def files_read(folder: str | os.PathLike[str]) -> list[Path]:
 
 def _two_files(folder: Path, start: re.Pattern[str]) -> dict[str, Path]:
     """Return the files of features whose names start so, by their names without `.gz`; those of labels if none has."""
-    matches = {file: PART.fullmatch(file.name) for file in sorted(folder.iterdir(), reverse=True) if file.is_file()}
-    matches = {file: match for file, match in matches.items() if match and start.fullmatch(match["name"])}
+    matches = {
+        file: match
+        for file in sorted(folder.iterdir(), reverse=True)
+        if (match := PART.fullmatch(file.name)) and start.fullmatch(match["name"]) and file.is_file()
+    }
     features = [file for file, match in matches.items() if match["part"] in LABELS_OF]
     return {file.name.removesuffix(".gz"): file for file in features or matches}
 

@@ -6,7 +6,6 @@ may declare any number.
 """
 
 import contextlib
-import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -25,8 +24,16 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Header", "read_dataset", "read_declared", "read_header_and_blocks", "read_points"]
-__all__ += ["write_blocks", "write_dataset"]
+__all__ = [
+    "Header",
+    "read_blocks",
+    "read_dataset",
+    "read_declared",
+    "read_points",
+    "stack_blocks",
+    "write_blocks",
+    "write_dataset",
+]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -81,17 +88,20 @@ def read_dataset(path: str | os.PathLike[str], cache: bool = True, progress: Pro
 def read_points(reader: LineReader, cache: bool = False, progress: Progress = silent) -> Dataset:
     """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does."""
     path = reader.path
-    items = read_header_and_blocks(reader)
-    header = next(items)
-    blocks = _with_progress(header, items, path, progress)
-    if cache and path != "-" and os.path.isfile(path):
-        # A cache that cannot be written is not used; an error of the text file occurs again below.
-        with contextlib.suppress(OSError):
-            dataset = load_or_store(reader, header, blocks)
-            if dataset is not None:
-                return dataset
-        return read_dataset(path, False, progress)
-    return stack([no_points(header.D, header.K), *blocks])
+    header, blocks = read_blocks(reader)
+    if not (cache and path != "-" and os.path.isfile(path)):
+        return stack_blocks(header, blocks, path, progress)
+    # A cache that cannot be written is not used; an error of the text file occurs again below.
+    with contextlib.suppress(OSError):
+        dataset = load_or_store(reader, header, _with_progress(header, blocks, path, progress))
+        if dataset is not None:
+            return dataset
+    return read_dataset(path, False, progress)
+
+
+def stack_blocks(header: Header, blocks: Iterable[tuple[int, Dataset]], path: str, progress: Progress) -> Dataset:
+    """Return all points of a file with a header and blocks as `read_blocks` returns them."""
+    return stack([no_points(header.D, header.K), *_with_progress(header, blocks, path, progress)])
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: Dataset, progress: Progress = silent) -> None:
@@ -139,21 +149,20 @@ def _with_progress(
             bar.update(block.N)
 
 
-def read_header_and_blocks(reader):
-    """Yield the header of an open file, and then the line where each block of points starts, and the points.
+def read_blocks(reader: LineReader) -> tuple[Header, Iterator[tuple[int, Dataset]]]:
+    """Return the header of an open file, and each block of points with the number of its first line.
 
-    The `LineReader` is at the first line. DataFormatError names the line of an error, unless the reader keeps those of
-    malformed lines, whose points are empty.
+    The `LineReader` is at the first line. DataFormatError, which iteration may also raise, names the line of an error,
+    unless the reader keeps those of malformed lines, whose points are empty.
     """
-    path = reader.path
-    header = _parse_header(reader.read_lines(1), path)
-    yield header
-    parse = functools.partial(parse_lines, D=header.D, K=header.K, path=path)
-    yield from read_declared(reader, header.N, parse)
+    header = _parse_header(reader.read_lines(1), reader.path)
+    return header, read_declared(
+        reader, header.N, lambda text, first_line: parse_lines(text, first_line, header.D, header.K, reader.path)
+    )
 
 
 def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Dataset]) -> Iterator[tuple[int, Dataset]]:
-    """Yield what follows the header in `read_header_and_blocks`; `parse` reads lines, given the number of the first."""
+    """Yield the blocks of `read_blocks`: N points that follow the header; `parse(text, first_line)` reads lines."""
     missing = N
     while missing:
         line_number = reader.line_number
@@ -161,31 +170,33 @@ def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Data
         if not text:
             reason = f"the file ends after {N - missing} of {N} points declared in its first line"
             raise DataFormatError(reader.path, line_number, reason)
-        for block in _parsed(text, parse, reader, line_number):
+        for block in _parse_blocks(text, parse, reader, line_number):
             missing -= block.N
             yield line_number, block
-    if line_number := reader.skip_blank_lines():
+    if extra_line := reader.skip_blank_lines():
         reason = f"the file has more points than the {N} that its first line declares"
-        raise DataFormatError(reader.path, line_number, reason)
+        raise DataFormatError(reader.path, extra_line, reason)
 
 
-def _parsed(text, parse, reader, line_number):
-    """Yield the points of some lines, of which the first has this number, and then perhaps the error of one."""
+def _parse_blocks(
+    text: bytes, parse: Callable[[bytes, int], Dataset], reader: LineReader, first_line: int
+) -> Iterator[Dataset]:
+    """Yield the points of some lines, and then perhaps raise the error of one."""
     try:
-        yield parse(text, first_line=line_number)
+        yield parse(text, first_line)
     except DataFormatError as error:
         lines = [line + b"\n" for line in text.split(b"\n")[:-1]]
         if reader.errors is None:
-            if before := b"".join(lines[: error.line - line_number]):
-                yield parse(before, first_line=line_number)
+            if before := b"".join(lines[: error.line - first_line]):
+                yield parse(before, first_line)
             raise
         points = []
-        for number, line in enumerate(lines, line_number):
+        for number, line in enumerate(lines, first_line):
             try:
-                points.append(parse(line, first_line=number))
-            except DataFormatError as wrong:
-                reader.errors[number] = wrong
-                points.append(parse(b"\n", first_line=number))
+                points.append(parse(line, number))
+            except DataFormatError as line_error:
+                reader.errors[number] = line_error
+                points.append(parse(b"\n", number))
         yield stack(points)
 
 
@@ -195,8 +206,8 @@ def _parse_header(text: bytes, path: str) -> Header:
         raise DataFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        found = quote(text.rstrip(b"\r\n"))
-        raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {found}")
+        line = quote(text.rstrip(b"\r\n"))
+        raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {line}")
     header = Header(*map(int, fields.groups()))
     for name, count in ("features", header.D), ("labels", header.K):
         if count >= INDEX_BOUND:
@@ -234,16 +245,16 @@ def _write_counts(
     for point in range(len(indptr) - 1):
         first = label_indptr[point]
         start = at
-        for place in range(first, label_indptr[point + 1]):
-            if place > first:
+        for element in range(first, label_indptr[point + 1]):
+            if element > first:
                 text[at] = COMMA
                 at += 1
-            at = _write_integer(labels[place], text, at)
-        for place in range(indptr[point], indptr[point + 1]):
+            at = _write_integer(labels[element], text, at)
+        for element in range(indptr[point], indptr[point + 1]):
             text[at] = SPACE
-            at = _write_integer(columns[place], text, at + 1)
+            at = _write_integer(columns[element], text, at + 1)
             text[at] = COLON
-            at = _write_integer(counts[place], text, at + 1)
+            at = _write_integer(counts[element], text, at + 1)
         if at == start:  # as in _format_lines
             text[at] = SPACE
             at += 1
@@ -274,18 +285,19 @@ def _format_lines(block: Dataset) -> Iterator[str]:
     ends = features.indptr.tolist()
     label_ends = block.labels.indptr.tolist()
     for row in range(block.N):
-        own = ",".join(labels[label_ends[row] : label_ends[row + 1]])
+        row_labels = ",".join(labels[label_ends[row] : label_ends[row + 1]])
         # Some readers skip empty lines, so a point without labels and features gets a space.
-        yield (own + "".join(pairs[ends[row] : ends[row + 1]]) or " ") + "\n"
+        yield (row_labels + "".join(pairs[ends[row] : ends[row + 1]]) or " ") + "\n"
 
 
 def _shortest_decimals(values: NDArray[np.floating]) -> list[str]:
     """Return the shortest decimal of each float32 that the parser reads back as the same number."""
-    distinct, places = np.unique(values, return_inverse=True)
+    distinct, inverse = np.unique(values, return_inverse=True)
     # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a
     # difference next to a tie; for these numbers the decimal of the double is right.
     doubles = np.array([float(str(value)) for value in distinct])
     misread = doubles.astype(np.float32) != distinct
     doubles[misread] = distinct[misread]
     texts = [repr(double).removesuffix(".0") for double in doubles.tolist()]
-    return np.array(texts, dtype=object)[places].tolist()
+    decimals: list[str] = np.array(texts, dtype=object)[inverse].tolist()
+    return decimals

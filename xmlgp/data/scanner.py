@@ -34,7 +34,7 @@ def empty_numbers(count: int) -> NDArray[np.int64]:
 def number_values(text: bytes, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the doubles nearest to scanned numbers of a text; infinite if too large for a float32."""
     _, integers, decimals, starts, ends = numbers
-    values = integers / POWERS.take(decimals, mode="clip")
+    values: NDArray[np.float64] = integers / POWERS.take(decimals, mode="clip")
     for i in np.flatnonzero(decimals < 0).tolist():
         values[i] = float(text[starts[i] : ends[i]])
     values[np.abs(values) >= FLOAT32_OVERFLOW] = np.inf

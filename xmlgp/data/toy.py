@@ -48,11 +48,12 @@ def toy_dataset() -> tuple[Dataset, Dataset]:
 
     def uniform(*shape: int) -> NDArray[np.float64]:
         # A double has 53 bits.
-        return (bits.random_raw(int(np.prod(shape))) >> np.uint64(11)).reshape(shape) * 2.0**-53
+        numbers: NDArray[np.uint64] = np.asarray(bits.random_raw(int(np.prod(shape))))
+        return np.asarray((numbers >> np.uint64(11)).reshape(shape) * 2.0**-53)
 
     def normal(*shape: int) -> NDArray[np.float64]:
         # The sum of 12 uniforms has variance 1. Logarithms and cosines differ between machines.
-        return sum(uniform(*shape) for _ in range(12)) - 6.0
+        return sum((uniform(*shape) for _ in range(12)), start=np.zeros(shape)) - 6.0
 
     ends = np.cumsum(_power_law(D, WORD_OFFSET))
     words = np.searchsorted(ends[:-1], uniform(N + N_TEST, WORDS_A_POINT))
@@ -72,5 +73,5 @@ def toy_dataset() -> tuple[Dataset, Dataset]:
 
 def _power_law(size: int, offset: int) -> NDArray[np.float64]:
     """Return `size` probabilities proportional to 1 / (rank + offset)."""
-    weights = 1 / (np.arange(1, size + 1) + offset)
-    return weights / weights.sum()
+    weights: NDArray[np.float64] = 1 / (np.arange(1, size + 1) + offset)
+    return np.asarray(weights / weights.sum())

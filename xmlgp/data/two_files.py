@@ -9,28 +9,27 @@ The points are not cached: the copy would be that of two files.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from xmlgp.data import repository_format
-from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points, stack
-from xmlgp.data.features import Features
+from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points
+from xmlgp.data.features import Features, stack_rows
 from xmlgp.data.line_parser import parse_pairs
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES, Header, read_declared
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
-from xmlgp.runtime.progress import Progress, ignore, silent
+from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["is_part", "read_header_and_blocks", "read_labels", "read_points"]
+__all__ = ["is_part", "read_blocks", "read_labels"]
 
 HEADER = re.compile(rb" *(\d+) +(\d+)[ \t]*\r?\n")
 #: A line of a file of pairs of a point and a label.
@@ -51,46 +50,26 @@ def is_part(path: str, line: bytes, strict: bool = False) -> bool:
     return not repository_format.HEADER.fullmatch(line)
 
 
-def read_points(reader: LineReader, progress: Progress = silent, note: Callable[[str], object] = ignore) -> Dataset:
-    """Read all points from a `LineReader` at the first line of the features; the labels are beside them."""
-    items = read_header_and_blocks(reader, True, note)
-    header = next(items)
-    blocks = [no_points(header.D, header.K)]
-    with progress(f"reading {reader.path}", total=header.N, unit=" points") as bar:
-        for _, block in items:
-            blocks.append(block)
-            bar.update(block.N)
-    return stack(blocks)
-
-
-def read_header_and_blocks(
+def read_blocks(
     reader: LineReader, labelled: bool, note: Callable[[str], object] = ignore
-) -> Iterator[Header | tuple[int, Dataset]]:
-    """Yield what `repository_format.read_header_and_blocks` does for one file; no labels are read unless `labelled`."""
-    N, D = _read_sizes(reader)
+) -> tuple[Header, Iterator[tuple[int, Dataset]]]:
+    """Return what `repository_format.read_blocks` does for one file; no labels are read unless `labelled`.
+
+    The `LineReader` is at the first line of the features; the labels are beside them.
+    """
+    sizes = _read_sizes(reader)
     part = part_of(reader.path)
-    if part == "labels" or (labelled and (part is None or other_part(reader.path) is None)):
+    if part == "labels" or (labelled and other_part(reader.path) is None):
         raise _alone(reader)
     if part is None:
         if _are_pairs(reader):
             raise _alone(reader)
-        note(f"{reader.path}: taking lines of `feature:value` as features, of {N} points")
+        note(f"{reader.path}: taking lines of `feature:value` as features, of {sizes.N} points")
+    blocks = _read_rows(reader, "feature", sizes)
     if not labelled:
-        yield Header(N, D, 0)
-        yield from _read_rows(reader, "feature", _Sizes(N, D))
-        return
-    with _open_labels(reader.path, N) as (labels, K):
-        yield Header(N, D, K)
-        rows = _read_labels(labels, _Sizes(N, K), note)
-        left = as_csr(None, np.empty(0, np.int32), np.zeros(1, np.int32), K)
-        for line, block in _read_rows(reader, "feature", _Sizes(N, D)):
-            while left.shape[0] < block.N:
-                left = csr_array(vstack([left, next(rows)], "csr"))
-            yield line, Dataset(block.features, consecutive_rows(left, slice(0, block.N)))
-            left = consecutive_rows(left, slice(block.N, left.shape[0]))
-        # What follows the last point is checked.
-        for _ in rows:
-            pass
+        return Header(*sizes, 0), blocks
+    labels = _read_labels_beside(reader, sizes.N, note)
+    return Header(*sizes, labels.shape[1]), _with_labels(blocks, labels)
 
 
 def read_labels(reader: LineReader, note: Callable[[str], object] = ignore) -> tuple[csr_array, int]:
@@ -101,31 +80,33 @@ def read_labels(reader: LineReader, note: Callable[[str], object] = ignore) -> t
     part = part_of(reader.path)
     sizes = _read_sizes(reader)
     if part == "features":
-        if other_part(reader.path) is None:
-            raise _alone(reader)
-        with _open_labels(reader.path, sizes.N) as (labels, K):
-            return _stacked(_read_labels(labels, _Sizes(sizes.N, K), note), K), sizes.columns
+        return _read_labels_beside(reader, sizes.N, note), sizes.columns
     if part is None:
         if _are_pairs(reader):
             raise _alone(reader)
         note(f"{reader.path}: taking lines of `label:1` as labels, of {sizes.N} points")
-    return _stacked(_read_labels(reader, sizes, note, strict=part is None), sizes.columns), 0
+    return _read_labels(reader, sizes, note, strict=part is None), 0
 
 
-def _stacked(blocks: Iterator[csr_array], K: int) -> csr_array:
-    return csr_array(vstack([no_points(0, K).labels, *blocks], "csr"))
-
-
-@contextlib.contextmanager
-def _open_labels(path: str, N: int) -> Iterator[tuple[LineReader, int]]:
-    """Open the labels beside a file of the features of N points; yield their `LineReader` and K."""
-    other = other_part(path)
-    with open_input(other) as stream:
-        labels = LineReader(stream, other)
+def _read_labels_beside(reader: LineReader, N: int, note: Callable[[str], object]) -> csr_array:
+    """Return the labels beside the features of N points, whose file a `LineReader` reads."""
+    path = other_part(reader.path)
+    if path is None:
+        raise _alone(reader)
+    with open_input(path) as stream:
+        labels = LineReader(stream, path)
         sizes = _read_sizes(labels)
         if sizes.N != N:
-            raise DataFormatError(other, 1, f"the labels are of {sizes.N} points, but {path} has {N}")
-        yield labels, sizes.columns
+            raise DataFormatError(path, 1, f"the labels are of {sizes.N} points, but {reader.path} has {N}")
+        return _read_labels(labels, sizes, note)
+
+
+def _with_labels(blocks: Iterable[tuple[int, Dataset]], labels: csr_array) -> Iterator[tuple[int, Dataset]]:
+    """Yield blocks of points with their labels."""
+    start = 0
+    for line, block in blocks:
+        yield line, Dataset(block.features, consecutive_rows(labels, slice(start, start + block.N)))
+        start += block.N
 
 
 def _read_sizes(reader: LineReader) -> _Sizes:
@@ -133,8 +114,8 @@ def _read_sizes(reader: LineReader) -> _Sizes:
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
         kind = "N K" if part_of(reader.path) == "labels" else "N D"
-        found = quote(text.rstrip(b"\r\n")) if text else "empty"
-        raise DataFormatError(reader.path, 1, f"the first line must be two nonnegative integers `{kind}`, not {found}")
+        line = quote(text.rstrip(b"\r\n")) if text else "empty"
+        raise DataFormatError(reader.path, 1, f"the first line must be two nonnegative integers `{kind}`, not {line}")
     sizes = _Sizes(*map(int, fields.groups()))
     if sizes.columns >= INDEX_BOUND:
         raise DataFormatError(
@@ -155,31 +136,30 @@ def _read_rows(reader: LineReader, kind: str, sizes: _Sizes) -> Iterator[tuple[i
     return read_declared(reader, sizes.N, parse)
 
 
-def _read_labels(
-    reader: LineReader, sizes: _Sizes, note: Callable[[str], object], strict: bool = False
-) -> Iterator[csr_array]:
-    """Yield the labels of points, csr_arrays of bool; values other than 1 are noted, or refused if `strict`."""
+def _read_labels(reader: LineReader, sizes: _Sizes, note: Callable[[str], object], strict: bool = False) -> csr_array:
+    """Return the labels of points, a csr_array of bool; values other than 1 are noted, or refused if `strict`."""
+    matrices = [no_points(0, sizes.columns).labels]
     noted = False
     for line, block in _read_rows(reader, "label", sizes):
         rows = block.features.sparse
         wrong = rows.data != 1 if strict else rows.data < 0
         if wrong.any():
-            place = int(np.argmax(wrong))
-            line += int(np.searchsorted(rows.indptr, place, side="right")) - 1
-            reason = f"label {rows.indices[place]} has the value {rows.data[place]:g}, but labels have 1"
+            position = int(np.argmax(wrong))
+            line += int(np.searchsorted(rows.indptr, position, side="right")) - 1
+            reason = f"label {rows.indices[position]} has the value {rows.data[position]:g}, but labels have 1"
             if strict:
                 reason += "; if these are scores, they come first, then the data"
             raise DataFormatError(reader.path, line, reason)
         if not noted and (rows.data != 1).any():
             noted = True
             note(f"{reader.path}: labels with values such as {rows.data[rows.data != 1][0]:g} count as all others")
-        yield as_csr(None, rows.indices, rows.indptr, sizes.columns)
+        matrices.append(as_csr(None, rows.indices, rows.indptr, sizes.columns))
+    return stack_rows(matrices)
 
 
 def _are_pairs(reader: LineReader) -> bool:
     """Return whether a file, after its first line, has pairs of a point and a label."""
-    named = FILTER.fullmatch(os.path.basename(reader.path))
-    return bool(named or TWO_NUMBERS.fullmatch(reader.peek_line()))
+    return bool(FILTER.fullmatch(os.path.basename(reader.path)) or TWO_NUMBERS.fullmatch(reader.peek_line()))
 
 
 def _alone(reader: LineReader) -> DataFormatError:
