@@ -7,7 +7,6 @@ In a file of two classes a line has one label. The labels of the file are either
 at 1 and increase.
 
 Labels that are separated by commas, in any line, make the file one of several labels a point. Labels are then numbers
-from xmlgp.data.features import Features
 from 0, a line may have none, and features are in any order. Features start at 1, unless a feature 0 occurs.
 
 The data are not cached: the numbers of features and labels, which no line declares, could not be checked.
