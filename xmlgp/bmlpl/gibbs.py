@@ -136,7 +136,7 @@ def sample_counts(
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
     v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
     """
-    points = np.repeat(np.arange(len(activations)), np.diff(positives.indptr))
+    points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(positives.indptr))
     labels = positives.indices
     rates = np.empty(len(positives))
     parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
@@ -147,13 +147,14 @@ def sample_counts(
     totals[large] = np.maximum(random.poisson(rates[large]), 1)
     # One element for each latent count.
     points = np.repeat(points, totals)
-    labels = np.repeat(labels, totals).astype(np.int64)
-    thresholds = random.random(len(points)) * np.repeat(rates, totals)
-    chosen = np.empty(len(points), np.int64)
+    labels = np.repeat(labels, totals)
+    thresholds = random.random(len(points))
+    thresholds *= np.repeat(rates, totals)
+    chosen = np.empty(len(points), np.int32)
     parallel_for(partial(_choose_topics, points, labels, topics, activations, thresholds, chosen), len(points), GRAIN)
 
-    def counts(rows: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.floating]:
-        numbers = np.bincount(rows * topics.shape[1] + chosen, minlength=math.prod(shape))
+    def counts(rows: NDArray[np.integer], shape: tuple[int, ...]) -> NDArray[np.floating]:
+        numbers = np.bincount(rows.astype(np.int64) * topics.shape[1] + chosen, minlength=math.prod(shape))
         return numbers.reshape(shape).astype(topics.dtype)
 
     return counts(points, activations.shape), counts(labels, topics.shape)
