@@ -13,7 +13,7 @@ from xmlgp.data.features import Features
 from xmlgp.label_weights.pairs import MeanPoint, PairWeights
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, Factors, SweepData, SweepPrior
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, SweepData, SweepPrior
 from xmlgp.work import THIS_MACHINE
 
 if TYPE_CHECKING:
@@ -34,25 +34,18 @@ def learned_sweep_data(
     Of the earlier points with a label, a share f is replayed. The prior of the label has the posterior of the model for
     the other points (`_prior_without`), and their mean stands for these (`MeanPoint`).
     """
-    parameters = problem.parameters
     settings = problem.batch.settings
     replayed = problem.replayed
     swept = problem.swept
-    scales = prior_scales(parameters["statistics.labels"][swept], settings.dtype)
-    old = LabelWeights.of(parameters)
-    most = max(len(swept), WEIGHTS_LIMIT - len(old.mean))
-    pattern = label_features(problem.features.sparse, csr_array(problem.batch.labels[:, swept]), most)
-    weights, posterior = old.take(swept, pattern, scales)
+    scales = prior_scales(problem.parameters["statistics.labels"][swept], settings.dtype)
+    weights, posterior = _swept_weights(problem, scales)
     before = problem.counts_before[swept]
-    features = problem.all_features
-    shares = np.zeros(len(swept), np.float32)
-    earlier = SweepPrior()
+    shares = _replayed_shares(problem)
+    prior = SweepPrior(_prior_without(posterior, weights.prior_of_training(scales), weights.indptr, shares))
     if replayed:
-        counts = np.bincount(replayed.points.labels.indices, minlength=len(parameters["bias"]))[swept]
-        shares = np.where(before > 0, counts / np.maximum(before, 1), 1).astype(np.float32)
         pair_weights = PairWeights(replayed.points.weights, shares)
-        earlier = SweepPrior(None, pair_weights, replayed.drawn, replayed.population)
-    prior = _prior_without(posterior, weights.prior_of_training(scales), weights.indptr, shares)
+        prior = SweepPrior(prior.weights, pair_weights, replayed.drawn, replayed.population)
+    features = problem.all_features
     make_mean_point = None
     if (shares < 1).any():
         mean = _mean_of_earlier(problem)
@@ -65,31 +58,46 @@ def learned_sweep_data(
             utility = bias + OFFSET_SHARE * (loadings @ latent[-1]) + by_weights
             return MeanPoint.of(utility, problem.N * (1 - shares), before > 0)
 
-    data = SweepData(
-        THIS_MACHINE,
-        settings.seed + problem.N,
-        features,
-        shape,
-        lambda: Factors.of(stepped(), swept),
-        weights,
-        earlier._replace(weights=prior),
-        make_mean_point,
-    )
+    def swept_parameters() -> Parameters:
+        trained = stepped()
+        return trained | {name: trained[name][swept] for name in ("loadings", "bias")}
+
+    seed = settings.seed + problem.N
+    data = SweepData(THIS_MACHINE, seed, features, shape, swept_parameters, weights, prior, make_mean_point)
     if replayed:
-        _take_shortlists(data.shortlist, replayed, len(parameters["bias"]))
+        _take_shortlists(data.shortlist, replayed, len(problem.parameters["bias"]))
     return data
+
+
+def _swept_weights(problem: LearningProblem, scales: NDArray[np.floating]) -> tuple[LabelWeights, WeightsPrior]:
+    """Return the weights of the labels that are swept, also on features of the batch, and their posterior."""
+    weights = LabelWeights.of(problem.parameters)
+    swept = problem.swept
+    most = max(len(swept), WEIGHTS_LIMIT - len(weights.mean))
+    pattern = label_features(problem.features.sparse, csr_array(problem.batch.labels[:, swept]), most)
+    return weights.take(swept, pattern, scales)
+
+
+def _replayed_shares(problem: LearningProblem) -> NDArray[np.float32]:
+    """Return the share f of the earlier points with each swept label that is replayed, 1 if there are none."""
+    replayed = problem.replayed
+    if replayed is None:
+        return np.zeros(len(problem.swept), np.float32)
+    before = problem.counts_before[problem.swept]
+    counts = np.bincount(replayed.points.labels.indices, minlength=len(problem.counts))[problem.swept]
+    return np.where(before > 0, counts / np.maximum(before, 1), 1).astype(np.float32)
 
 
 def _take_shortlists(shortlist: NDArray[np.int32], replayed: Replayed, K: int) -> None:
     """Write the shortlists of the replayed points, of the labels that are swept alone, by their positions in these."""
     positions = np.full(K + 1, -1, np.int32)  # the last one is for −1
     positions[replayed.swept] = np.arange(len(replayed.swept), dtype=np.int32)
-    known = positions[replayed.points.shortlist]
+    rows = positions[replayed.points.shortlist]
     if len(replayed.swept) < K:
         # Those that remain come first.
-        known = -np.sort(-known, axis=1)
-    width = min(known.shape[1], shortlist.shape[1])
-    shortlist[: len(known), :width] = known[:, :width]
+        rows = -np.sort(-rows, axis=1)
+    width = min(rows.shape[1], shortlist.shape[1])
+    shortlist[: len(rows), :width] = rows[:, :width]
 
 
 def _mean_of_earlier(problem: LearningProblem) -> Features:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xmlgp.data.features import Features
+from xmlgp.data.features import Features, stack_rows
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.training.minibatches import hold_out
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.data.features import Features
+    from xmlgp.data.features import Features, stack_rows
     from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
     from xmlgp.mlgpf.replay_selection import Replayed
 
@@ -69,7 +69,7 @@ class LearningProblem:
     @functools.cached_property
     def all_labels(self) -> csr_array:
         """Y of the points that are replayed and those of the batch."""
-        return Features.stack([self.replayed.points.labels, self.batch.labels]) if self.replayed else self.batch.labels
+        return stack_rows([self.replayed.points.labels, self.batch.labels]) if self.replayed else self.batch.labels
 
     @functools.cached_property
     def counts(self) -> NDArray[np.int64]:

@@ -56,7 +56,8 @@ def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
         copies = 3 if buffer and replays_all(buffer, n) else 1
     kept = sum(value.nbytes for name, value in parameters.items() if not name.startswith("regression."))
     # Rows of T and Φ: those that steps move, and all if there are new ones. Latent functions have rows of points.
-    rows = n + sum(len(np.unique(matrix.indices)) for matrix in (dataset.labels, dataset.features))
+    present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features.sparse))
+    rows = n + len(present) + len(used)
     if D > earlier.D or K > earlier.K:
         rows += D + K
     size = copies * kept + rows * parameters["loadings"][:1].nbytes

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.work import Work
 
-__all__ = ["OFFSET_SHARE", "PAIR_COST", "Factors", "Sweep", "SweepCost", "SweepData", "SweepPlan", "SweepPrior"]
+__all__ = ["OFFSET_SHARE", "PAIR_COST", "Factors", "Sweep", "SweepData", "SweepPlan", "SweepPrior"]
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
@@ -68,19 +68,6 @@ UPDATE_COST = 45
 
 
 class Factors(NamedTuple):
-    """The map to means of the latent functions, Φ and b."""
-
-    latent_map: LatentMap
-    loadings: NDArray[np.floating]
-    bias: NDArray[np.floating]
-
-    @classmethod
-    def of(cls, parameters: Parameters, labels: NDArray[np.int64] | slice = slice(None)) -> Factors:
-        """Return those of a trained model, for some of its labels."""
-        return cls(LatentMap.of(parameters), parameters["loadings"][labels], parameters["bias"][labels])
-
-
-class _PointFactors(NamedTuple):
     """X, sparse, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
 
     features: csr_array
@@ -92,7 +79,7 @@ class _PointFactors(NamedTuple):
 class _ShortlistTask(NamedTuple):
     """What shortlists follow from: Y, W or None, and the length of a shortlist."""
 
-    factors: _PointFactors
+    factors: Factors
     labels: csr_array
     weights: LabelWeights | None
     length: int
@@ -114,7 +101,7 @@ class _UpdateTask(NamedTuple):
     many are drawn, and the `MeanPoint` or None.
     """
 
-    factors: _PointFactors
+    factors: Factors
     weights: LabelWeights
     scales: NDArray[np.floating]
     positives: PointsByLabel
@@ -180,16 +167,16 @@ class SweepPrior(NamedTuple):
 class SweepData:
     """What the sweeps of a run share; `shape` is N and K.
 
-    The features are weighted. `make_factors` returns the `Factors`; it is called for the first step, when they have
-    their final values. `make_mean_point` returns the `MeanPoint`, whose row is the last one of the features, given this
-    object. Sweeps change the label weights in place.
+    The features are weighted. `stepped` returns the parameters after stochastic steps, with Φ and b of the K labels.
+    `make_mean_point` returns the `MeanPoint`, whose row is the last one of the features, given this object. Sweeps
+    change the label weights in place.
     """
 
     work: Work
     seed: int
     features: Features
     shape: tuple[int, int]
-    make_factors: Callable[[], Factors]
+    stepped: Callable[[], Parameters]
     weights: LabelWeights
     prior: SweepPrior = SweepPrior()
     make_mean_point: Callable[[SweepData], MeanPoint] | None = None
@@ -200,16 +187,17 @@ class SweepData:
         return np.full((self.shape[0], shortlist_length(*self.shape)), -1, np.int32)
 
     @functools.cached_property
-    def factors(self) -> _PointFactors:
+    def factors(self) -> Factors:
         """The latent functions at the points, Φ and b, once the stages before have ended."""
-        latent_map, loadings, bias = self.make_factors()
+        parameters = self.stepped()
+        latent_map = LatentMap.of(parameters)
         N = self.features.N
         latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
         means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
         for rows, block_means in zip(blocks, means, strict=True):
             latent[rows] = block_means
-        return _PointFactors(self.features.sparse, latent, loadings, bias)
+        return Factors(self.features.sparse, latent, parameters["loadings"], parameters["bias"])
 
     @functools.cached_property
     def mean_point(self) -> MeanPoint | None:
@@ -230,17 +218,6 @@ class SweepPlan(NamedTuple):
     updates_prior: bool = False
 
 
-class SweepCost(NamedTuple):
-    """What the time of a step depends on: P, and the mean memory of the features of a point."""
-
-    factor_count: int = 1
-    row_bytes: int = 1
-
-
-#: Costs that do not depend on P and on the features.
-PER_PAIR = SweepCost()
-
-
 class Sweep(Inference):
     """One sweep over the labels, a stage: closed-form updates of q(W) (`xmlgp.label_weights.updates`).
 
@@ -254,7 +231,8 @@ class Sweep(Inference):
 
     `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
     that are `left_out` are not used. The points `shortlisted` get shortlists, all by default; the others keep those of
-    the sweep before.
+    the sweep before. The time of steps depends on P, the `factor_count`, and on the mean memory of the features of a
+    point, `row_bytes`.
     """
 
     equal_steps = False
@@ -267,12 +245,14 @@ class Sweep(Inference):
         *,
         left_out: NDArray[np.int64] | None = None,
         shortlisted: NDArray[np.int64] | None = None,
-        cost: SweepCost = PER_PAIR,
+        factor_count: int = 1,
+        row_bytes: int = 1,
     ) -> None:
         self._make_data = make_data
         self._labels = labels
         self._plan = plan
-        self._cost = cost
+        self._factor_count = factor_count
+        self._row_bytes = row_bytes
         self._left_out = np.zeros(0, np.int64) if left_out is None else left_out
         N, K = labels.shape
         points = np.arange(N) if shortlisted is None else shortlisted
@@ -306,11 +286,11 @@ class Sweep(Inference):
         """Return the time of a step in multiplications of a stochastic step."""
         N, K = self._labels.shape
         if done < len(self._point_blocks):
-            per_pair = LIST_COSTS[min(self._plan.number, 1)] * (self._cost.factor_count + PAIR_COST)
+            per_pair = LIST_COSTS[min(self._plan.number, 1)] * (self._factor_count + PAIR_COST)
             return per_pair * len(self._point_blocks[done]) * K
         first, last = self._label_blocks[done - len(self._point_blocks)]
         pairs = (last - first) * (sample_size(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
-        return self._plan.rounds * UPDATE_COST * pairs * self._cost.row_bytes
+        return self._plan.rounds * UPDATE_COST * pairs * self._row_bytes
 
     def step(self, epoch: int, done: int) -> float | None:
         """Find the shortlists of a block of points, or update a block of labels and return the estimated bound."""

@@ -34,7 +34,7 @@ from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
-from xmlgp.mlgpf.sweep import Factors, Sweep, SweepCost, SweepData, SweepPlan
+from xmlgp.mlgpf.sweep import Sweep, SweepData, SweepPlan
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.training.inference import Inference
@@ -132,8 +132,9 @@ class WeightSpaceMethod(MLGPFMethod):
         first = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
         last = bool(first and len(held_out))
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
-        cost = SweepCost(settings.factor_count, coordinates.row_bytes)
-        sweep = functools.partial(Sweep, make_data, labels, cost=cost)
+        sweep = functools.partial(
+            Sweep, make_data, labels, factor_count=settings.factor_count, row_bytes=coordinates.row_bytes
+        )
         # The last sweep adds points, and has the prior of the one before: a further update would widen it.
         sweeps = [
             sweep(
@@ -182,11 +183,8 @@ class WeightSpaceMethod(MLGPFMethod):
         features = problem.coordinates.weighted(slice(None))
         bias = steps.parameters()["bias"]
         weights = initial_label_weights(features.sparse, problem.labels, bias, problem.coordinates.dtype)
-
-        def factors() -> Factors:
-            return Factors.of(steps.parameters())
-
-        return SweepData(problem.work, self.settings.seed, features, problem.labels.shape, factors, weights)
+        seed = self.settings.seed
+        return SweepData(problem.work, seed, features, problem.labels.shape, steps.parameters, weights)
 
     def learning_start(
         self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
