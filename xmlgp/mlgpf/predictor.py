@@ -232,7 +232,7 @@ class MLGPFPredictor(Predictor):
     def _latent_mean(self, weighted: Features) -> NDArray[np.floating]:
         if self._map is None or self._preprocessed.dense_center is not None:
             return self._latent.mean(self._points(weighted))
-        return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
+        return sparse.product(weighted.sparse.astype(self.dtype, copy=False), self._map)
 
 
 class _Prepared(NamedTuple):
