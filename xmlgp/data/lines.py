@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import io
 import math
 import re
 import select
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 
@@ -39,10 +39,20 @@ BLANK = b" \t\r\n"
 PATIENCE = 0.005
 
 
+class ByteStream(Protocol):
+    """What lines are read from."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Return the available bytes, at most `size`; none at the end."""
+
+    def fileno(self) -> int:
+        """Return the file descriptor; OSError if there is none."""
+
+
 class _AsUtf8:
     """Reads a stream of another encoding as UTF-8; what is malformed becomes a byte that UTF-8 does not have."""
 
-    def __init__(self, stream: io.BufferedReader, encoding: str) -> None:
+    def __init__(self, stream: ByteStream, encoding: str) -> None:
         try:
             "x".encode(encoding)  # which refuses codecs that are not of text
             self._decoder = codecs.getincrementaldecoder(encoding)("xmlgp.malformed")
@@ -105,7 +115,7 @@ class LineReader:
     #: The last line that `decoded_lines` has yielded, if it reads the lines.
     decoded: float = math.inf
 
-    def __init__(self, stream: io.BufferedReader, path: str, encoding: str | None = None) -> None:
+    def __init__(self, stream: ByteStream, path: str, encoding: str | None = None) -> None:
         self.stream = stream
         self.path = path
         self.encoding = encoding

@@ -167,13 +167,11 @@ def _or_errors(
             raise item
         if errors:
             # The lines of this document are not UTF-8.
-            identifier = item.id
-            item = next(iter(errors.values()))
-            item.id = identifier
+            error = next(iter(errors.values()))
+            error.id = item.id if isinstance(item.id, str | int) else None
             errors.clear()
-        if isinstance(item, DataFormatError):
-            item = Document(item.line, item, "", [])
-        yield item
+            item = error
+        yield Document(item.line, item, "", []) if isinstance(item, DataFormatError) else item
 
 
 def _advise(lines: bytes, position: int) -> str:

@@ -89,7 +89,7 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
             for name, vectorized in files.items():
                 header = Header(vectorized.N, len(vectorizer.words), len(first.labels))
                 with report_errors_as(folder / name, staged / name):
-                    write_blocks(staged / name, header, vectorized.blocks(), progress, Path(folder, name))
+                    write_blocks(staged / name, header, vectorized.blocks(), progress, str(folder / name))
             for name, content in contents.items():
                 with create_file(staged / name, folder / name) as stream:
                     stream.write(content)

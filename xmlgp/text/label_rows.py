@@ -109,7 +109,7 @@ def _divided(text: str, separator: str) -> list[str]:
 
 
 def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
-    """Yield documents with lists of labels, of which texts are divided by the separator of the columns or the usual one."""
+    """Yield documents with lists of labels; the separator of the columns, or the usual one, divides texts of labels."""
     separator = reading.columns.separator
     texts: Counter[str] = Counter()
     divided_rows = 0

@@ -81,6 +81,10 @@ class _Bounded:
         self._path = path
         self._left = max(FREE_BYTES, MOST_EXPANDED * (file_size(stream) or 0)) if compression_of(stream) else math.inf
 
+    def fileno(self) -> int:
+        """Return the file descriptor of the stream."""
+        return self._stream.fileno()
+
     def read1(self, size: int) -> bytes:
         """Return the available bytes, at most `size`; none at the end."""
         piece = self._stream.read1(size)
