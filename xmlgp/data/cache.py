@@ -15,14 +15,14 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features
-from xmlgp.data.lines import LineReader
+from xmlgp.data.lines import ByteStream, LineReader
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
 from xmlgp.runtime.locks import lock_holder, temporary_folder
@@ -111,7 +111,7 @@ def remove_unused(parent: Path) -> None:
                 shutil.rmtree(entry)
 
 
-def file_digest(stream: BinaryIO) -> str:
+def file_digest(stream: ByteStream) -> str:
     """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
     sha256 = hashlib.sha256()
     position = 0

@@ -16,7 +16,7 @@ import numpy as np
 from xmlgp.data.streams import DAMAGED, describe_damage
 from xmlgp.errors import DataFormatError, UsageError
 
-__all__ = ["BLOCK_BYTES", "LineReader", "decoded_lines"]
+__all__ = ["BLOCK_BYTES", "ByteStream", "LineReader", "decoded_lines"]
 
 #: Bytes read at once. The arrays of a parser for 1 MiB fit into a processor's cache.
 BLOCK_BYTES = 1 << 20
