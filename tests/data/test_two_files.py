@@ -49,7 +49,7 @@ def labels_of(path, **options):
 def as_two_files(dataset):
     """Return the content of the files of a data set."""
     contents = []
-    for matrix in dataset.features, dataset.labels:
+    for matrix in dataset.features.sparse, dataset.labels:
         rows = (matrix[[row]].tocoo() for row in range(dataset.N))
         pairs = (zip(row.col, row.data, strict=True) for row in rows)
         text = "\n".join(" ".join(f"{column}:{float(value)}" for column, value in row) for row in pairs)
