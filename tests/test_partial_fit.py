@@ -8,13 +8,13 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from xmlgp.data.features.sparse import Features
 
 import xmlgp
 from tests.held_out import calibrated
 from tests.problems import small_dataset
 from tests.test_load import same_models, same_predictions
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.model_folder.folder import ModelFolder

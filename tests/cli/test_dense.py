@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from xmlgp.data.features.sparse import Features
 
 import xmlgp
 from tests.cli.command import SMALL, changed_description, run, said
@@ -18,6 +17,7 @@ from tests.cli.disk import everything
 from tests.cli.texts import LABELS, as_json, documents
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import SettingsError, UsageError
 from xmlgp.model_folder.folder import ModelFolder

@@ -170,9 +170,9 @@ def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, s
     many = small_dataset(N=200, D=D, K=90)
     chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings, "regression_points": 0}
     predictor = xmlgp.train(many, tmp_path, settings=MLGPFSettings(**SMALL | chosen | settings)).predictor
-    points = small_features(100, D, seed=9)
+    points = Features(small_features(100, D, seed=9))
     (top,) = predictor.top(points, k)
-    probabilities, _ = predictor.score(Features(points), "probability")
+    probabilities, _ = predictor.score(points, "probability")
     order = np.argsort(-probabilities, axis=1)[:, :k]
     np.testing.assert_array_equal(top.labels.reshape(order.shape), order)
     found = top.scores.reshape(order.shape)
@@ -218,7 +218,7 @@ def test_memory_is_bounded(tmp_path):
     # Compiles what is not in the cache.
     list(predictor.top(NEW, 5, "probability", with_std=True))
     tracemalloc.start()
-    pieces = sum(1 for _ in predictor.top(many, 5, "probability", with_std=True, memory=2))
+    pieces = sum(1 for _ in predictor.top(Features(many), 5, "probability", with_std=True, memory=2))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert pieces > 1

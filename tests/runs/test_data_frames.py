@@ -117,7 +117,7 @@ def test_all_functions_say_which_columns_they_need(model):
     with pytest.raises(UsageError, match="^The third argument is the path of the page; give labels as labels="):
         xmlgp.report(model, TEXTS, NAMES)
     with pytest.raises(UsageError, match="^The labels are those of the data set; leave out `labels`"):
-        xmlgp.train(xmlgp.data.dataset.Dataset(*[INDICATORS.to_numpy()] * 2), labels=NAMES)
+        xmlgp.train(small_dataset(), labels=NAMES)
 
 
 @pytest.mark.parametrize("text", ["a text", "text", "", "a.txt/b", "x" * 5000, "a\0b"])

@@ -11,6 +11,7 @@ from tests.problems import paired_dataset, small_dataset
 from xmlgp.api import preprocess, train
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -79,7 +80,7 @@ def test_data_that_a_model_cannot_be_trained_on_are_refused_and_nothing_is_writt
     tmp_path, function, settings, size, message
 ):
     N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
-    dataset = Dataset(sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool)))
+    dataset = Dataset(Features(sp.csr_array(np.ones((N, D), np.float32))), sp.csr_array(np.ones((N, K), bool)))
     with pytest.raises(SettingsError, match=f"^{message}"):
         function(dataset, tmp_path / "model", settings=settings)
     assert not (tmp_path / "model").exists()
