@@ -9,6 +9,7 @@ import pytest
 
 import xmlgp
 from tests.cli.command import run
+from tests.problems import small_dataset
 from xmlgp.errors import NoSuchFileError, SettingsError, UsageError
 from xmlgp.estimators import TextTagger
 
