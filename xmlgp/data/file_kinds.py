@@ -225,14 +225,14 @@ def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind
     Of a regular file, the open `stream`, the last bytes tell more. The name decides only between documents of Office,
     and where an ARFF file begins with long comments.
     """
-    found = _matching(start)
-    if found and stream is not None:
-        found = _matching(start + _tail(stream, len(start))) or found
-    if found is None and format_ending(path) in ARFF.endings:
+    kind = _matching(start)
+    if kind and stream is not None:
+        kind = _matching(start + _tail(stream, len(start))) or kind
+    if kind is None and format_ending(path) in ARFF.endings:
         return ARFF
-    if found in (OFFICE, ZIP):
-        return next((kind for kind in OFFICE_KINDS if format_ending(path) in kind.endings), found)
-    return found
+    if kind in (OFFICE, ZIP):
+        return next((office for office in OFFICE_KINDS if format_ending(path) in office.endings), kind)
+    return kind
 
 
 def is_binary(content: bytes) -> bool:

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.features import Features
-from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_pairs, scan_repository
+from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_repository
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["DECIMAL", "check_index", "check_pairs", "parse_lines", "parse_pairs", "report_first_mistake"]
+__all__ = ["DECIMAL", "check_index", "check_pairs", "parse_lines", "report_first_mistake"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time for any token.
@@ -30,16 +29,17 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 MAX_INDEX_DIGITS = 10
 
 
-def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str) -> Dataset:
+def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str, pairs_of: str | None = None) -> Dataset:
     """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
 
-    DataFormatError names the first malformed line; `text` starts with line `first_line` of the file `path`.
+    Lines of `index:value` pairs alone, without labels, are `pairs_of` a "feature" or a "label". DataFormatError names
+    the first malformed line; `text` starts with line `first_line` of the file `path`.
     """
     lines = text.count(b"\n")
     labels = np.empty(lines + text.count(b","), np.int32)
     pairs = empty_numbers(text.count(b":"))
     ends = np.empty((2, lines + 1), np.int64)
-    if scan_repository(np.frombuffer(text, np.uint8), D, K, labels, pairs, ends):
+    if scan_repository(np.frombuffer(text, np.uint8), D, K, pairs_of is None, labels, pairs, ends):
         pairs = pairs[:, : ends[1, -1]]
         values = number_values(text, pairs)
         features = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends[1], D)
@@ -50,25 +50,8 @@ def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str) -> Data
         if unique and np.isfinite(values).all():
             features.eliminate_zeros()
             return Dataset(Features(features), label_matrix)
-    return report_first_mistake(text, path, first_line, functools.partial(_check_line, D=D, K=K))
-
-
-def parse_pairs(text: bytes, bound: int, kind: str, path: str, first_line: int) -> csr_array:
-    """Return a csr_array, lines×bound, of complete lines of `index:value` pairs alone; zeros are not stored.
-
-    `kind` says what the indices are, "feature" or "label"; errors are as for `parse_lines`.
-    """
-    pairs = empty_numbers(text.count(b":"))
-    ends = np.empty(text.count(b"\n") + 1, np.int64)
-    if scan_pairs(np.frombuffer(text, np.uint8), bound, pairs, ends):
-        pairs = pairs[:, : ends[-1]]
-        values = number_values(text, pairs)
-        matrix = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends, bound)
-        matrix.sort_indices()
-        if matrix.has_canonical_format and np.isfinite(values).all():
-            matrix.eliminate_zeros()
-            return matrix
-    return report_first_mistake(text, path, first_line, functools.partial(_check_row, bound=bound, kind=kind))
+    check_line = functools.partial(_check_line, D=D, K=K, pairs_of=pairs_of)
+    return report_first_mistake(text, path, first_line, check_line)
 
 
 def report_first_mistake(
@@ -93,8 +76,8 @@ def report_first_mistake(
 def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], kind: str = "feature") -> None:
     """Raise ValueError for the first of some tokens that is not `feature:value` with a value in the range of float32.
 
-    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others; `kind` is as for
-    `parse_pairs`.
+    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others; `kind` is "feature" or
+    "label".
     """
     for pair in pairs:
         token, colon, value = pair.partition(b":")
@@ -109,9 +92,12 @@ def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], k
             raise ValueError(f"{quote(value)} is too large for a 32-bit floating-point number")
 
 
-def _check_line(line: bytes, D: int, K: int) -> None:
+def _check_line(line: bytes, D: int, K: int, pairs_of: str | None) -> None:
     """Raise ValueError that says what is wrong with a line."""
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
+    if pairs_of:
+        pairs.insert(0, label_list)
+        label_list = b""
     if b":" in label_list:
         raise ValueError(
             f"{quote(label_list)} is not a list of labels; the line of a point without labels starts with a space"
@@ -119,13 +105,8 @@ def _check_line(line: bytes, D: int, K: int) -> None:
     seen: set[int] = set()
     for token in label_list.split(b",") if label_list else []:
         check_index(token, K, "label", seen)
-    check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind="feature", seen=set()))
-
-
-def _check_row(line: bytes, bound: int, kind: str) -> None:
-    """Raise ValueError that says what is wrong with a line of pairs alone."""
-    pairs = filter(None, line.replace(b"\t", b" ").split(b" "))
-    check_pairs(pairs, functools.partial(check_index, bound=bound, kind=kind, seen=set()), kind)
+    kind = pairs_of or "feature"
+    check_pairs(filter(None, pairs), functools.partial(check_index, bound=D, kind=kind, seen=set()), kind)
 
 
 def check_index(token: bytes, bound: int, kind: str, seen: set[int]) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["FLOAT32_OVERFLOW", "empty_numbers", "number_values", "scan_libsvm", "scan_pairs", "scan_repository"]
+__all__ = ["FLOAT32_OVERFLOW", "empty_numbers", "number_values", "scan_libsvm", "scan_repository"]
 
 TAB, NEWLINE, RETURN, SPACE, PLUS, COMMA, MINUS, POINT, ZERO, NINE, COLON, UPPER_E, LOWER_E = b"\t\n\r +,-.09:Ee"
 
@@ -46,14 +46,15 @@ def scan_repository(
     text: NDArray[np.uint8],
     D: int,
     K: int,
+    labelled: bool,
     labels: NDArray[np.int32],
     pairs: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> bool:
     """Scan lines of the repository's format; return whether they are well-formed, but for indices that occur twice.
 
-    `labels` receives the labels of all lines, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
-    labels and of features before each line.
+    Lines that are not `labelled` have pairs alone. `labels` receives the labels of all lines, `pairs`, 5×count, the
+    features, and `ends`, 2×(lines + 1), the number of labels and of features before each line.
     """
     at = 0
     line = 0
@@ -61,7 +62,7 @@ def scan_repository(
     pair_count = 0
     ends[:, 0] = 0
     while at < len(text):
-        if ZERO <= text[at] <= NINE:
+        if labelled and ZERO <= text[at] <= NINE:
             while True:
                 at, label = _scan_index(text, at, K)
                 if at < 0:
@@ -71,31 +72,12 @@ def scan_repository(
                 if text[at] != COMMA:
                     break
                 at += 1
-        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, False)
+        at, pair_count = _scan_pairs(text, at, D, pairs, pair_count, not labelled)
         if at < 0:
             return False
         line += 1
         ends[0, line] = label_count
         ends[1, line] = pair_count
-    return True
-
-
-@compiled
-def scan_pairs(text: NDArray[np.uint8], bound: int, pairs: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-    """Scan lines of pairs alone; return whether they are well-formed, but for indices that occur twice.
-
-    `pairs`, 5×count, receives the pairs, and `ends`, lines + 1, the number of pairs before each line.
-    """
-    at = 0
-    line = 0
-    count = 0
-    ends[0] = 0
-    while at < len(text):
-        at, count = _scan_pairs(text, at, bound, pairs, count, True)
-        if at < 0:
-            return False
-        line += 1
-        ends[line] = count
     return True
 
 

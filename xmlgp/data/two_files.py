@@ -9,6 +9,7 @@ The points are not cached: the copy would be that of two files.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +20,8 @@ from scipy.sparse import csr_array
 
 from xmlgp.data import repository_format
 from xmlgp.data.dataset import Dataset, as_csr, consecutive_rows, no_points
-from xmlgp.data.features import Features, stack_rows
-from xmlgp.data.line_parser import parse_pairs
+from xmlgp.data.features import stack_rows
+from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES, Header, read_declared
@@ -128,11 +129,7 @@ def _read_sizes(reader: LineReader) -> _Sizes:
 
 def _read_rows(reader: LineReader, kind: str, sizes: _Sizes) -> Iterator[tuple[int, Dataset]]:
     """Yield the line where each block of rows starts, and the rows as the features of points without labels."""
-
-    def parse(text: bytes, first_line: int) -> Dataset:
-        rows = parse_pairs(text, sizes.columns, kind, reader.path, first_line)
-        return Dataset(Features(rows), as_csr(None, np.empty(0, np.int32), np.zeros(rows.shape[0] + 1, np.int32), 0))
-
+    parse = functools.partial(parse_lines, D=sizes.columns, K=0, path=reader.path, pairs_of=kind)
     return read_declared(reader, sizes.N, parse)
 
 
