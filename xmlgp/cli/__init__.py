@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
 import click
@@ -101,8 +101,9 @@ class _Commands(Command, click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(f"No such command {name!r}." + _did_you_mean(nearest(name, COMMANDS)), context)
+        near = nearest(name, COMMANDS)
+        if near and near != name:
+            raise click.UsageError(f"No such command {name!r}. Did you mean {near}?", context)
         return super().resolve_command(context, arguments)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -154,8 +155,6 @@ def _errors_shown() -> Iterator[None]:
         raise _AtLine(with_options(str(error))) from error
     except UsageError as error:
         raise click.UsageError(with_options(str(error)), _context_of_command()) from error
-    except click.NoSuchOption as error:
-        raise click.UsageError(_unknown_option(error), error.ctx) from error
     except XmlgpError as error:
         raise click.ClickException(with_options(str(error))) from error
     except Interrupted as error:
@@ -163,6 +162,8 @@ def _errors_shown() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise _ended(Interrupted(signal.SIGINT)) from error
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            _check_setting(error)
         # A text of click itself.
         error.message = visible(error.message)  # type: ignore[misc]  # Click calls it final
         raise
@@ -205,47 +206,15 @@ def _bars_ended() -> Iterator[None]:
         raise
 
 
-def _unknown_option(error: click.NoSuchOption) -> str:
-    """Return what is wrong with an option that its command does not have, and what was probably meant."""
-    assert error.ctx is not None  # noqa: S101, as Click raises it
-    name = error.option_name
-    setting = name.lstrip("-").replace("-", "_")
-    options = _options(error.ctx.command)
-    near = _nearest_option(name, options)
-    if near:
-        return f"No such option {name!r}." + _did_you_mean(near)
-    if "--set" in options:
+def _check_setting(error: click.NoSuchOption) -> None:
+    """Raise wrong usage that says what to do if an unknown option is the name of a setting."""
+    name = error.option_name.lstrip("-").replace("-", "_")
+    if error.ctx and any("--set" in param.opts for param in error.ctx.command.params):
         from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
 
-        if any(setting in fields_of(model) for model in MODELS):
-            return f"{setting} is a setting without an option of its own; use --set {setting}=VALUE."
-    commands = {command: _command(command) for command in COMMANDS}
-    plot = commands["plot"]
-    if isinstance(plot, click.Group):
-        commands |= {f"plot {name}": command for name, command in plot.commands.items()}
-    elsewhere: dict[str, list[str]] = {}
-    for title, command in commands.items():
-        for option in _options(command):
-            elsewhere.setdefault(option, []).append(f"`xmlgp {title}`")
-    if name in elsewhere:
-        return f"{name} is an option of {', '.join(elsewhere[name])}."
-    near = _nearest_option(name, elsewhere)
-    return f"No such option {name!r}." + _did_you_mean(near and f"{near} of {', '.join(elsewhere[near])}")
-
-
-def _nearest_option(name: str, options: Iterable[str]) -> str | None:
-    near = nearest(name.lstrip("-"), [option.lstrip("-") for option in options if option.startswith("--")])
-    return near and f"--{near}"
-
-
-def _options(command: click.Command) -> list[str]:
-    """Return the names of the options of a command."""
-    params = [param for param in command.params if isinstance(param, click.Option)]
-    return [name for param in params for name in (*param.opts, *param.secondary_opts)]
-
-
-def _did_you_mean(name: str | None) -> str:
-    return f" Did you mean {name}?" if name else ""
+        if any(name in fields_of(model) for model in MODELS):
+            text = f"{name} is a setting without an option of its own; use --set {name}=VALUE."
+            raise click.UsageError(text, error.ctx) from error
 
 
 class _AtLine(click.ClickException):

@@ -52,12 +52,12 @@ def fetch(  # noqa: PLR0913, which are the options
     if as_list == (name is not None):
         raise click.UsageError("Give either NAME or --list.")
     datasets = load_catalogue(catalogue)
-    if as_list:
+    if name is None:
         _print_table(datasets)
         return
     fetched = fetch_dataset(datasets[name], into, mirror, force, progress)
     status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
-    note(f"{datasets[name].name}: {status}")
+    note(f"{name}: {status}")
     for path in fetched.paths:
         click.echo(path)
 

@@ -183,15 +183,16 @@ class _Service:
 
     async def _suggest(self, request: Request) -> Response:
         project = self._project(request)
-        content_type, schema = self._contract.body(SUGGEST)
-        async with self._bodies.read(request, content_type) as body:
-            fields = self._contract.read_fields(read_query(request) + await parsed(read_form, body), schema)
+        async with self._bodies.read(request, self._contract.body(SUGGEST)[0]) as body:
+            fields = self._contract.read_fields(read_query(request) + await parsed(read_form, body), SUGGEST)
+            if "text" not in fields:
+                raise Problem(400, "the field text is missing")
             results = await self._suggestions(request, project, [fields["text"]], Parameters.of(fields))
         return JSONResponse({"results": results[0]})
 
     async def _suggest_batch(self, request: Request) -> Response:
         project = self._project(request)
-        parameters = Parameters.of(self._contract.read_fields(read_query(request), self._contract.query(BATCH)))
+        parameters = Parameters.of(self._contract.read_fields(read_query(request), SUGGEST))
         async with self._read_json(request, BATCH) as batch:
             for name in Parameters._fields:
                 if name in batch:

@@ -52,46 +52,36 @@ class Contract:
         ((content_type, content),) = self._document["paths"][path]["post"]["requestBody"]["content"].items()
         return content_type, content["schema"]
 
-    def query(self, path: str) -> Schema:
-        """Return the schema of the query of what is posted to a path."""
-        parameters = [resolve(self._document, part) for part in self._document["paths"][path]["post"]["parameters"]]
-        return {"properties": {part["name"]: part["schema"] for part in parameters if part["in"] == "query"}}
-
-    def read_fields(self, fields: Iterable[tuple[str, str]], schema: Schema) -> dict[str, Any]:
-        """Return the values of the fields of a form or a query, by name; names that the schema lacks are left out."""
-        schema = resolve(self._document, schema)
+    def read_fields(self, fields: Iterable[tuple[str, str]], path: str) -> dict[str, Any]:
+        """Return the values of fields by name; the fields that the form of a path lacks are left out."""
+        properties = resolve(self._document, self.body(path)[1])["properties"]
         texts: dict[str, list[str]] = {}
         for name, text in fields:
-            if name in schema["properties"]:
+            if name in properties:
                 texts.setdefault(name, []).append(text)
-        for name in schema.get("required", ()):
-            if name not in texts:
-                raise Problem(400, f"the field {name} is missing")
-        properties = {name: resolve(self._document, schema["properties"][name]) for name in texts}
-        return {name: _read_field(name, texts[name], properties[name]) for name in texts}
+        return {name: _read_field(name, texts[name], resolve(self._document, properties[name])) for name in texts}
 
-    def check(self, value: object, schema: Schema, place: str = "") -> None:
-        """Check a value of JSON; a message names its place in the body, such as `documents[3].text`."""
+    def check(self, value: object, schema: Schema, location: str = "") -> None:
+        """Check a value of JSON; a message names its location in the body, such as `documents[3].text`."""
         schema = resolve(self._document, schema)
         types = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
         if types and not isinstance(value, tuple(CLASSES[name] for name in types)):
-            raise Problem(400, f"{place or 'the body'} is not {' or '.join(NOUNS[name] for name in types)}")
+            raise Problem(400, f"{location or 'the body'} is not {' or '.join(NOUNS[name] for name in types)}")
         if isinstance(value, dict):
-            self._check_object(value, schema, f"{place}." if place else "")
+            self._check_object(value, schema, f"{location}." if location else "")
         elif isinstance(value, list):
-            self._check_list(value, schema, place)
+            self._check_list(value, schema, location)
         elif isinstance(value, str):
-            _check_text(value, schema, place)
-        problems = []
+            _check_text(value, schema, location)
+        problem = None
         for alternative in schema.get("anyOf", ()):
             try:
-                self.check(value, alternative, place)
-            except Problem as problem:
-                problems.append(problem)
-            else:
-                return
-        if problems:
-            raise problems[-1]
+                return self.check(value, alternative, location)
+            except Problem as error:
+                problem = error
+        if problem:
+            raise problem
+        return None
 
     def _check_object(self, value: dict[str, object], schema: Schema, prefix: str) -> None:
         for name in schema.get("required", ()):
@@ -101,24 +91,24 @@ class Contract:
             if name in value:
                 self.check(value[name], part, f"{prefix}{name}")
 
-    def _check_list(self, value: list[object], schema: Schema, place: str) -> None:
+    def _check_list(self, value: list[object], schema: Schema, location: str) -> None:
         count = counted(len(value), "item")
         if len(value) < schema.get("minItems", 0):
-            raise Problem(400, f"{place or 'the body'} has {count}, but at least {schema['minItems']} is needed")
+            raise Problem(400, f"{location or 'the body'} has {count}, but at least {schema['minItems']} is needed")
         if len(value) > schema.get("maxItems", len(value)):
-            raise Problem(400, f"{place or 'the body'} has {count}, but at most {schema['maxItems']} are allowed")
+            raise Problem(400, f"{location or 'the body'} has {count}, but at most {schema['maxItems']} are allowed")
         items = resolve(self._document, schema["items"])
         for index, item in enumerate(value):
-            self.check(item, items, f"{place or 'body'}[{index}]")
+            self.check(item, items, f"{location or 'body'}[{index}]")
 
 
-def _check_text(value: str, schema: Schema, place: str) -> None:
+def _check_text(value: str, schema: Schema, location: str) -> None:
     if len(value) < schema.get("minLength", 0):
-        raise Problem(400, f"{place} is empty")
+        raise Problem(400, f"{location} is empty")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Problem(400, f"{place} has half of a surrogate pair") from None
+        raise Problem(400, f"{location} has half of a surrogate pair") from None
 
 
 def _read_field(name: str, texts: list[str], schema: Schema) -> object:
@@ -127,8 +117,8 @@ def _read_field(name: str, texts: list[str], schema: Schema) -> object:
     if len(texts) > 1:
         raise Problem(400, f"{name} is given {len(texts)} times")
     value = READERS[schema["type"]](texts[0])
-    limits = schema.get("minimum"), schema.get("maximum")
-    if value is None or (limits != (None, None) and not limits[0] <= value <= limits[1]):
-        words = NOUNS[schema["type"]] + (f" from {limits[0]} to {limits[1]}" if limits != (None, None) else "")
-        raise Problem(400, f"{name} is {excerpt(texts[0])}, not {words}")
+    limited = "minimum" in schema
+    if value is None or (limited and not schema["minimum"] <= value <= schema["maximum"]):
+        limits = f" from {schema['minimum']} to {schema['maximum']}" if limited else ""
+        raise Problem(400, f"{name} is {excerpt(texts[0])}, not {NOUNS[schema['type']]}{limits}")
     return value

@@ -25,13 +25,8 @@ __all__ = ["Project", "project_id"]
 #: Seconds that requests wait for a model that has been replaced; then the one before answers until it is open.
 PATIENCE = 1.0
 
-#: Seconds after which a model that cannot be opened is tried again, at first and at most: it may be on its way into the
-#: folder, file by file.
-SOONEST = 2.0
-LATEST = 60.0
-
-#: Looks that find no model in the folder until it is logged.
-MISSED = 3
+#: Seconds after which a model that cannot be opened is tried again: it may be on its way into the folder, file by file.
+RETRY = 5.0
 
 #: A text that a new model is tried with. What a first request would wait for is done then.
 TRIAL = "a text to try the model with"
@@ -64,9 +59,8 @@ class Project:
         self._model_version: Version | None = None
         self._opening: asyncio.Future[None] | None = None
         self._failure: tuple[Version | None, str] | None = None
-        self._missed = 0
-        self._pause = SOONEST
-        self._again = float("inf")
+        #: When a model that could not be opened is tried again.
+        self._retry = float("inf")
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="xmlgp-open")
 
     def open(self) -> None:
@@ -91,7 +85,7 @@ class Project:
         """
         latest = self._latest()
         # Without a model in the folder, the one that was there stays.
-        new = latest != self._version or time.monotonic() >= self._again
+        new = latest != self._version or time.monotonic() >= self._retry
         if latest and new and not self._opening:
             self._opening = asyncio.ensure_future(self._take_up(latest))
         if self._opening:
@@ -101,11 +95,7 @@ class Project:
         return self.model
 
     async def look(self) -> None:
-        """Take up a new model also while no one asks; log once that there is none any more."""
-        # While one folder is moved into the place of another, there is none for a moment.
-        self._missed = self._missed + 1 if self.model and self._latest() is None else 0
-        if self._missed == MISSED:
-            log.warning("%s: there is no model in the folder; the model before stays in use", self.path)
+        """Take up a new model also while no one asks."""
         with contextlib.suppress(Unavailable):
             await self.current()
 
@@ -119,7 +109,7 @@ class Project:
             self.explains = explains
             self._model_version = version
             self._failure = None
-            self._again = float("inf")
+            self._retry = float("inf")
             log.info("%s: opened the model that is in the folder now", self.path)
         finally:
             self._version = version
@@ -127,8 +117,7 @@ class Project:
 
     def _put_off(self, version: Version | None, error: Exception) -> None:
         """Try a model that cannot be opened again later; log what is wrong with it once."""
-        self._pause = min(2 * self._pause, LATEST) if version == self._version else SOONEST
-        self._again = time.monotonic() + self._pause
+        self._retry = time.monotonic() + RETRY
         failure = version, repr(error)
         if failure == self._failure:
             return
