@@ -73,7 +73,7 @@ def test_new_labels_and_words_are_added_and_a_label_may_have_no_uri(client, path
 
 
 def test_a_model_that_comes_file_by_file_is_taken_up(client, path, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(projects, "SOONEST", 0.0)
+    monkeypatch.setattr(projects, "RETRY", 0.0)
     other = make_model(tmp_path / "other", seed=8)
     before = suggested(client, TEXTS[0])
     shutil.rmtree(path / "arrays")

@@ -57,7 +57,7 @@ def fetch(  # noqa: PLR0913, which are the options
         return
     fetched = fetch_dataset(datasets[name], into, mirror, force, progress)
     status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
-    note(f"{name}: {status}")
+    note(f"{datasets[name].name}: {status}")
     for path in fetched.paths:
         click.echo(path)
 
