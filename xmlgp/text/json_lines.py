@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Columns, Document, Reading, absent, unmatched
+from xmlgp.text.documents import Columns, Document, Reading, absent
 from xmlgp.text.doubts import note_repeated
 from xmlgp.text.format import Format, Start
 from xmlgp.text.json_objects import Malformed, read_objects, show_value
-from xmlgp.text.label_flags import flag_positions, is_set
+from xmlgp.text.label_flags import flag_columns, set_flags
 from xmlgp.text.label_rows import describe_malformed, divide_labels
 
 __all__ = ["JSON_LINES", "SUBJECT", "read_json_lines"]
@@ -109,22 +108,9 @@ def _all_labels(fields: Mapping[str, object], columns: Columns) -> list[str] | s
             labels += divide_labels(value, columns.separator, None) if isinstance(value, str) else value
         except ValueError:
             raise Malformed(describe_malformed(str(value))) from None
-    names = list(fields)
-    flags = []
-    for pattern in columns.flags:
-        positions = flag_positions(pattern, names, [*columns.text, *columns.labels, columns.id or "id"])
-        if not positions:
-            raise Malformed(unmatched("field", pattern, names))
-        flags += [names[position] for position in positions]
-    return labels + _flagged({name: fields[name] for name in flags})
-
-
-def _flagged(values: Mapping[str, object]) -> list[str]:
-    """Return the names whose value is 1 or true."""
-    for name, value in values.items():
-        if isinstance(value, list | dict) or is_set(value) is None:
-            raise Malformed(f"label {excerpt(name)} has {show_value(value)}, which is neither 0 nor 1")
-    return [name for name, value in values.items() if is_set(value)]
+    named = [*columns.text, *columns.labels, columns.id or "id"]
+    flags = flag_columns("field", columns.flags, list(fields), named)
+    return labels + set_flags("label", {name: fields[name] for name in flags.values()})
 
 
 def _identifier(fields: Mapping[str, object], columns: Columns) -> str | int | None:
@@ -209,7 +195,11 @@ def _labels(value: object, name: str) -> list[str] | str:
         return [_label(label, name) for label in _flattened(value) if label is not None and not _is_rejected(label)]
     if isinstance(value, dict) and value:
         # With texts it is a label, not an object of names and 0 or 1.
-        return [_label(value, name)] if any(isinstance(entry, str) for entry in value.values()) else _flagged(value)
+        return (
+            [_label(value, name)]
+            if any(isinstance(entry, str) for entry in value.values())
+            else set_flags("label", value)
+        )
     if type(value) is int:
         return [str(value)]
     raise Malformed(f"{name} is {show_value(value)}, neither a list of labels nor text")

@@ -170,7 +170,8 @@ def _other_separator(texts: Counter[str], separator: str | None, is_chosen: bool
     for division in (*usual[:1], *(division for division in divisions if division.separator in WITHIN_NAMES)):
         is_usual = division.separator in SEPARATORS
         # Most of what it separates is a label alone, too, or occurs again and again.
-        names, distinct = len(division.names), len(division.texts)
+        names = len(division.names)
+        distinct = len(division.texts)
         alone = names <= distinct and MOST * names <= len(division.names & texts.keys())
         reused = alone or names < (distinct if is_usual else REUSED * distinct)
         if (reused and division.rows > SOME * rows) or (is_usual and not is_chosen and division.rows > MOST * rows):

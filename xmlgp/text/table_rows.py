@@ -10,8 +10,9 @@ from typing import NamedTuple
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import Document, Reading, absent, unmatched
-from xmlgp.text.label_flags import flag_positions, is_set
+from xmlgp.text.documents import Document, Reading, absent
+from xmlgp.text.json_objects import Malformed
+from xmlgp.text.label_flags import flag_columns, set_flags
 from xmlgp.text.written_names import CELL_MARKS
 
 __all__ = ["Row", "documents_of_rows", "same_name"]
@@ -69,7 +70,11 @@ def _find_columns(header: list[str], line: int, reading: Reading) -> _Columns:
     id_name = columns.id if columns.id_needed else next(names, None)
     identifier = None if id_name is None else position(id_name, "--id-column")
     named = [header[column] for column in (*texts, *labels, identifier) if column is not None]
-    flags = _find_flags(header, line, named, reading) if reading.labelled else {}
+    try:
+        flags = flag_columns("column", columns.flags if reading.labelled else (), header, named)
+        flags = {column: name.strip() for column, name in flags.items()}
+    except Malformed as error:
+        raise reading.error(line, str(error)) from None
     return _Columns(texts, labels, flags, identifier)
 
 
@@ -81,17 +86,6 @@ def _without_column(name: str, header: list[str], option: str, reading: Reading)
     if not reading.columns.header and all(same_name(text, header) is None for text in reading.columns.text):
         reason += "; if there is no header, --columns names the columns, as in --columns id,labels,text"
     return reason
-
-
-def _find_flags(header: list[str], line: int, excluded: list[str], reading: Reading) -> dict[int, str]:
-    """Return the names of the columns that are labels, by their positions, without the excluded names."""
-    flags: dict[int, str] = {}
-    for pattern in reading.columns.flags:
-        positions = flag_positions(pattern, header, excluded)
-        if not positions:
-            raise reading.error(line, unmatched("column", pattern, header))
-        flags |= {position: header[position].strip() for position in positions}
-    return flags
 
 
 def _note_renamed(header: list[str], reading: Reading) -> None:
@@ -169,11 +163,13 @@ def documents_of_rows(
     first = next(rows, (1, []))
     if reading.columns.header:
         rows = chain([first], rows)
-        line, header = 1, _header_in(first, reading)
+        line = 1
+        header = _header_in(first, reading)
     elif isinstance(first, DataFormatError):
         raise first
     else:
-        line, header = first[0], list(map(_joined, first[1]))
+        line, row = first
+        header = list(map(_joined, row))
     columns = _find_columns(header, line, reading)
     notes = _Notes(header, columns.labels, delimiter)
     width = len(header)
@@ -227,16 +223,12 @@ def _document(line: int, row: Row, columns: _Columns, notes: _Notes, reading: Re
     if len(labels) == 1 and not columns.flags:
         return Document(line, identifier, text, labels[0])
     names = [name for cell in labels for name in ([cell] if isinstance(cell, str) else cell)]
-    flagged = []
-    for column, name in columns.flags.items():
-        has_label = is_set(row[column])
-        if has_label is None:
-            reason = f"column {excerpt(name)} has {excerpt(row[column])}, which is neither 0 nor 1"
-            return reading.error(line, reason, identifier)
-        if has_label:
-            flagged.append(name)
+    try:
+        flags = set_flags("column", {name: row[column] for column, name in columns.flags.items()})
+    except Malformed as error:
+        return reading.error(line, str(error), identifier)
     # Without a column to divide, the names are those of columns.
-    return Document(line, identifier, text, (*names, *flagged) if names else flagged)
+    return Document(line, identifier, text, (*names, *flags) if names else flags)
 
 
 def _joined(cell: str | list[str]) -> str:
