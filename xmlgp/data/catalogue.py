@@ -108,6 +108,11 @@ class Entry(NamedTuple):
         """The folder of its files within a mirror of many data sets."""
         return "binary" if self.format == "libsvm" else self.name
 
+    def copied_to(self, mirror: str) -> Entry:
+        """Return the entry with single files in a mirror, a folder or an address on the web, as its source."""
+        source = f"{mirror.rstrip('/')}/{self.mirror_folder}/{{file}}"
+        return self._replace(source=source, files=tuple(file._replace(member=None) for file in self.files))
+
     @property
     def origin(self) -> str | None:
         """The host of its source, `EMBEDDED`, or None."""

@@ -75,8 +75,7 @@ def fetch(
         return FetchedDataset(paths, None)
     origin = mirror or entry.origin
     if mirror:
-        source = f"{mirror.rstrip('/')}/{entry.mirror_folder}/{{file}}"
-        entry = entry._replace(source=source, files=tuple(file._replace(member=None) for file in entry.files))
+        entry = entry.copied_to(mirror)
     if entry.source is None:
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
         note = f" ({entry.note})" if entry.note else ""
@@ -92,12 +91,17 @@ def fetch(
         # Another process may have fetched some while this one waited.
         for file in entry.files if force else _missing_files(entry, folder):
             _fetch_verified(entry, entry.source, file, complete / file.name, progress)
-        if folder.is_dir():
-            for path in complete.iterdir():
-                os.replace(path, folder / path.name)
-        else:
-            complete.rename(folder)
+        _move_files(complete, folder)
     return FetchedDataset(paths, origin)
+
+
+def _move_files(complete: Path, folder: Path) -> None:
+    """Move the files of a folder to another one; if that is new, it appears with all of them at once."""
+    if folder.is_dir():
+        for path in complete.iterdir():
+            os.replace(path, folder / path.name)
+    else:
+        complete.rename(folder)
 
 
 def _missing_files(entry: Entry, folder: Path) -> list[DataFile]:

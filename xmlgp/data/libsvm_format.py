@@ -123,18 +123,18 @@ def resize_features(dataset: Dataset, D: int) -> Dataset:
 def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: Bar) -> tuple[list[_Block], bool, int]:
     """Return the points of a file, whether it has several labels a point, and the number of blank lines between points.
 
-    Which kind of file it is may only be known at the end, so the first mistake of each kind is kept until then.
+    Which kind of file it is may only be clear at the end, so the first mistake of each kind is kept until then.
     """
     blocks = []
-    seen: set[float] = set()
+    two_classes = _TwoClasses()
+    several_labels = _SeveralLabels(labelled)
     blank = after = 0  # all blank lines, and those after the last point
-    mistakes: dict[bool, Callable[[], object] | None] = {False: None, True: None}
     while True:
         line_number = reader.line_number
         try:
             text = reader.read_lines(ALL)
         except DataFormatError as error:
-            _raise(mistakes[bool(several)])
+            (several_labels if several else two_classes).raise_mistake()
             raise error from None
         if not text:
             break
@@ -144,15 +144,12 @@ def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: 
         if several is None and b"," in content and SEVERAL_LABELS.search(content):
             several = True
         block = _scan(content, labelled)
-        report = functools.partial(report_first_mistake, content, reader.path, line_number)
-        if not several and not mistakes[False]:
-            before = set(seen)
-            if block is None or not _is_of_two_classes(block, seen):
-                mistakes[False] = functools.partial(report, functools.partial(_check_line, seen=before))
-        # Labels 0 and 1 are numbers, too.
-        unlike = several or mistakes[False] or -1 in seen
-        if unlike and not mistakes[True] and (block is None or not _is_of_several_labels(block)):
-            mistakes[True] = functools.partial(report, functools.partial(_check_line_of_several, labelled=labelled))
+        lines = _Lines(content, reader.path, line_number)
+        if not several:
+            two_classes.check(block, lines)
+        # Points of two classes with labels 0 and 1 are points with several labels, too.
+        if several or two_classes.mistake or -1 in two_classes.seen:
+            several_labels.check(block, lines)
         if block is None:
             break
         after = 0
@@ -161,14 +158,109 @@ def _read_blocks(reader: LineReader, several: bool | None, labelled: bool, bar: 
             after = text[len(text.rstrip()) :].count(b"\n") - 1
         blocks.append(block)
         bar.update(len(block.counts))
-    _raise(mistakes[bool(several)])
+    (several_labels if several else two_classes).raise_mistake()
     return blocks, bool(several), blank - after
 
 
-def _raise(mistake: Callable[[], object] | None) -> None:
-    """Raise the DataFormatError of a mistake if there is one."""
-    if mistake:
-        mistake()
+class _Lines(NamedTuple):
+    """Some lines of a file, without comments, and the number of the first."""
+
+    text: bytes
+    path: str
+    first: int
+
+
+class _Kind:
+    """A kind of file; `mistake` are the first lines that it cannot have."""
+
+    mistake: _Lines | None = None
+
+    def check(self, block: _Block | None, lines: _Lines) -> None:
+        """Keep the first lines that are malformed (`block` None) or of another kind."""
+        if self.mistake is None and (block is None or not self.accepts(block)):
+            self.mistake = lines
+
+    def raise_mistake(self) -> None:
+        """Raise the DataFormatError of the first mistake if there is one."""
+        if self.mistake:
+            report_first_mistake(*self.mistake, self.check_line)
+
+    def accepts(self, block: _Block) -> bool:
+        """Return whether some points are of this kind."""
+        raise NotImplementedError
+
+    def check_line(self, line: bytes) -> None:
+        """Raise ValueError that says what is wrong with a line."""
+        raise NotImplementedError
+
+
+class _TwoClasses(_Kind):
+    """A file of two classes; `seen` are the labels so far."""
+
+    def __init__(self) -> None:
+        self.seen: set[float] = set()
+
+    def accepts(self, block: _Block) -> bool:
+        if (block.label_counts != 1).any() or block.features.min(initial=1) == 0:
+            return False
+        labels = self.seen | set(np.unique(block.labels).tolist())
+        if not ((labels <= {-1, 1} or labels <= {0, 1}) and _rows(block.features, block.counts).has_canonical_format):
+            return False
+        self.seen = labels
+        return True
+
+    def check_line(self, line: bytes) -> None:
+        label, *pairs = line.split() or [b""]
+        if not label:
+            return
+        if b":" in label:
+            advice = "rows of which some have no label need a first line `N D K`"
+            raise ValueError(f"the label is missing before {quote(label)}; {advice}")
+        value = float(label) if DECIMAL.fullmatch(label) else None
+        if value not in LABELS:
+            advice = "; rows with one of many labels need a first line `N D K`" if ONE_OF_MANY.fullmatch(label) else ""
+            raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1{advice}")
+        self.seen.add(value)
+        if {-1, 0} <= self.seen:
+            raise ValueError(
+                f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
+            )
+        check_pairs(pairs, functools.partial(_check_feature, earlier=[0]))
+
+
+class _SeveralLabels(_Kind):
+    """A file of several labels a point, or of any numbers in their place unless it is `labelled`."""
+
+    def __init__(self, labelled: bool) -> None:
+        self._labelled = labelled
+
+    def accepts(self, block: _Block) -> bool:
+        if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels > np.floor(block.labels))).any():
+            return False
+        # Copies, which are sorted.
+        pairs = (block.labels, block.label_counts), (block.features, block.counts)
+        rows = [_rows(indices.astype(np.int32), counts) for indices, counts in pairs]
+        for row in rows:
+            row.sort_indices()
+        return all(row.has_canonical_format for row in rows)
+
+    def check_line(self, line: bytes) -> None:
+        words = line.split()
+        seen: set[float] = set()
+        for label in words.pop(0).split(b",") if words and b":" not in words[0] else []:
+            value = float(label) if DECIMAL.fullmatch(label) else -1
+            if not self._labelled:
+                if not DECIMAL.fullmatch(label):
+                    raise ValueError(f"label {quote(label)} is not a number")
+                continue
+            if not (0 <= value <= MAX_FEATURES and value % 1 == 0):
+                kind = f"a number from 0 to {MAX_FEATURES}"
+                raise ValueError(f"label {quote(label)} is not {kind}, which labels are where points have several")
+            if value in seen:
+                raise ValueError(f"label {value:g} occurs twice")
+            seen.add(value)
+        features: set[int] = set()
+        check_pairs(words, functools.partial(_check_index, seen=features))
 
 
 def _scan(text: bytes, labelled: bool) -> _Block | None:
@@ -197,29 +289,6 @@ def _rows(indices: NDArray[np.int32], counts: NDArray[np.int64]) -> csr_array:
     return as_csr(None, indices, np.concatenate([[0], np.cumsum(counts)]), MAX_FEATURES + 1)
 
 
-def _is_of_two_classes(block: _Block, seen: set[float]) -> bool:
-    """Return whether points are of two classes, as those with the labels `seen`; add theirs to the set."""
-    if (block.label_counts != 1).any() or block.features.min(initial=1) == 0:
-        return False
-    labels = seen | set(np.unique(block.labels).tolist())
-    if not ((labels <= {-1, 1} or labels <= {0, 1}) and _rows(block.features, block.counts).has_canonical_format):
-        return False
-    seen |= labels
-    return True
-
-
-def _is_of_several_labels(block: _Block) -> bool:
-    """Return whether points have labels that are numbers, and neither labels nor features twice."""
-    if ((block.labels < 0) | (block.labels > MAX_FEATURES) | (block.labels > np.floor(block.labels))).any():
-        return False
-    # Copies, which are sorted.
-    pairs = (block.labels, block.label_counts), (block.features, block.counts)
-    rows = [_rows(indices.astype(np.int32), counts) for indices, counts in pairs]
-    for row in rows:
-        row.sort_indices()
-    return all(row.has_canonical_format for row in rows)
-
-
 def _of_several_labels(points: _Block, path: str, note: Callable[[str], object]) -> Dataset:
     """Return the `Dataset` of points (`_Block`) with several labels, in single precision as in other formats."""
     first = int(points.features.min(initial=1) > 0)
@@ -236,45 +305,6 @@ def _of_several_labels(points: _Block, path: str, note: Callable[[str], object])
     X, Y = matrices
     X.eliminate_zeros()
     return Dataset(Features(X), Y)
-
-
-def _check_line(line: bytes, seen: set[float]) -> None:
-    """Raise ValueError that says what is wrong with a line of two classes, and add its label to the set `seen`."""
-    label, *pairs = line.split() or [b""]
-    if not label:
-        return
-    if b":" in label:
-        advice = "rows of which some have no label need a first line `N D K`"
-        raise ValueError(f"the label is missing before {quote(label)}; {advice}")
-    value = float(label) if DECIMAL.fullmatch(label) else None
-    if value not in LABELS:
-        advice = "; rows with one of many labels need a first line `N D K`" if ONE_OF_MANY.fullmatch(label) else ""
-        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1{advice}")
-    seen.add(value)
-    if {-1, 0} <= seen:
-        raise ValueError(
-            f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
-        )
-    check_pairs(pairs, functools.partial(_check_feature, earlier=[0]))
-
-
-def _check_line_of_several(line: bytes, labelled: bool) -> None:
-    """Raise ValueError that says what is wrong with a line of several labels."""
-    words = line.split()
-    seen = set()
-    for label in words.pop(0).split(b",") if words and b":" not in words[0] else []:
-        value = float(label) if DECIMAL.fullmatch(label) else -1
-        if not labelled:
-            if not DECIMAL.fullmatch(label):
-                raise ValueError(f"label {quote(label)} is not a number")
-            continue
-        if not (0 <= value <= MAX_FEATURES and value % 1 == 0):
-            kind = f"a number from 0 to {MAX_FEATURES}"
-            raise ValueError(f"label {quote(label)} is not {kind}, which labels are where points have several")
-        if value in seen:
-            raise ValueError(f"label {value:g} occurs twice")
-        seen.add(value)
-    check_pairs(words, functools.partial(_check_index, seen=set()))
 
 
 def _check_index(token: bytes, seen: set[int]) -> int:
