@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from xmlgp.data.streams import DAMAGED, describe_damage
+from xmlgp.data.streams import DamagedError
 from xmlgp.errors import DataFormatError, UsageError
 
 __all__ = ["BLOCK_BYTES", "ByteStream", "LineReader", "decoded_lines"]
@@ -203,8 +203,8 @@ class LineReader:
         self._more = None
         try:
             piece = (self._utf8 or self.stream).read1(BLOCK_BYTES)
-        except DAMAGED as error:
-            raise DataFormatError(self.path, self.line_number + len(self._ends), describe_damage(error)) from error
+        except DamagedError as error:
+            raise DataFormatError(self.path, self.line_number + len(self._ends), str(error)) from error
         except UnicodeError as error:
             raise DataFormatError(self.path, self.line_number, f"this is not {self.encoding}: {error}") from None
         del self._text[: self._start]

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = [
-    "DAMAGED",
+    "DamagedError",
     "GZIP_MAGIC",
     "Opened",
     "check_outputs",
     "compression_of",
-    "describe_damage",
     "file_size",
     "open_any",
     "open_input",
@@ -51,21 +50,8 @@ MOST_AT_ONCE = 1 << 20
 XZ_MEMORY = 1 << 28
 
 
-class _Damaged(Exception):
-    """Compressed data other than gzip are damaged or truncated; the text says so."""
-
-
-#: Exceptions of reading damaged or truncated compressed data.
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, _Damaged)
-
-
-def describe_damage(error: Exception) -> str:
-    """Return the meaning of an exception of `DAMAGED`, to follow the name of the file."""
-    if isinstance(error, _Damaged):
-        return str(error)
-    if isinstance(error, EOFError):
-        return "the gzip data are truncated"
-    return f"the gzip data are damaged ({error})"
+class DamagedError(Exception):
+    """Compressed data are damaged or truncated; the text says so."""
 
 
 class _Decompressor(Protocol):
@@ -189,11 +175,11 @@ class _Unpacked(io.RawIOBase):
             except MemoryError:
                 raise
             except Exception as error:  # of each library its own
-                raise _Damaged(f"the {self._name} data are damaged ({error})") from error
+                raise DamagedError(f"the {self._name} data are damaged ({error})") from error
             if decompressor.eof:
                 rest = decompressor.unused_data
         if not decompressor.eof:
-            raise _Damaged(f"the {self._name} data are truncated")
+            raise DamagedError(f"the {self._name} data are truncated")
 
 
 def _expanded(decompressor: _Decompressor, piece: bytes) -> Iterator[bytes]:
@@ -225,6 +211,21 @@ class _Replayed(io.RawIOBase):
         self._start = self._start[len(piece) :]
         view[: len(piece)] = piece
         return len(piece)
+
+
+class _GzipContent(_Replayed):
+    """The content of gzip data."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        super().__init__(b"", gzip.GzipFile(fileobj=stream))
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        try:
+            return super().readinto(buffer)
+        except EOFError:
+            raise DamagedError("the gzip data are truncated") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DamagedError(f"the gzip data are damaged ({error})") from error
 
 
 class Opened(NamedTuple):
@@ -263,8 +264,8 @@ def open_any(path: str | os.PathLike[str]) -> Iterator[Opened]:
                 if expected and kind is None and UNFIT_FOR_TEXT.search(start):
                     raise XmlgpError(f"{path}: this is neither {expected.name} data nor text; the file may be damaged")
             yield Opened(stream, start, kind)
-        except DAMAGED as error:
-            raise XmlgpError(f"{path}: {describe_damage(error)}") from error
+        except DamagedError as error:
+            raise XmlgpError(f"{path}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -320,7 +321,7 @@ class _Decompressed(io.BufferedReader):
         module = compression.module(path)
         new = compression.decompressor
         if new is None:
-            super().__init__(_Replayed(b"", gzip.GzipFile(fileobj=stream)))
+            super().__init__(_GzipContent(stream))
         else:
             super().__init__(_Unpacked(stream, compression.name, lambda: new(module)))
 
