@@ -46,9 +46,9 @@ def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDA
 
     With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
     """
-    rest = count - special - size
-    log_ratio = gammaln(count - special + 1) - gammaln(np.maximum(rest, 0) + 1) - gammaln(count + 1)
-    return np.where(rest >= 0, log_ratio + gammaln(count - size + 1), -np.inf)
+    spare = count - special - size
+    log_ratio = gammaln(count - special + 1) - gammaln(np.maximum(spare, 0) + 1) - gammaln(count + 1)
+    return np.where(spare >= 0, log_ratio + gammaln(count - size + 1), -np.inf)
 
 
 Tape = TypeVar("Tape")

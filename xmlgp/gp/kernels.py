@@ -232,8 +232,8 @@ def _gradient_sums(gradient: NDArray[np.floating], exponentials: Exponentials) -
         rows = slice(start, stop)
         return _sum_products(gradient[rows], covariance[rows], exponent[rows])
 
-    parts = parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1]))
-    total: NDArray[np.float64] = np.sum(parts, axis=0)
+    sums_of_rows = parallel_for(sums, len(covariance), GRAIN // max(1, covariance.shape[1]))
+    total: NDArray[np.float64] = np.sum(sums_of_rows, axis=0)
     return total
 
 

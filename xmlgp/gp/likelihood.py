@@ -134,7 +134,7 @@ def full_log_likelihood(
     d_moments_by_core = run_parallel(partial(process, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
-    d_moments = Moments(*(np.negative(sum(parts)) for parts in zip(*d_moments_by_core, strict=True)))
+    d_moments = Moments(*(np.negative(sum(gradients)) for gradients in zip(*d_moments_by_core, strict=True)))
     return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
 
 

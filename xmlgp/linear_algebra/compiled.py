@@ -21,7 +21,7 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: object, data: object) -> None:
         with contextlib.suppress(OSError):
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
 
 
 def compiled(function: Function) -> Function:
@@ -33,6 +33,6 @@ def compiled(function: Function) -> Function:
     dispatcher = numba.njit(function, nogil=True, fastmath=ARITHMETIC, error_model="numpy")
     # RuntimeError: no folder is writable.
     with contextlib.suppress(RuntimeError):
-        dispatcher._cache = _Cache(function)
+        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call, unused-ignore]  # of Numba
     result: Function = dispatcher
     return result

@@ -21,8 +21,8 @@ from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["solve"]
 
-#: Residuals are reduced to this part of the right-hand sides, in Frobenius norm. On held-out points of documents with
-#: 592 tags the precision is then that of exact solutions within 0.05, and with 0.1 as well.
+#: Residuals are reduced to this share of the right-hand sides, in Frobenius norm. On held-out points of documents with
+#: 592 tags, the precision is that of exact solutions within 0.05, and it is with 0.1 as well.
 TOLERANCE = 0.05
 
 #: Most iterations. Systems whose diagonal is at most three times their smallest eigenvalue take four to six.
@@ -34,7 +34,7 @@ LANDMARKS = 500
 #: Rows of a product that one task computes.
 ROWS = 256
 
-#: Directions shorter than this part of the longest one are left out: they are rounding errors.
+#: Directions shorter than this share of the longest one are left out, because they are rounding errors.
 SHORTEST = 1e-5
 
 
@@ -85,7 +85,7 @@ def solve(
 def _preconditioner(matrix: NDArray[np.floating]) -> Callable[[NDArray[np.floating]], NDArray[np.floating]]:
     """Return the function R ↦ (U Uᵀ + d I)⁻¹ R, where A ≈ U Uᵀ + d I.
 
-    With L some of the rows, U Uᵀ = A_:L A_LL⁻¹ A_L:, and d is the mean of the diagonal of A − U Uᵀ.
+    With L some of the rows, U Uᵀ = A_:L A_LL⁻¹ A_L:, and the noise d is the mean of the diagonal of A − U Uᵀ.
     """
     size = len(matrix)
     rows = np.sort(np.random.default_rng(0).choice(size, min(LANDMARKS, size // 2), replace=False))
@@ -94,15 +94,15 @@ def _preconditioner(matrix: NDArray[np.floating]) -> Callable[[NDArray[np.floati
         raise np.linalg.LinAlgError("the matrix is not finite")
     factor = np.linalg.cholesky(columns[rows].astype(float))
     root = _product(columns, solve_triangular(factor, np.eye(len(rows)), lower=True).T.astype(matrix.dtype))
-    rest = matrix.diagonal().mean(dtype=float) - np.square(root).sum(dtype=float) / size
+    noise = matrix.diagonal().mean(dtype=float) - np.square(root).sum(dtype=float) / size
     # NaN is in no interval.
-    if not 0 < rest < np.inf:
+    if not 0 < noise < np.inf:
         raise np.linalg.LinAlgError("the matrix is not positive definite, or not finite")
-    inner = cho_factor(_product(root.T, root).astype(float) + rest * np.eye(len(rows)), lower=True)
+    inner = cho_factor(_product(root.T, root).astype(float) + noise * np.eye(len(rows)), lower=True)
 
     def precondition(block: NDArray[np.floating]) -> NDArray[np.floating]:
         solved: NDArray[np.floating] = block - _product(root, _solve(inner, _product(root.T, block)))
-        solved /= matrix.dtype.type(rest)
+        solved /= matrix.dtype.type(noise)
         return solved
 
     return precondition

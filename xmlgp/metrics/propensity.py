@@ -38,13 +38,17 @@ def estimate_propensities(
     """
     origin = "as given"
     if not (A and B):
+        default_A = DEFAULT_A
+        default_B = DEFAULT_B
+        origin = "the default"
         entry = load_catalogue().find_by_shape(n_points, n_features, len(counts))
-        published = entry and entry.propensity
-        origin = f"from {entry.name} in the catalogue" if published else "the default"
+        if entry and entry.propensity:
+            default_A, default_B = entry.propensity
+            origin = f"from {entry.name} in the catalogue"
         if A or B:
             origin = f"one given, the other {origin}"
-        A = A or (published.A if published else DEFAULT_A)
-        B = B or (published.B if published else DEFAULT_B)
+        A = A or default_A
+        B = B or default_B
     return Propensities(propensities_of_counts(counts, n_points, A, B), A, B, origin)
 
 

@@ -6,7 +6,6 @@ lengthscales of their blocks beforehand.
 
 import functools
 import threading
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,19 +43,6 @@ DENSE_NOISE = 0.1
 ROWS = 128
 
 
-class _Rows(NamedTuple):
-    """A matrix in CSR format for compiled loops."""
-
-    indptr: NDArray[np.integer]
-    indices: NDArray[np.integer]
-    data: NDArray[np.floating]
-
-    @classmethod
-    def of(cls, matrix: sp.csr_array) -> "_Rows":
-        """Return the arrays of a csr_array."""
-        return cls(matrix.indptr, matrix.indices, matrix.data)
-
-
 class CrossCovariance:
     """The covariances of any points with the N points of X, N×D.
 
@@ -66,7 +52,7 @@ class CrossCovariance:
 
     def __init__(self, features: Features) -> None:
         # The entries of a feature are sorted by point.
-        self._by_feature = _Rows.of(features.sparse.T.tocsr().astype(np.float32, copy=False))
+        self._by_feature = features.sparse.T.tocsr().astype(np.float32, copy=False)
         self._dense = _dense_array(features)
         with np.errstate(over="ignore"):
             self._half_norms = 0.5 * squared_norms(features.sparse).astype(np.float32)
@@ -79,8 +65,19 @@ class CrossCovariance:
 
     def fill(self, points: Features, start: int, stop: int, out: NDArray[np.float32]) -> None:
         """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] points of X."""
-        precision = np.float32(1 / LENGTHSCALE**2)
-        _fill_exponents(_Rows.of(points.sparse), start, stop, self._by_feature, self._half_norms, precision, out)
+        rows = points.sparse
+        columns = self._by_feature
+        _fill_half_distances(
+            rows.indptr[start : stop + 1],
+            rows.indices,
+            rows.data,
+            columns.indptr,
+            columns.indices,
+            columns.data,
+            self._half_norms,
+            out,
+        )
+        out *= np.float32(1 / LENGTHSCALE**2)
         if self._dense.shape[1]:
             dense = _dense_array(points)[start:stop]
             width = out.shape[1]
@@ -158,34 +155,35 @@ def squared_norms(features: sp.csr_array) -> NDArray[np.float64]:
 
 
 @compiled
-def _fill_exponents(
-    points: _Rows,
-    start: int,
-    stop: int,
-    by_feature: _Rows,
+def _fill_half_distances(
+    indptr: NDArray[np.integer],
+    features: NDArray[np.integer],
+    values: NDArray[np.floating],
+    feature_indptr: NDArray[np.integer],
+    training_points: NDArray[np.integer],
+    training_values: NDArray[np.float32],
     half_norms: NDArray[np.float32],
-    precision: np.float32,
     out: NDArray[np.float32],
 ) -> None:
-    """Fill in −‖x − x′‖² / 2ℓ² by inner products.
+    """Fill in −½‖x − x′‖² by inner products.
 
-    `by_feature` is Xᵀ, whose indices are points of X, and `half_norms` are ½‖x′‖² of these.
+    The first three arrays have points x by row, the next three have X by feature; `half_norms` are ½‖x′‖² of X.
     """
     real = out.dtype.type
     width = out.shape[1]
-    for i in range(start, stop):
-        row = out[i - start]
+    for i in range(len(out)):
+        row = out[i]
         half = real(0)
         row[:] = 0
-        for e in range(points.indptr[i], points.indptr[i + 1]):
-            feature = points.indices[e]
-            value = real(points.data[e])
+        for e in range(indptr[i], indptr[i + 1]):
+            feature = features[e]
+            value = real(values[e])
             half += real(0.5) * value * value
-            for h in range(by_feature.indptr[feature], by_feature.indptr[feature + 1]):
-                if by_feature.indices[h] >= width:
+            for h in range(feature_indptr[feature], feature_indptr[feature + 1]):
+                if training_points[h] >= width:
                     break
-                row[by_feature.indices[h]] += value * by_feature.data[h]
+                row[training_points[h]] += value * training_values[h]
         for j in range(width):
-            exponent = (row[j] - half - half_norms[j]) * precision
+            value = row[j] - half - half_norms[j]
             # A squared distance below zero is a rounding error.
-            row[j] = real(0) if exponent > real(0) else exponent
+            row[j] = real(0) if value > real(0) else value

@@ -167,16 +167,15 @@ class RegressionPredictions:
     """
 
     def __init__(self, regression: Regression) -> None:
+        self._regression = regression
         self._kernel = CrossCovariance(regression.features)
-        self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
-        self._scales = regression.scales, regression.lengthscales
         self._weights = np.ascontiguousarray(regression.weights)
-        self._loadings = regression.loadings
-        self._mean = regression.mean
+        self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
 
     def latent(self, features: Features) -> NDArray[np.float32]:
         """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
-        return self._kernel.product(scaled_features(features, *self._scales), self._weights)
+        scaled = scaled_features(features, self._regression.scales, self._regression.lengthscales)
+        return self._kernel.product(scaled, self._weights)
 
     def pool(
         self,
@@ -186,8 +185,8 @@ class RegressionPredictions:
         variance: NDArray[np.floating] | None = None,
     ) -> None:
         """Pool the moments of the utilities of a block of labels, B×L, with the predictions."""
-        predicted = product_by_rows(latent, self._loadings[labels].T)
-        predicted += self._mean[labels]
+        predicted = product_by_rows(latent, self._regression.loadings[labels].T)
+        predicted += self._regression.mean[labels]
         self._pool(predicted, mean, variance)
 
     def pool_pairs(
@@ -200,7 +199,7 @@ class RegressionPredictions:
     ) -> None:
         """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, with the predictions."""
         moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
-        predicted, _ = pair_moments(moments, self._loadings, self._mean, indptr, labels)
+        predicted, _ = pair_moments(moments, self._regression.loadings, self._regression.mean, indptr, labels)
         self._pool(predicted, mean, variance)
 
     def _pool(

@@ -131,16 +131,16 @@ def _fill_tails(
     tail: float,
     d_mean: NDArray[np.floating],
     d_variance: NDArray[np.floating],
-    rest: NDArray[np.integer],
+    remaining: NDArray[np.integer],
 ) -> int:
-    """Fill in the derivatives for very negative f by a series; write the other elements to `rest`, and return how many.
+    """Fill in the derivatives for very negative f by a series; return the number of the remaining elements.
 
-    For a `tail` of 0, these are all elements. σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) =
+    For a `tail` of 0, all elements remain. σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) =
     aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
     real = mean.dtype.type
     if tail == real(0):
-        rest[: mean.size] = np.arange(mean.size)
+        remaining[: mean.size] = np.arange(mean.size)
         return mean.size
     size = np.empty(mean.size, mean.dtype)
     for k in range(mean.size):
@@ -155,7 +155,7 @@ def _fill_tails(
         size[k] = first * second if x < real(0) and v < real(LARGEST_VARIANCE) else real(1)
     count = 0
     for k in range(mean.size):
-        rest[count] = k
+        remaining[count] = k
         # NaN is one of them.
         count += not size[k] <= tail
     return count
@@ -175,14 +175,14 @@ def _gradients(
     std = np.empty(CHUNK, mean.dtype)
     first = np.empty(CHUNK, mean.dtype)
     second = np.empty(CHUNK, mean.dtype)
-    rest = np.empty(CHUNK + 1, np.int64)
+    remaining = np.empty(CHUNK + 1, np.int64)
     for start in range(0, mean.size, CHUNK):
         m = mean[start : start + CHUNK]
         v = variance[start : start + CHUNK]
-        count = _fill_tails(m, v, tail, first, second, rest)
+        count = _fill_tails(m, v, tail, first, second, remaining)
         for k in range(count):
-            center[k] = m[rest[k]]
-            std[k] = v[rest[k]]
+            center[k] = m[remaining[k]]
+            std[k] = v[remaining[k]]
         # The results may overwrite the arguments.
         for k in range(m.size):
             d_mean[start + k] = first[k]
@@ -207,8 +207,8 @@ def _gradients(
                 first[k] += weight * (above if f >= real(0) else below)
                 second[k] += weight * (above * below)
         for k in range(count):
-            d_mean[start + rest[k]] = first[k]
-            d_variance[start + rest[k]] = real(0.5) * second[k]
+            d_mean[start + remaining[k]] = first[k]
+            d_variance[start + remaining[k]] = real(0.5) * second[k]
 
 
 @compiled
