@@ -64,9 +64,7 @@ def fetch(
     Raises
     ------
     FetchError
-        If no source has the files that the entry describes, or different files exist already.
-    OSError
-        If the folder cannot be written.
+        If the source does not have the files that the entry describes, or different files exist already.
     """
     into = Path(into)
     folder = into / entry.name

@@ -2,9 +2,10 @@
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from xmlgp.data.file_kinds import COMPRESSED_ENDINGS
+from xmlgp.data.file_kinds import COMPRESSED_ENDINGS, compressed_ending
 from xmlgp.errors import XmlgpError
 
 __all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
@@ -50,21 +51,25 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
         return (is_labels and other_part(path)) or str(path)
     if documents_in(folder, labelled=part != "test"):
         return str(folder)
-    for name in (f"{part}.txt", f"{part}.svm"):
-        for file in (folder / f"{name}{ending}" for ending in ("", *COMPRESSED_ENDINGS)):
-            if file.is_file():
-                return str(file)
-    names = _libsvm_names(folder)
-    candidates = _two_files(folder, re.compile(f"(.*_)?({part}|{SHORT[part]})"))
-    candidates = candidates or {name: file for name, file in names.items() if name.endswith(f".{part}.svm")}
+    files = _files_by_name(folder)
+    start = re.compile(f"(.*_)?({part}|{SHORT[part]})")
+    rules: list[Callable[[str], object]] = [
+        lambda name: name == f"{part}.txt",
+        lambda name: name == f"{part}.svm",
+        lambda name: _is_part(files[name].name, start, LABELS_OF),
+        lambda name: _is_part(files[name].name, start, FEATURES_OF),
+        lambda name: name.endswith(f".{part}.svm"),
+    ]
     expected = f"{part}.txt, {part}.svm, {SHORT[part]}_X_Xf.txt or *.{part}.svm"
     if part == "train":
-        candidates = candidates or {name: file for name, file in names.items() if not f".{name}".endswith(".test.svm")}
+        rules.append(lambda name: name.endswith(".svm") and not f".{name}".endswith(".test.svm"))
         expected = expected.replace(" or ", ", ") + " or other *.svm"
-    if len(candidates) > 1:
-        raise XmlgpError(f"{folder}: the {part} file may be {' or '.join(sorted(candidates))}; name the file")
-    for file in candidates.values():
-        return str(file)
+    for rule in rules:
+        names = sorted(filter(rule, files))
+        if len(names) > 1:
+            raise XmlgpError(f"{folder}: the {part} file may be {' or '.join(names)}; name the file")
+        if names:
+            return str(files[names[0]])
     documents = "documents *.txt or *.json"
     if part != "test":
         documents = "documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
@@ -132,21 +137,15 @@ def files_read(folder: str | os.PathLike[str]) -> list[Path]:
     ]
 
 
-def _two_files(folder: Path, start: re.Pattern[str]) -> dict[str, Path]:
-    """Return the files of features whose names start so, by their names without `.gz`; those of labels if none has."""
-    matches = {
-        file: match
-        for file in sorted(folder.iterdir(), reverse=True)
-        if (match := PART.fullmatch(file.name)) and start.fullmatch(match["name"]) and file.is_file()
-    }
-    features = [file for file, match in matches.items() if match["part"] in LABELS_OF]
-    return {file.name.removesuffix(".gz"): file for file in features or matches}
+def _files_by_name(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder by their names without the ending of compressed files; plain files are preferred."""
+    order = ("", *COMPRESSED_ENDINGS)
+    endings = {file: compressed_ending(file.name) for file in folder.iterdir() if file.is_file()}
+    preferred_last = sorted(endings, key=lambda file: order.index(endings[file]), reverse=True)
+    return {file.name[: len(file.name) - len(endings[file])]: file for file in preferred_last}
 
 
-def _libsvm_names(folder: Path) -> dict[str, Path]:
-    """Return the files named `.svm`, also compressed, by their names without the ending of that, plain files first."""
-    names: dict[str, Path] = {}
-    for ending in (*reversed(COMPRESSED_ENDINGS), ""):
-        files = folder.glob(f"*.svm{ending}")
-        names |= {file.name.removesuffix(ending): file for file in files if file.is_file()}
-    return names
+def _is_part(name: str, start: re.Pattern[str], parts: Iterable[str]) -> bool:
+    """Return whether the name of a file begins so and ends with one of the parts of data in two files."""
+    match = PART.fullmatch(name)
+    return bool(match and start.fullmatch(match["name"]) and match["part"] in parts)
