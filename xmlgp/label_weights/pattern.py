@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
@@ -63,12 +62,11 @@ def label_features(
     return np.cumsum(np.concatenate(lengths), dtype=np.int64), np.concatenate(columns)
 
 
-def label_weight_count(features: Features, labels: csr_array, limit: int = WEIGHTS_LIMIT) -> int:
+def label_weight_count(features: csr_array, labels: csr_array, limit: int = WEIGHTS_LIMIT) -> int:
     """Return the number of weights that `label_features` chooses, without choosing them."""
     # A file may claim any number of columns.
     features, labels = (
-        sparse.present_columns(matrix)[1] if matrix.shape[1] > matrix.nnz else matrix
-        for matrix in (features.sparse, labels)
+        sparse.present_columns(matrix)[1] if matrix.shape[1] > matrix.nnz else matrix for matrix in (features, labels)
     )
     lengths = _lengths(features, labels.T.tocsr())
     return int(np.minimum(lengths, _most_each(lengths, limit)).sum())
