@@ -1,6 +1,7 @@
 """Learning on: what changes and what stays, resuming, batches with little in them, and label weights by dense sums."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -356,7 +357,7 @@ def with_regression(earlier):
         relevance = earlier.parameters["kernel.linear.log_relevance"]
         scales = np.exp(relevance / 2).astype(np.float32)
     regression, _ = fit_regression(features, known.labels[:, :K_KNOWN], scales, N_KNOWN)
-    return earlier._replace(parameters=earlier.parameters | regression.parameters())
+    return replace(earlier, parameters=earlier.parameters | regression.parameters())
 
 
 @pytest.mark.parametrize(
@@ -398,4 +399,4 @@ def test_a_model_of_an_earlier_version_is_refused(name):
         parameters = earlier.parameters | weights
     reason = "^the model lacks what learning on needs, because an earlier version trained it; train it again$"
     with pytest.raises(SettingsError, match=reason):
-        learn(earlier._replace(parameters=parameters), *problem(earlier)[1:])
+        learn(replace(earlier, parameters=parameters), *problem(earlier)[1:])

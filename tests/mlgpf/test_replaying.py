@@ -132,7 +132,7 @@ def test_where_all_points_are_replayed_the_weights_of_before_do_not_matter(monke
         for name in ("label_weights.mean", "label_weights.log_variance"):
             others[name] = others[name] + random.normal(0, 0.5, others[name].shape)
         arguments = problem(earlier)[1:]
-        one, other = (learn(given, *arguments).parameters for given in (earlier, earlier._replace(parameters=others)))
+        one, other = (learn(given, *arguments).parameters for given in (earlier, replace(earlier, parameters=others)))
         for name in ("latent_weights.mean", "loadings", "bias"):
             np.testing.assert_allclose(one[name], other[name], atol=1e-9)
         return np.abs(one["label_weights.mean"] - other["label_weights.mean"]).max()
@@ -146,7 +146,7 @@ def test_a_model_of_a_version_without_a_memory_learns_on_without_one():
     stripped = {name: value for name, value in one.parameters.items() if not name.startswith("replay.")}
     other = model(inducing="features", regression_points=1000, replay=0)
     assert stripped.keys() == other.parameters.keys() != one.parameters.keys()
-    found = learn(one._replace(parameters=stripped), *problem(one)[1:])
+    found = learn(replace(one, parameters=stripped), *problem(one)[1:])
     assert_same_result(found, learn(other, *problem(other)[1:]))
     assert not [name for name in found.parameters if name.startswith("replay.")]
 
@@ -234,7 +234,7 @@ def test_the_result_depends_on_the_seed_alone(monkeypatch, kind):
     # But for the order of sums.
     for name, value in expected.parameters.items():
         np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)
-    other = learn(*problem(earlier._replace(settings=replace(earlier.settings, seed=1)))).parameters
+    other = learn(*problem(replace(earlier, settings=replace(earlier.settings, seed=1)))).parameters
     for name in ("loadings", "label_weights.mean"):
         assert np.abs(other[name] - expected.parameters[name]).max() > 1e-3, name
 

@@ -37,7 +37,7 @@ CHUNK_ELEMENTS = 1 << 24
 
 
 def learn(
-    earlier: Earlier,
+    earlier: Earlier[BMLPLSettings],
     features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
@@ -58,7 +58,7 @@ def learn(
     return Trained(parameters, history)
 
 
-def memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
+def memory_of_learning(earlier: Earlier[BMLPLSettings], dataset: Dataset) -> list[MemoryPart]:
     """Return the largest arrays of a step: what is T wide by feature, by label and by point."""
     N, D, K = dataset.shape
     T = len(earlier.parameters["shapes"])
@@ -117,7 +117,7 @@ class Learning(EM):
     _warm_up = 0
     _cg_steps = CG_STEPS
 
-    def __init__(self, earlier: Earlier, coordinates: Inputs | Selected, labels: csr_array) -> None:
+    def __init__(self, earlier: Earlier[BMLPLSettings], coordinates: Inputs | Selected, labels: csr_array) -> None:
         settings = earlier.settings
         model = earlier.parameters
         self._settings = settings

@@ -115,3 +115,7 @@ class FullPosterior:
             "posterior.factor": np.tril(d_factor)[None],
         }
         return Covariances(d_projected_prior - d_variance * projected, d_K_Z, d_variance[:, 0]), gradients
+
+    def precondition(self, tape: Tape, gradients: dict[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
+        """Return the gradients as they are: AdaDelta scales each element of its steps."""
+        return gradients

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from xmlgp.mlgpf.method import Parameters
+    from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.training.trained import Earlier
 
 __all__ = ["grown_parameters"]
@@ -27,7 +28,7 @@ BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
 BY_FEATURE = {*POSTERIOR, PRIOR, "regression.scales"}
 
 
-def grown_parameters(earlier: Earlier, statistics: Parameters, n: int) -> Parameters:
+def grown_parameters(earlier: Earlier[MLGPFSettings], statistics: Parameters, n: int) -> Parameters:
     """Return the parameters of a model with rows for new labels and features, given the `STATISTICS` of n points.
 
     Biases change as the log odds of the frequencies of labels.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from xmlgp.data.features import Features
+    from xmlgp.mlgpf.settings import MLGPFSettings
     from xmlgp.preprocess.pipeline import Preprocessed
     from xmlgp.preprocess.weighting import Weighting
     from xmlgp.runtime.progress import Progress
@@ -34,7 +35,7 @@ __all__ = ["learn"]
 
 
 def learn(
-    earlier: Earlier,
+    earlier: Earlier[MLGPFSettings],
     features: Features,
     labels: csr_array,
     preprocessed: Preprocessed,
@@ -93,7 +94,7 @@ def _check_complete(parameters: Parameters, has_label_weights: bool) -> None:
         raise SettingsError(TRAIN_AGAIN)
 
 
-def _reweighted_regression(parameters: Parameters, earlier: Earlier, weighting: Weighting) -> Regression:
+def _reweighted_regression(parameters: Parameters, earlier: Earlier[MLGPFSettings], weighting: Weighting) -> Regression:
     """Return the regression, its points weighted by the `weighting` of all points, those of the batch too."""
     D = len(parameters["statistics.features"])
     regression = Regression.of(parameters, D)

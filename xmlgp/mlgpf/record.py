@@ -44,7 +44,7 @@ def _unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]
     }
 
 
-def _memory_of_learning(earlier: Earlier, dataset: Dataset) -> list[MemoryPart]:
+def _memory_of_learning(earlier: Earlier[MLGPFSettings], dataset: Dataset) -> list[MemoryPart]:
     """Return the largest arrays of learning on: copies of those of the model, and those of the batch."""
     parameters = earlier.parameters
     n, D, K = dataset.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Inference", "Stages"]
@@ -24,7 +25,7 @@ class Inference:
     objective = "bound"
     #: Advice for the user when training diverges, and when it diverges before the first step (None for the same).
     advice = "try other settings"
-    advice_at_start = None
+    advice_at_start: str | None = None
     #: The largest number of epochs, and the steps in each, unless `steps_in` says otherwise.
     epochs = 1
     steps_per_epoch = 1
@@ -33,7 +34,7 @@ class Inference:
     #: Whether no further epoch is needed.
     converged = False
     #: The `numpy.random.Generator` that steps draw from; None if they draw nothing.
-    random = None
+    random: np.random.Generator | None = None
 
     def steps_in(self, epoch: int) -> int:
         """Return the number of steps in an epoch."""

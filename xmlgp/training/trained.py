@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,10 +92,14 @@ class Trained(NamedTuple):
     held_out: HeldOut | None = None
 
 
-class Earlier(NamedTuple):
+SettingsOfModel = TypeVar("SettingsOfModel", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Earlier(Generic[SettingsOfModel]):
     """A trained model that will learn more points; it knows N points, D features and K labels so far."""
 
-    settings: Settings
+    settings: SettingsOfModel
     preprocessed: Preprocessed
     parameters: Mapping[str, NDArray[Any]]
     N: int
