@@ -4,17 +4,25 @@ Functions that plot write into `out`: a path, whose suffix chooses the format, P
 PNG. XmlgpError is raised if Matplotlib is not installed or cannot write the format.
 """
 
+from __future__ import annotations
+
 import io
 import itertools
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
 from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
+from xmlgp.metrics.probabilities import ReliabilityCurve
 from xmlgp.runtime.untrusted_text import escape_undecodable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "MARKERS",
@@ -28,6 +36,9 @@ __all__ = [
     "plot_reliability_by_group",
     "save_figure",
 ]
+
+#: Where a figure is written.
+Out: TypeAlias = str | Path | BinaryIO
 
 #: Width of a panel in inches.
 PANEL_WIDTH = 4.2
@@ -49,11 +60,11 @@ class Panel(NamedTuple):
     """Histories of training runs with comparable objectives: the objective's name, and epochs by name in the legend."""
 
     objective: str
-    histories: dict
+    histories: dict[str, list[dict[str, float]]]
 
 
-def plot_objective(panels, out):
-    """Plot the objective of training against the epoch, in a `Panel` for each title; a single one gets no title."""
+def plot_objective(panels: Mapping[str, Panel], out: Out) -> None:
+    """Plot the objective of training against the epoch, in a panel for each title; a single one gets no title."""
     figure, axes = panels_in_a_row(len(panels))
     for axis, panel in zip(axes, panels.values(), strict=True):
         for name, history in panel.histories.items():
@@ -64,23 +75,23 @@ def plot_objective(panels, out):
     save_figure(figure, out)
 
 
-def axis_label(objective):
+def axis_label(objective: str) -> str:
     """Return the label of an axis that shows an objective: "lower bound" for "bound"."""
     return LABELS.get(objective, objective.replace("_", " "))
 
 
-def panels_in_a_row(count):
-    """Return a figure and a list of its panels (`Axes`), side by side."""
+def panels_in_a_row(count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, side by side."""
     figure = _new_figure(PANEL_WIDTH * count, 3.4)
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
-def plot_line(axis, x, y, label, style):
+def plot_line(axis: Axes, x: Sequence[float], y: Sequence[float], label: str, style: Mapping[str, Any]) -> None:
     """Plot a line with a name and keyword arguments of `Axes.plot`; a single point gets a marker, to be visible."""
     axis.plot(x, y, label=label, marker="o" if len(x) == 1 else None, **style)
 
 
-def finish_panels(axes, titles, ylabel=""):
+def finish_panels(axes: Sequence[Axes], titles: Sequence[str], ylabel: str = "") -> None:
     """Add a title and a legend to each panel, and the label of the vertical axis to the first."""
     for axis, title in zip(axes, titles, strict=True):
         # The default size is too wide for a title that lists the sizes of a data set.
@@ -92,15 +103,15 @@ def finish_panels(axes, titles, ylabel=""):
         axes[0].set_ylabel(ylabel)
 
 
-def plot_reliability(curves, out, title=""):
+def plot_reliability(curves: Mapping[str, ReliabilityCurve], out: Out, title: str = "") -> None:
     """Plot frequency against probability, with the diagonal of perfect calibration, above the counts of the bins.
 
-    `curves` maps names in the legend to `ReliabilityCurve`s with bins of equal width.
+    `curves` maps names in the legend to curves with bins of equal width.
     """
-    figure, named = _figure_of(curves, 7)
+    figure, lines = _figure_of(curves, 7)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     upper.plot([0, 1], [0, 1], "--", color="gray", linewidth=1, label="calibrated")
-    for name, curve, style in named:
+    for name, curve, style in lines:
         filled = curve.count > 0
         edges = np.linspace(0, 1, len(curve.count) + 1)
         (line,) = upper.plot(curve.confidence[filled], curve.frequency[filled], label=name, clip_on=False, **style)
@@ -116,14 +127,14 @@ def plot_reliability(curves, out, title=""):
     _save_with_legend(figure, [upper, lower], out)
 
 
-def plot_reliability_by_group(curves, out, xlabel):
+def plot_reliability_by_group(curves: Mapping[str, ReliabilityCurve], out: Out, xlabel: str) -> None:
     """Plot mean probabilities (dashed) and frequencies (solid) of groups of labels; see `plot_reliability`.
 
     `xlabel` says what the labels are grouped by, such as their rank.
     """
-    figure, named = _figure_of(curves, 4.4)
+    figure, lines = _figure_of(curves, 4.4)
     axis = figure.subplots()
-    for name, curve, style in named:
+    for name, curve, style in lines:
         filled = np.flatnonzero(curve.count > 0)
         (line,) = axis.plot(filled, curve.frequency[filled], label=name, **style)
         axis.plot(filled, curve.confidence[filled], color=line.get_color(), linestyle="--", **style)
@@ -135,8 +146,10 @@ def plot_reliability_by_group(curves, out, xlabel):
     _save_with_legend(figure, [axis], out)
 
 
-def _figure_of(curves, height):
-    """Return a figure with room for a legend above its panels, and the name, the curve and the style of each curve."""
+def _figure_of(
+    curves: Mapping[str, ReliabilityCurve], height: float
+) -> tuple[Figure, list[tuple[str, ReliabilityCurve, dict[str, Any]]]]:
+    """Return a figure with space for a legend above its panels, and the name, the curve and the style of each line."""
     # Curves can be anywhere in the panels; a name as long as a path takes several lines.
     names = [textwrap.fill(escape_undecodable(name), LEGEND_WIDTH) for name in curves]
     figure = _new_figure(5, height + sum(0.18 + 0.16 * name.count("\n") for name in names))
@@ -144,7 +157,7 @@ def _figure_of(curves, height):
     return figure, list(zip(names, curves.values(), itertools.cycle(styles), strict=False))
 
 
-def _save_with_legend(figure, axes, out):
+def _save_with_legend(figure: Figure, axes: Sequence[Axes], out: Out) -> None:
     for axis in axes:
         axis.set_axisbelow(True)
         axis.grid(color="0.9", linewidth=0.6)
@@ -152,7 +165,7 @@ def _save_with_legend(figure, axes, out):
     save_figure(figure, out)
 
 
-def _new_figure(width, height):
+def _new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -160,7 +173,7 @@ def _new_figure(width, height):
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure, out):
+def save_figure(figure: Figure, out: Out) -> None:
     """Write a figure."""
     if not isinstance(out, str | Path):
         out.write(_render(figure, "png"))
@@ -173,7 +186,7 @@ def save_figure(figure, out):
         stream.write(content)
 
 
-def _render(figure, suffix):
+def _render(figure: Figure, suffix: str) -> bytes:
     """Return the content of a file. If Matplotlib wrote to a full disk itself, the first error would be hidden."""
     stream = io.BytesIO()
     # Without the time, equal figures are equal files.

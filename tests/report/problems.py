@@ -34,7 +34,7 @@ def random_problem(N, K, seed=0):
 
 def explain(features, scores):
     """Return contributions of all D features to the utilities of pairs, with their sign alternating."""
-    pairs, D = len(scores.labels), features.shape[1]
+    pairs, D = len(scores.labels), features.D
     values = np.random.default_rng(scores.labels[0]).random((pairs, D)) * (-1) ** np.arange(D)
     indices = np.tile(np.arange(D), pairs)
     return Contributions(np.arange(pairs + 1) * D, indices, values.ravel(), np.zeros(pairs))

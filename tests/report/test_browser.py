@@ -61,10 +61,10 @@ def test_the_page_does_not_scroll_sideways_and_charts_are_complete(opened, width
         assert page.evaluate(f"document.{element}.scrollWidth") <= width
     charts = page.evaluate(
         """() => Array.from(document.querySelectorAll("svg"), (chart) => [
-            [chart], chart.querySelectorAll("rect.a, polyline.a, circle.ring"), chart.querySelectorAll("text"),
+            [chart], chart.querySelectorAll("rect.a, circle.ring"), chart.querySelectorAll("text"),
         ].map((parts) => Array.from(parts, (part) => part.getBoundingClientRect().toJSON())))"""
     )
-    assert len(charts) == 3
+    assert len(charts) == 2
     for (chart,), marks, texts in charts:
         assert marks
         assert len(texts) > 10

@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tests.report.problems import labels_of, random_problem, ranked
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.probabilities import reliability_by_rank, reliability_curve
 from xmlgp.prediction.assignment import AssignmentRule, highest_expected_f1
@@ -19,7 +20,7 @@ def gathered(p, labels, blocks=1, k=None, **options):
     texts = [f"text {i}" for i in range(len(p))]
     for rows in np.array_split(np.arange(len(p)), blocks):
         a, b = rows[0], rows[-1] + 1
-        evidence.add(scores.rows(a, b), labels[a:b], csr_array(p[a:b]), texts[a:b])
+        evidence.add(scores.rows(a, b), labels[a:b], Features(csr_array(p[a:b])), texts[a:b])
     return evidence
 
 

@@ -12,7 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tests.report.problems import explain, random_problem, ranked
-from xmlgp.reporting.content import make_content
+from xmlgp.data.features import Features
+from xmlgp.reporting.content import About, make_content
 from xmlgp.reporting.evidence import Evidence
 from xmlgp.reporting.report import render
 
@@ -61,10 +62,9 @@ def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
     p, labels = random_problem(N, K)
     evidence = Evidence(K)
     text = HOSTILE if hostile else "some words"
-    features = csr_array(np.ones((N, 4)))
+    features = Features(csr_array(np.ones((N, 4))))
     evidence.add(ranked(p), labels, features, texts=[text] * N if texts else None, ids=[text] * N)
-    content = make_content(
-        evidence,
+    about = About(
         title=text,
         facts=[(text, text)],
         counts=np.arange(K) ** 2,
@@ -73,7 +73,7 @@ def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
         explain=explain if explained else None,
         rule=text,
     )
-    return render(content)
+    return render(make_content(evidence, about))
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_structure_is_that_of_an_accessible_page(parsed):
     for _, attributes, _ in parsed.elements:
         targets = attributes.get("aria-labelledby", "").split() + [attributes.get("href", "")[1:]]
         assert ids.keys() >= set(filter(None, targets))
-    assert len(parsed.of("svg")) == len(parsed.of("desc")) == 3
+    assert len(parsed.of("svg")) == len(parsed.of("desc")) == 2
     for attributes, _ in parsed.of("svg"):
         assert attributes["role"] == "img"
         assert re.fullmatch(r"\S+-title \S+-description", attributes["aria-labelledby"])
@@ -154,13 +154,13 @@ def test_pages_with_little_data_or_fewer_facts():
     assert "For it:" not in plain
     assert "Text of document" not in plain
     parsed = Parsed(make_page(N=4, K=3))
-    assert len(parsed.of("svg")) == 3
+    assert len(parsed.of("svg")) == 2
     assert not any("nan" in str(attributes) for attributes, _ in parsed.of("rect", "circle"))
     # No training point has a label.
     p, labels = random_problem(60, 9)
     evidence = Evidence(9)
     evidence.add(ranked(p), labels)
-    parsed = Parsed(render(make_content(evidence, title="t", counts=np.zeros(9, int))))
+    parsed = Parsed(render(make_content(evidence, About(title="t", counts=np.zeros(9, int)))))
     assert len(parsed.of("table")) == 3 + 1 + len(evidence.sample)
 
 

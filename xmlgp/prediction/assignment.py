@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.predictor import MEMORY, Predictor
@@ -74,12 +74,7 @@ class RestrictedPredictor:
         self.label_count = int(np.count_nonzero(allowed))
 
     def top(
-        self,
-        features: csr_array,
-        k: int | None,
-        output: str | None = None,
-        with_std: bool = False,
-        memory: int = MEMORY,
+        self, features: Features, k: int | None, output: str | None = None, with_std: bool = False, memory: int = MEMORY
     ) -> Iterator[Scores]:
         """Yield the allowed labels of highest score (`Scores`), a chunk of points at a time; see `Predictor.top`."""
         k = min(k or self.label_count, self.label_count)
@@ -94,7 +89,7 @@ class RestrictedPredictor:
 
 def assign(
     predictor: Predictor | RestrictedPredictor,
-    features: csr_array,
+    features: Features,
     rule: AssignmentRule,
     output: str | None = None,
     with_std: bool = False,
@@ -114,7 +109,7 @@ def assign(
 
 
 def _with_highest_expected_f1(
-    predictor: Predictor | RestrictedPredictor, features: csr_array, rule: AssignmentRule, with_std: bool, memory: int
+    predictor: Predictor | RestrictedPredictor, features: Features, rule: AssignmentRule, with_std: bool, memory: int
 ) -> Iterator[Scores]:
     done = 0
     for ranked in predictor.top(features, None, "probability", False, memory):
@@ -132,7 +127,7 @@ def _with_highest_expected_f1(
 
 def _above(
     predictor: Predictor | RestrictedPredictor,
-    features: csr_array,
+    features: Features,
     rule: AssignmentRule,
     output: str | None,
     with_std: bool,

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
-from scipy.sparse import csr_array
-
+from xmlgp.data.features import Features
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import DataFormatError
 from xmlgp.prediction.predictor import Predictor
@@ -31,7 +30,7 @@ CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 POINTS = 256
 
 #: Identifiers, features and scores of consecutive points.
-ScoredPoints: TypeAlias = tuple[Sequence[Any], csr_array, Scores]
+ScoredPoints: TypeAlias = tuple[Sequence[Any], Features, Scores]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class LabelExplanations:
         """The names of what a label has."""
         return ["for", "against", "from"] if self.blocks else ["for", "against"]
 
-    def __call__(self, features: csr_array, scores: Scores) -> Iterator[list[object]]:
+    def __call__(self, features: Features, scores: Scores) -> Iterator[list[object]]:
         """Yield the values of the fields for each scored label of points with these features, B×D as read.
 
         The first two are lists of {"word": name, "contribution": number}, the strongest first.
@@ -139,7 +138,7 @@ class LabelWriter:
         std = ["std"] if self.with_std else []
         return ["id", *uri, "label", self.output, *std, *(self.explain.fields if self.explain else [])]
 
-    def _labels(self, features: csr_array, rows: slice, scores: Scores) -> list[dict[str, object]]:
+    def _labels(self, features: Features, rows: slice, scores: Scores) -> list[dict[str, object]]:
         """Return what each label of the points in some rows has."""
         labels = scores.labels.tolist()
         columns: dict[str, Iterable[object]] = {}

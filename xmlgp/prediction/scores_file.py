@@ -212,8 +212,8 @@ def _read_blocks(reader: LineReader, N: int, K: int) -> Iterator[Scores]:
             report_first_mistake(text, path, line, check_line, ScoresFormatError)
         missing -= block.N
         yield block
-    if line := reader.skip_blank_lines():
-        raise ScoresFormatError(path, line, f"the file has more points than the {N} that its first line declares")
+    if extra := reader.skip_blank_lines():
+        raise ScoresFormatError(path, extra, f"the file has more points than the {N} that its first line declares")
 
 
 def _parse_header(text: bytes, path: str) -> tuple[int, int, bool]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.metrics.assignment import evaluate_assignment
@@ -73,7 +74,7 @@ class Tuned(NamedTuple):
 
 def tune(
     predictor: Predictor,
-    features: csr_array,
+    features: Features,
     labels: csr_array,
     metric: str = "f1-micro",
     output: str | None = None,

@@ -5,16 +5,20 @@ The style sheet forbids attributes of style; all geometry is in attributes of SV
 """
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-__all__ = ["draw_frequencies", "draw_ranks", "draw_reliability"]
+from xmlgp.metrics.probabilities import Bin
+from xmlgp.reporting.label_tables import Tally
+
+__all__ = ["draw_frequencies", "draw_ranks"]
 
 #: Width of a chart in its own units; on a phone a unit is about a pixel.
 WIDTH = 400
 
 
-def draw_frequencies(groups, frequency_of):
-    """Return a chart of precision and recall of each group of labels (sequence of `Tally`), a pair of bars each."""
+def draw_frequencies(groups: Sequence[Tally], frequency_of: str) -> str:
+    """Return a chart of precision and recall of each group of labels, a pair of bars each."""
     left = 84
     right = 48
     top = 34
@@ -39,32 +43,8 @@ def draw_frequencies(groups, frequency_of):
     return _svg("frequency-chart", title, "Two bars for each group of labels", bottom + 24, parts)
 
 
-def draw_reliability(bins):
-    """Return a chart of the share of true labels against the probability (sequence of `Bin`), beside the diagonal."""
-    left = 64
-    top = 34
-    size = 310
-
-    def position(probability, true):
-        return f"{left + size * probability:.1f}", f"{top + size * (1 - true):.1f}"
-
-    parts = [_legend(("line a", "this model"), ("line ideal", "perfect")), *_vertical_grid(left, size, top, top + size)]
-    parts += _horizontal_grid(left, size, top, size, 1)
-    parts.append(f'<line class="ideal" x1="{left}" y1="{top + size}" x2="{left + size}" y2="{top}"/>')
-    points = [position(row.probability, row.true) for row in bins]
-    parts.append(f'<polyline class="a" points="{" ".join(",".join(point) for point in points)}"/>')
-    parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
-    parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))
-    x = 14
-    y = top + size / 2
-    parts.append(_text(x, y, "share that is true", "middle", transform=f"rotate(-90 {x} {y})"))
-    title = "Share of true labels against their probability"
-    about = "A curve on the diagonal means that probabilities come true as often as they say"
-    return _svg("reliability-chart", title, about, top + size + 46, parts)
-
-
-def draw_ranks(ranks):
-    """Return a chart of the mean probability and of the share of true labels of each rank (sequence of `Bin`)."""
+def draw_ranks(ranks: Sequence[Bin]) -> str:
+    """Return a chart of the mean probability and of the share of true labels of each rank."""
     left = 52
     top = 34
     width = 330
@@ -87,7 +67,7 @@ def draw_ranks(ranks):
     return _svg("rank-chart", title, "Two marks for each place", top + height + 46, parts)
 
 
-def _svg(name, title, about, height, parts):
+def _svg(name: str, title: str, about: str, height: int, parts: Iterable[str]) -> str:
     """Return a chart; ids within it start with its name, which is unique in the page."""
     description = f"{about}; the table after the chart has the same figures."
     return (
@@ -97,13 +77,12 @@ def _svg(name, title, about, height, parts):
     )
 
 
-def _text(x, y, text, anchor, kind="", transform=""):
-    of_kind = f' class="{kind}"' if kind else ""
-    turned = f' transform="{transform}"' if transform else ""
-    return f'<text{of_kind} x="{x}" y="{y}" text-anchor="{anchor}"{turned}>{escape(text)}</text>'
+def _text(x: float | str, y: float | str, text: str, anchor: str, kind: str = "") -> str:
+    attribute = f' class="{kind}"' if kind else ""
+    return f'<text{attribute} x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _legend(*entries):
+def _legend(*entries: tuple[str, str]) -> str:
     """Return marks with their names, side by side at the top."""
     parts = []
     x = 52
@@ -111,17 +90,15 @@ def _legend(*entries):
         shape, colour = kind.split()
         if shape == "square":
             parts.append(f'<rect class="{colour}" x="{x}" y="6" width="12" height="12" rx="2"/>')
-        elif shape == "line":
-            parts.append(f'<line class="{colour}" x1="{x - 4}" y1="12" x2="{x + 14}" y2="12"/>')
         else:
-            of_ring = "ring " if shape == "ring" else ""
-            parts.append(f'<circle class="{of_ring}{colour}" cx="{x + 6}" cy="12" r="5"/>')
+            ring = "ring " if shape == "ring" else ""
+            parts.append(f'<circle class="{ring}{colour}" cx="{x + 6}" cy="12" r="5"/>')
         parts.append(_text(x + 19, 16, text, "start"))
         x += 46 + 7 * len(text)
     return "".join(parts)
 
 
-def _vertical_grid(left, width, top, bottom):
+def _vertical_grid(left: int, width: int, top: int, bottom: int) -> Iterator[str]:
     """Yield lines at each quarter, with their shares below."""
     for quarter in range(5):
         x = left + width * quarter / 4
@@ -129,7 +106,7 @@ def _vertical_grid(left, width, top, bottom):
         yield _text(f"{x:g}", bottom + 16, f"{25 * quarter} %", "middle", "small")
 
 
-def _horizontal_grid(left, width, top, height, limit):
+def _horizontal_grid(left: int, width: int, top: int, height: int, limit: float) -> Iterator[str]:
     """Yield lines at each quarter of the limit, with their shares on the left."""
     for quarter in range(5):
         y = top + height * (1 - quarter / 4)

@@ -1,46 +1,42 @@
 """Everything that a report says, as plain values, computed from `Evidence`, names and explanations."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr, widened
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
-from xmlgp.metrics.ranking import are_true, evaluate_ranking, true_entries
+from xmlgp.metrics.probabilities import top_calibration_errors
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.contributions import Contributions
+from xmlgp.prediction.predictor import Neighbours
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.reporting.documents import describe_document, describe_neighbours
+from xmlgp.reporting.evidence import Evidence, SampledPoint
+from xmlgp.reporting.label_tables import LabelCounts, best_and_worst, by_frequency, most_frequent_confusions
+from xmlgp.reporting.plain_text import plain
 
-__all__ = ["Tally", "make_content", "most_frequent_confusions"]
-
-#: Test documents that a label must have to be among the best and the worst labels.
-FEWEST = 5
-
-#: Labels in each of the tables of the best and the worst.
-BEST = 15
+__all__ = ["About", "make_content"]
 
 #: Unknown labels that are named.
 UNKNOWN = 100
 
-#: Pairs that are counted at a time. The pairs of one missed label are counted together even if they are more; they are
-#: at most as many as the assigned labels.
-PAIRS = 1 << 22
-
-#: Words for a label and words against it, each at most.
-WORDS = 5
-
-#: Features that are shown of a document without text, those of the greatest values.
-FEATURES = 40
-
-#: Characters of a text that are shown.
-CHARACTERS = 4000
+#: The name, the value and the meaning of a measure.
+Measure: TypeAlias = tuple[str, float, str]
 
 _MEAN = "Harmonic mean of precision and recall"
 _TOGETHER = "over all labels given to all documents together"
 
-#: Measures of given labels: their names, those of `evaluate_assignment`, and what they mean.
+#: Measures of assigned labels: their names, those of `evaluate_assignment`, and what they mean.
 ASSIGNMENT = [
     ("Precision, micro", "precision_micro", f"Share of given labels that are true, {_TOGETHER}."),
     ("Recall, micro", "recall_micro", f"Share of true labels that are given, {_TOGETHER}."),
@@ -63,143 +59,130 @@ CALIBRATION = (
     "{} of each document; 0 % is best."
 )
 
-#: Other control characters than a line break cannot be shown; NUL is not even allowed in HTML.
-_CONTROL = {code: "�" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
-
-class Tally(NamedTuple):
-    """The pairs of a document and a label, or one of some labels: how many are true, given, and both.
-
-    `size` is the number of labels, or that of training documents of the only label, None if it is not known.
-    """
-
-    name: str
-    size: int | None
-    true: int
-    given: int
-    right: int
-
-    @property
-    def precision(self):
-        """The share of given labels that are true; None without given labels."""
-        return self.right / self.given if self.given else None
-
-    @property
-    def recall(self):
-        """The share of true labels that are given; None without true labels."""
-        return self.right / self.true if self.true else None
-
-    @property
-    def F1(self):
-        """Their harmonic mean."""
-        return 2 * self.right / (self.true + self.given)
-
-
-def make_content(
-    evidence,
-    *,
-    title,
-    facts=(),
-    counts=None,
-    propensities=None,
-    names=None,
-    feature_names=None,
-    block_names=None,
-    explain=None,
-    neighbours=None,
-    rule=None,
-    unknown=None,
-):
-    """Return everything that a report shows as attributes, of `Evidence` and what else is known.
+@dataclass(frozen=True)
+class About:
+    """What a report says besides what the evidence shows; all but the title may be missing.
 
     `facts` are pairs of a term and its value. `counts`, K, are the numbers of training points of the labels; without
-    them, labels are grouped by their test points. `explain` returns the `Contributions` to the utilities of labels,
-    given the features and the `Scores` of points, and `neighbours` the `Neighbours` of points, given their features.
-    `rule` ends the sentence "A label counts as given if it is among".
-    `unknown` has the labels that the model does not know with their test points (mapping); they follow its own in
-    names, counts and propensities, with counts of 0.
+    them, labels are grouped by their test points. `explain` returns the contributions to the utilities of labels, given
+    the features and the scores of points, and `neighbours` the neighbours of points, given their features. `rule` ends
+    the sentence "A label counts as given if it is among". `unknown` has the test points of the labels that the model
+    does not know; they follow its own in names, counts and propensities, with counts of 0.
     """
-    labels = evidence.labels
-    top = evidence.top
-    assigned = evidence.assigned
-    unknown = unknown or {}
-    K = labels.shape[1]
-    for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
-        if values is not None and len(values) != K:
-            raise SettingsError(f"there are {what} of {len(values)} labels, but scores of {K}")
-    if not labels.nnz:
-        raise SettingsError("no document of the test data has a true label, so there is nothing to report")
-    label_name = _namer(names, "label")
-    feature_name = _namer(feature_names, "feature")
-    assigned = as_csr(None, assigned.labels, assigned.indptr, K)
-    right = assigned.indices[true_entries(assigned, labels)]
-    by_label = [np.bincount(found, minlength=K) for found in (labels.indices, assigned.indices, right)]
 
-    matrix = widened(top.matrix, K)
-    ks = [k for k in (1, 3, 5) if k <= evidence.label_count]
-    ranked = {name: value / 100 for name, value in evaluate_ranking(matrix, labels, ks, propensities).items()}
-    error = top_calibration_errors(matrix, labels, ks[-1:])[f"ECE@{ks[-1]}"]
-    assignment = evaluate_assignment(assigned, labels)
-    best, worst, fewest, eligible = _best_and_worst(by_label, counts, evidence.label_count, label_name)
-    known = counts is not None
-    documents = [_document(point, label_name, feature_name, block_names, explain) for point in evidence.sample]
-    if neighbours:
-        found = neighbours(Features.stack([point.features for point in evidence.sample]))
-        for document, near in zip(documents, _neighbours(found, label_name), strict=True):
-            document.neighbours = near
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    counts: NDArray[np.integer] | None = None
+    propensities: NDArray[np.floating] | None = None
+    names: Sequence[str] | None = None
+    feature_names: Sequence[str] | None = None
+    block_names: Sequence[str] | None = None
+    explain: Callable[[Features, Scores], Contributions] | None = None
+    neighbours: Callable[[Features], Neighbours] | None = None
+    rule: str | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
+
+    def check(self, labels: csr_array) -> None:
+        """Raise SettingsError if a report of these true labels, N×K, is not possible."""
+        K = labels.shape[1]
+        for kind in ("names", "counts", "propensities"):
+            values = getattr(self, kind)
+            if values is not None and len(values) != K:
+                raise SettingsError(f"there are {kind} of {len(values)} labels, but scores of {K}")
+        if not labels.nnz:
+            raise SettingsError("no document of the test data has a true label, so there is nothing to report")
+
+    def label_name(self, label: int) -> str:
+        """Return the name of a label, or its number if it has none."""
+        return _name(self.names, label) or f"label {label}"
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of a feature, or its number if it has none."""
+        return _name(self.feature_names, feature) or f"feature {feature}"
+
+
+def _name(names: Sequence[str] | None, number: int) -> str:
+    return "" if names is None else plain(names[number]).strip()
+
+
+def make_content(evidence: Evidence, about: About) -> SimpleNamespace:
+    """Return everything that a report shows as attributes."""
+    labels = evidence.labels
+    about.check(labels)
+    assigned = as_csr(None, evidence.assigned.labels, evidence.assigned.indptr, labels.shape[1])
     return SimpleNamespace(
-        title=_plain(title),
-        summary=_summary(ranked, error, labels),
-        facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels, evidence.label_count), *facts]],
-        rule=_plain(rule or _default_rule(evidence)),
-        ranking=_ranking_measures(ranked, ks, np.diff(labels.indptr)),
-        given=[(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
-        probabilities=[(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
-        frequency_of="training" if known else "test",
-        frequencies=_by_frequency(by_label, counts if known else by_label[0]),
-        bins=evidence.reliability.filled,
-        ranks=evidence.reliability_by_rank.filled,
-        listed=evidence.longest,
-        label_count=evidence.label_count,
-        unknown=[(_plain(name), count) for name, count in list(unknown.items())[:UNKNOWN]],
-        unknown_count=len(unknown),
-        unknown_share=sum(unknown.values()) / labels.nnz,
-        fewest=fewest,
-        eligible=eligible,
-        best=best,
-        worst=worst,
-        confusions=[
-            (label_name(missed), label_name(given), count, misses)
-            for missed, given, count, misses in most_frequent_confusions(assigned, labels).T.tolist()
-        ],
-        documents=documents,
-        explained=explain is not None,
-        shared=explain is not None and bool(block_names),
-        with_words=any(point.features is not None and point.features.D for point in evidence.sample),
-        kept=found.labels.shape[0] if neighbours else None,
+        **_measures(evidence, about, labels, assigned),
+        **_labels(evidence.label_count, about, labels, assigned),
+        **_documents(evidence.sample, about),
     )
 
 
-def _default_rule(evidence):
-    listed = f"its {evidence.longest} best" if evidence.longest < evidence.label_count else "all"
-    return f"those with the highest expected F1 of the document, by the probabilities of {listed} labels"
+def _measures(evidence: Evidence, about: About, labels: csr_array, assigned: csr_array) -> dict[str, object]:
+    """Return what a report says of all labels together."""
+    top = widened(evidence.top.matrix, labels.shape[1])
+    ks = [k for k in (1, 3, 5) if k <= evidence.label_count]
+    ranked = {name: value / 100 for name, value in evaluate_ranking(top, labels, ks, about.propensities).items()}
+    error = top_calibration_errors(top, labels, ks[-1:])[f"ECE@{ks[-1]}"]
+    assignment = evaluate_assignment(assigned, labels)
+    facts = [*_facts(labels, evidence.label_count), *about.facts]
+    return {
+        "title": plain(about.title),
+        "summary": _summary(ranked, error, labels),
+        "facts": [(plain(term), plain(value)) for term, value in facts],
+        "rule": plain(about.rule or _default_rule(evidence)),
+        "ranking": _ranking_measures(ranked, ks, labels),
+        "assignment": [(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
+        "probabilities": [(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
+        "bins": evidence.reliability.filled,
+        "ranks": evidence.reliability_by_rank.filled,
+        "listed": evidence.longest,
+        "label_count": evidence.label_count,
+    }
 
 
-def _plain(text):
-    """Return text without characters that a page cannot contain."""
-    return str(text).replace("\r\n", "\n").translate(_CONTROL).encode("utf-8", "replace").decode()
+def _labels(label_count: int, about: About, labels: csr_array, assigned: csr_array) -> dict[str, object]:
+    """Return what a report says of single labels."""
+    counts = LabelCounts.of(assigned, labels)
+    ranking = best_and_worst(counts, about.counts, label_count, about.label_name)
+    return {
+        "frequency_of": "test" if about.counts is None else "training",
+        "frequencies": by_frequency(counts, counts.true if about.counts is None else about.counts),
+        "unknown": [(plain(name), count) for name, count in list(about.unknown.items())[:UNKNOWN]],
+        "unknown_count": len(about.unknown),
+        "unknown_share": sum(about.unknown.values()) / labels.nnz,
+        **ranking._asdict(),
+        "confusions": [
+            (about.label_name(missed), about.label_name(wrong), count, misses)
+            for missed, wrong, count, misses in most_frequent_confusions(assigned, labels).T.tolist()
+        ],
+    }
 
 
-def _namer(names, kind):
-    """Return a function from a number to a name, with the number where there is none."""
+def _documents(sample: list[SampledPoint], about: About) -> dict[str, object]:
+    """Return what a report says of single documents."""
+    documents = [describe_document(point, about) for point in sample]
+    neighbours = None
+    if about.neighbours:
+        features = [point.features for point in sample if point.features is not None]
+        neighbours = about.neighbours(Features.stack(features))
+        for document, nearest in zip(documents, describe_neighbours(neighbours, about.label_name), strict=True):
+            document.neighbours = nearest
+    return {
+        "documents": documents,
+        "explained": about.explain is not None,
+        "shared": about.explain is not None and bool(about.block_names),
+        "with_words": any(point.features is not None and point.features.D for point in sample),
+        "kept": neighbours and neighbours.labels.shape[0],
+    }
 
-    def name(number):
-        return (_plain(names[number]).strip() if names is not None else "") or f"{kind} {number}"
 
-    return name
+def _default_rule(evidence: Evidence) -> str:
+    labels = f"its {evidence.longest} best" if evidence.longest < evidence.label_count else "all"
+    return f"those with the highest expected F1 of the document, by the probabilities of {labels} labels"
 
 
-def _own_facts(labels, K):
+def _facts(labels: csr_array, K: int) -> list[tuple[str, str]]:
     N = labels.shape[0]
     labelled = int(np.count_nonzero(np.diff(labels.indptr)))
     unlabelled = [("Without a true label, left out of means over documents", f"{N - labelled:,}")]
@@ -211,7 +194,7 @@ def _own_facts(labels, K):
     ]
 
 
-def _summary(ranked, error, labels):
+def _summary(ranked: Mapping[str, float], error: float, labels: csr_array) -> list[str]:
     """Return the sentences at the top."""
     sentences = [f"For {100 * ranked['P@1']:.0f} % of the documents, the first label that the model suggests is right."]
     if "P@5" in ranked:
@@ -226,143 +209,22 @@ def _summary(ranked, error, labels):
     return sentences
 
 
-def _ranking_measures(ranked, ks, counts):
-    """Return measures of rankings: their names, values and meaning. `counts` has the true labels of each document."""
-    found = []
+def _ranking_measures(ranked: Mapping[str, float], ks: list[int], labels: csr_array) -> list[Measure]:
+    """Return measures of rankings: their names, values and meaning."""
+    measures = []
+    counts = np.diff(labels.indptr)
     counts = counts[counts > 0]
     for k in ks:
-        most = np.minimum(counts, k).mean() / k if len(counts) else 1.0
+        most = np.minimum(counts, k).mean() / k
         text = f"Share of the first {k} suggested labels that are true"
         if k == 1:
             text = "Share of documents whose first suggested label is true"
         text += "." if most == 1 else f"; at most {100 * most:.1f} % here, because documents have few true labels."
-        found.append((f"P@{k}", ranked[f"P@{k}"], text))
+        measures.append((f"P@{k}", ranked[f"P@{k}"], text))
     last = ks[-1]
     text = f"True labels among the first {last}, where earlier places count more; 100 % is the best possible order."
-    found.append((f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
+    measures.append((f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
     for k in ks if f"PSP@{last}" in ranked else ():
         text = f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice."
-        found.append((f"PSP@{k}", ranked[f"PSP@{k}"], text))
-    return found
-
-
-def _by_frequency(by_label, counts):
-    """Return a `Tally` of each group of labels, given how often each label is true, given and both."""
-    names, group_of = frequency_groups(counts)
-    columns = (np.bincount(group_of, weights, len(names)) for weights in (None, *by_label))
-    groups = map(Tally, names, *(column.astype(int).tolist() for column in columns))
-    return [group for group in groups if group.true or group.given]
-
-
-def _best_and_worst(by_label, counts, known, label_name):
-    """Return rows of the best and the worst labels, the test points that a label needs, and the labels with so many.
-
-    Only the first labels are `known`. Without training documents, one cannot be given either; a long list of such
-    labels would say little.
-    """
-    true, given, right = by_label
-    known = np.where((np.arange(len(true)) < known) & (counts is None or counts > 0), true, 0)
-    fewest = FEWEST if np.any(known >= FEWEST) else 1
-    found = np.flatnonzero(known >= fewest)
-    F1 = 2 * right[found] / (given[found] + true[found])
-    # Of equally good labels, those of more documents say more.
-    order = np.lexsort((found, -true[found], -F1))
-    best, rest = np.split(order, [min(BEST, (len(found) + 1) // 2)])
-    worst = rest[np.lexsort((found[rest], -true[found[rest]], F1[rest]))][:BEST]
-
-    def row(label):
-        values = [None if column is None else int(column[label]) for column in (counts, *by_label)]
-        return Tally(label_name(label), *values)
-
-    best, worst = ([row(label) for label in found[part].tolist()] for part in (best, worst))
-    return best, worst, fewest, len(found)
-
-
-def most_frequent_confusions(assigned, labels, most=20):
-    """Count pairs of a missed and a wrongly assigned label of the same point, given as csr_arrays of bool, N×K.
-
-    Return the `most` most frequent ones, an ndarray of int, 4×n: the missed label, the wrong one, the points that lack
-    the first and got the second, and all points that lack the first. Of equally frequent pairs those of the lowest
-    labels come first. Memory does not depend on the number of labels.
-    """
-    missed = csr_array(_others(labels, assigned).T)
-    wrong = _others(assigned, labels)
-    pairs_until = np.concatenate([[0], np.cumsum(missed @ np.diff(wrong.indptr))])
-    best = np.empty((3, 0), np.int64)
-    first = 0
-    K = labels.shape[1]
-    while first < K:
-        # As many labels as have at most so many pairs together, but at least one.
-        last = max(first + 1, int(np.searchsorted(pairs_until, pairs_until[first] + PAIRS, side="right")) - 1)
-        found = (missed[first:last] @ wrong).tocoo()
-        best = np.concatenate([best, [found.coords[0] + first, found.coords[1], found.data]], axis=1)
-        best = best[:, np.lexsort((best[1], best[0], -best[2]))[:most]]
-        first = last
-    return np.concatenate([best, [np.diff(missed.indptr)[best[0]]]])
-
-
-def _others(entries, excluded):
-    """Return a one for each entry of a csr_array that another one does not have, a csr_array of int."""
-    kept = ~are_true(entries, excluded)
-    points = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
-    return csr_array((np.ones(np.count_nonzero(kept), np.int64), (points[kept], entries.indices[kept])), entries.shape)
-
-
-def _document(point, label_name, feature_name, block_names, explain):
-    """Return a document of the sample: its text or features, its true labels, those suggested and those missed."""
-    listed = list(zip(point.listed.labels.tolist(), point.listed.scores.tolist(), strict=True))
-    row = point.features and point.features.sparse
-    shown = listed[: len(point.shown.labels)]
-    contributions = explain(point.features, point.shown) if explain else None
-    suggestions = []
-    blocks = explain is not None and contributions.dense is not None
-    for rank, (label, probability) in enumerate(shown):
-        sides = contributions.strongest(rank, WORDS) if explain else ([], [])
-        words = [[(feature_name(feature), value) for feature, value in side] for side in sides]
-        suggestions.append(
-            SimpleNamespace(
-                name=label_name(label),
-                probability=probability,
-                true=label in point.labels,
-                given=rank < point.assigned,
-                words_for=words[0],
-                words_against=words[1],
-                shares=list(contributions.shares(rank, block_names).items()) if blocks else [],
-            )
-        )
-    # True labels further down the list, with their place and probability, and those that are not listed.
-    lower = list(enumerate(listed, 1))[len(shown) :]
-    missed = [(label_name(label), place, p) for place, (label, p) in lower if label in point.labels]
-    missed += [(label_name(label), None, None) for label in point.labels if label not in dict(listed)]
-    features = []
-    if point.text is None and row is not None:
-        order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
-        features = [(feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
-    return SimpleNamespace(
-        number=point.number + 1,
-        id=None if point.id is None else _plain(point.id),
-        right=point.right,
-        text=None if point.text is None else _plain(point.text[:CHARACTERS]),
-        shortened=point.text is not None and len(point.text) > CHARACTERS,
-        features=features,
-        n_features=row.nnz if features else 0,
-        # Whether the values of features say anything.
-        valued=any(value != 1 for _, value in features),
-        true=[label_name(label) for label in point.labels],
-        suggestions=suggestions,
-        missed=missed,
-        neighbours=[],
-    )
-
-
-def _neighbours(found, label_name):
-    """Yield the `Neighbours` of each document: their numbers, if these say anything, similarities and true labels."""
-    for places, similarities in zip(found.points.tolist(), found.similarity.tolist(), strict=True):
-        yield [
-            SimpleNamespace(
-                number=place + 1 if found.complete else None,
-                similarity=similarity,
-                labels=[label_name(label) for label in found.labels[[place]].indices.tolist()],
-            )
-            for place, similarity in zip(places, similarities, strict=True)
-        ]
+        measures.append((f"PSP@{k}", ranked[f"PSP@{k}"], text))
+    return measures

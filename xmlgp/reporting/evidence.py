@@ -5,12 +5,17 @@ whole list with their features and texts. All else is sums over labels or bins, 
 of the lists, and never on N·K.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.data.dataset import widened
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import are_true
@@ -48,21 +53,29 @@ class SampledPoint:
     right: bool
     listed: Scores
     assigned: int
-    labels: list
-    features: csr_array | None
+    labels: list[int]
+    features: Features | None
     text: str | None
     id: str | None
 
     @property
-    def shown(self):
-        """The labels that are shown (`Scores`): the first five, or all assigned labels up to ten."""
+    def shown(self) -> Scores:
+        """The labels that are shown: the first five, or all assigned labels up to ten."""
         return self.listed.first(np.minimum(np.diff(self.listed.indptr), np.clip(self.assigned, FIRST, MOST_SHOWN)))
+
+
+class _Block(NamedTuple):
+    """What is kept of some points if they are in the sample."""
+
+    features: Features | None
+    texts: Sequence[str] | None
+    ids: Sequence[str] | None
 
 
 class Evidence:
     """Probabilities of the best of K labels beside the true labels.
 
-    `rule` (`AssignmentRule`) says which of the listed labels count as given; default: those of the highest expected F1.
+    `rule` says which of the listed labels are assigned; default: those of the highest expected F1.
     Of the points in the sample, half have a true first label and half a wrong one, if there are enough of both; points
     without a true label are left out. The sample depends neither on the division into blocks nor on what is not listed.
 
@@ -70,20 +83,30 @@ class Evidence:
     `ReliabilityCurve`s: `reliability`, of all listed labels, and `reliability_by_rank`, up to the tenth.
     """
 
-    def __init__(self, label_count, rule=None, sampled=20, seed=0):
+    def __init__(self, label_count: int, rule: AssignmentRule | None = None, sampled: int = 20, seed: int = 0) -> None:
         self.label_count = label_count
-        self.point_count = self.longest = 0
-        self.reliability = self.reliability_by_rank = ReliabilityCurve.empty()
+        self.point_count = 0
+        self.longest = 0
+        self.reliability = ReliabilityCurve.empty()
+        self.reliability_by_rank = ReliabilityCurve.empty()
         self._rule = rule or AssignmentRule(expected_f1=True)
         self._sampled = sampled
         self._random = np.random.default_rng(seed)
         self._labels = [csr_array((0, label_count), dtype=bool)]
-        self._top = []
-        self._assigned = []
-        self._candidates = {True: [], False: []}
+        self._top: list[Scores] = []
+        self._assigned: list[Scores] = []
+        #: By whether the first label is true.
+        self._candidates: dict[bool, list[SampledPoint]] = {True: [], False: []}
 
-    def add(self, scores, labels, features=None, texts=None, ids=None):
-        """Add a block of points: `Scores` of their best labels, and the true labels, a csr_array of bool, B×K.
+    def add(
+        self,
+        scores: Scores,
+        labels: csr_array,
+        features: Features | None = None,
+        texts: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        """Add a block of points: the scores of their best labels, and the true labels, a csr_array of bool, B×K.
 
         Of features, B×D, texts and identifiers only those of the sample are kept. Labels that the model does not know
         may follow the K.
@@ -95,10 +118,10 @@ class Evidence:
             )
         self.longest = max(self.longest, int(np.diff(scores.indptr).max(initial=0)))
         for rows in scores.slices(PAIRS):
-            about = [None if part is None else part[rows] for part in (features, texts, ids)]
-            self._add(scores.rows(rows.start, rows.stop), labels[rows], *about)
+            about = _Block(features and features[rows], texts and texts[rows], ids and ids[rows])
+            self._add(scores.rows(rows.start, rows.stop), labels[rows], about)
 
-    def _add(self, scores, labels, *about):
+    def _add(self, scores: Scores, labels: csr_array, about: _Block) -> None:
         matrix = widened(scores.matrix, labels.shape[1])
         lengths = np.diff(scores.indptr)
         sizes = self._rule.sizes(scores)
@@ -113,11 +136,10 @@ class Evidence:
         right = np.append(are_true(matrix, labels), False)[scores.indptr[:-1]] & (lengths > 0)
         keys = self._random.random(scores.N)
         labelled = np.diff(labels.indptr) > 0
-        for side, kept in self._candidates.items():
-            found = np.flatnonzero(labelled & (right == side))
-            for i in found[np.argsort(keys[found], kind="stable")[: self._sampled]].tolist():
-                features, text, identifier = (part if part is None else part[i : i + 1] for part in about)
-                kept.append(
+        for side, candidates in self._candidates.items():
+            points = np.flatnonzero(labelled & (right == side))
+            for i in points[np.argsort(keys[points], kind="stable")[: self._sampled]].tolist():
+                candidates.append(
                     SampledPoint(
                         key=keys[i],
                         number=self.point_count + i,
@@ -125,37 +147,37 @@ class Evidence:
                         listed=scores.rows(i, i + 1),
                         assigned=int(sizes[i]),
                         labels=labels[i : i + 1].indices.tolist(),
-                        features=features,
-                        text=text and text[0],
-                        id=identifier and identifier[0],
+                        features=None if about.features is None else about.features[i : i + 1],
+                        text=None if about.texts is None else about.texts[i],
+                        id=None if about.ids is None else about.ids[i],
                     )
                 )
-            kept.sort(key=lambda point: point.key)
-            del kept[self._sampled :]
+            candidates.sort(key=lambda point: point.key)
+            del candidates[self._sampled :]
         self.point_count += scores.N
 
     @property
-    def labels(self):
+    def labels(self) -> csr_array:
         """The true labels of all points, a csr_array, N×K or more: unknown labels follow the K of the model."""
         # Later blocks may have more unknown labels.
         width = self._labels[-1].shape[1]
         return csr_array(vstack([widened(block, width) for block in self._labels], format="csr"))
 
     @property
-    def top(self):
-        """The first five labels of all points (`Scores`)."""
+    def top(self) -> Scores:
+        """The first five labels of all points."""
         return Scores.stack(self._top, self.label_count)
 
     @property
-    def assigned(self):
-        """The labels that count as given (`Scores`)."""
+    def assigned(self) -> Scores:
+        """The assigned labels of all points."""
         return Scores.stack(self._assigned, self.label_count)
 
     @property
-    def sample(self):
-        """The points that the report shows, in the order of the data (list of `SampledPoint`)."""
+    def sample(self) -> list[SampledPoint]:
+        """The points that the report shows, in the order of the data."""
         right = self._candidates[True]
         wrong = self._candidates[False]
         n_right = min(len(right), max(self._sampled // 2, self._sampled - len(wrong)))
-        kept = right[:n_right] + wrong[: self._sampled - n_right]
-        return sorted(kept, key=lambda point: point.number)
+        points = right[:n_right] + wrong[: self._sampled - n_right]
+        return sorted(points, key=lambda point: point.number)

@@ -80,6 +80,7 @@ def report(
         If the model has one label, the points do not fit it, no point has a true label, or the model keeps no training
         points that could be neighbours.
     """
+    from xmlgp.reporting.content import About
     from xmlgp.reporting.report import check_available, make_report
 
     check_available()
@@ -106,16 +107,16 @@ def report(
                 if training is not None:
                     counts = np.pad(training.counts, (0, true.shape[1] - K))
                 own = names or model.names.shown
-                return {
-                    "title": title or (model.folder.path.resolve().name if model.folder else "Model"),
-                    "facts": _facts(model, name, counts),
-                    "names": own and [*own, *(points.labels or [])[K:]],
-                    "feature_names": model.names.features,
-                    "block_names": model.block_names,
-                    "counts": counts,
-                    "propensities": None if training is None else _propensities(training.shape, counts, note),
-                    "unknown": unknown,
-                }
+                return About(
+                    title or (model.folder.path.resolve().name if model.folder else "Model"),
+                    _facts(model, name, counts),
+                    counts,
+                    None if training is None else _propensities(training.shape, counts, note),
+                    own and [*own, *(points.labels or [])[K:]],
+                    model.names.features,
+                    model.block_names,
+                    unknown=unknown or {},
+                )
 
             blocks = ((block.points, block.texts, block.ids) for block in points.blocks())
             options = {"tuned": model.tuned, "neighbours": neighbours, "seed": seed, "progress": progress, "note": note}
