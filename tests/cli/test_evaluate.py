@@ -306,36 +306,6 @@ def test_a_folder_and_standard_input_stand_for_files(arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["-", "test.txt", "--train", "-"], "Only one of the files can be standard input."),
-        (["a.scores", "test.txt", "-k", "0"], "Invalid value for '-k': '0' is not a list of positive whole numbers"),
-        (["a.scores", "test.txt", "-k", "1,x"], "Invalid value for '-k'"),
-        (["a.scores", "test.txt", "--propensity-a", "0.5"], "A propensity model needs training points."),
-    ],
-)
-def test_wrong_usage(arguments, reason):
-    assert said(run(*arguments), 2).startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "arguments", "sentence"),
-    [
-        ("a.scores", "2 4\n0:1\n0:1\n", [], "a.scores has 2 points and 4 labels, but test.txt has 3 points and 4"),
-        ("a.scores", "3 4\n0:1\n0:nan\n\n", [], "a.scores:3: label 0 has 'nan' instead of a finite decimal number"),
-        ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", [], "no point has a true label, so there is nothing to evaluate"),
-        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, ["--train", "train.txt"], "train.txt has 3 labels, but a.scores has 4"),
-        ("a.scores", "3 4\n0:1.5\n\n\n", ["--calibration"], "a.scores contains scores outside [0, 1];"),
-        ("a.scores", "3 4\n0:-0.5\n\n\n", ["--reliability"], "a.scores contains scores outside [0, 1];"),
-        ("a.scores", "3 4\n\n\n\n", ["--calibration"], "a.scores contains no scores, so there are no probabilities"),
-    ],
-)
-def test_errors_are_one_line(tmp_path, name, content, arguments, sentence):
-    (tmp_path / name).write_text(content)
-    assert said(run("a.scores", "test.txt", "-q", *arguments)).startswith(sentence)
-
-
-@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ("a.scores one.svm", "a.scores:4: the point has no score, but accuracy needs one per point"),

@@ -191,24 +191,6 @@ def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
     assert last.startswith("learned   5 points: bound ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "reason"),
-    [
-        (["new.txt"], 1, "new.txt: the points have 24 features, but the model was trained on 25; points "),
-        (["missing.txt"], 1, "missing.txt: No such file or directory"),
-        (["--add-labels", "labels"], 1, "labels:1: the model of 7 labels has no names of labels, so none can be added"),
-        ([], 2, "Nothing to learn: give data, or labels to add."),
-        (["-", "--add-labels", "-"], 2, "Only one of the files can be standard input."),
-    ],
-)
-def test_what_cannot_be_learned_is_refused(learner, arguments, status, reason):
-    write_dataset("new.txt", more(D=24))
-    Path("labels").write_text("a\n")
-    assert refused(learner, "model", *arguments, status=status).startswith(reason)
-    assert refused(learner, "nowhere", "data") == "nowhere: there is no model here (no model.json)"
-    assert not Path("nowhere").exists()
-
-
 def test_a_model_without_counts_has_no_propensities_and_learns_nothing(learner):
     file = learner / "model.json"
     description = json.loads(file.read_text())

@@ -79,7 +79,6 @@ def test_threads_limit_every_command_that_computes(workdir, monkeypatch):
     ):
         result = run(*command.split(), "--threads", "2")
         assert result.exit_code == 0, result.stderr
-    assert said(run("predict", "model", "data", "--threads", "0"), status=2).startswith("Invalid value for '--threads'")
 
 
 def test_the_same_command_resumes_a_run_unless_it_discards_runs(interrupt, workdir):
@@ -93,61 +92,8 @@ def test_version_option_prints_the_version():
     assert run("--version").stdout.split() == ["xmlgp,", "version", __version__]
 
 
-def test_unknown_commands_and_options_are_refused():
-    assert said(run("brew"), status=2) == "No such command 'brew'."
-    assert said(run("--brew"), status=2).startswith("No such option")
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("trian", "No such command 'trian'. Did you mean train?"),
-        (
-            "train a b --optimiser adam",
-            "optimiser is a setting without an option of its own; use --set optimiser=VALUE.",
-        ),
-    ],
-)
-def test_what_was_meant_is_named(command, message):
-    assert said(run(*command.split()), status=2) == message
-
-
 def test_wrong_usage_that_the_library_finds_shows_the_usage_of_the_command():
     assert "Usage: main learn " in run("learn", "model").stderr
-
-
-@pytest.mark.parametrize(
-    "command", ["train data model --checkpoint-every", "evaluate scores data --train train --propensity-a"]
-)
-def test_a_number_that_is_not_finite_is_wrong_usage(command):
-    assert said(run(*command.split(), "nan"), 2).startswith(f"Invalid value for '{command.split()[-1]}': nan")
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["fetch", "toy", "--into", ""], "--into"),
-        (["train", "data", ""], "MODEL"),
-        (["vectorize", "data", ""], "DATA"),
-        (["predict", "model", "data", "-o", ""], "-o' / '--out"),
-        (["predict", "", "data"], "MODEL"),
-        (["predict", "model", ""], "DATA"),
-        (["learn", "", "data"], "MODEL"),
-        (["learn", "model", "data", "--add-labels", ""], "--add-labels"),
-        (["train", "", "model"], "DATA"),
-        (["tune", "", "data"], "MODEL"),
-        (["evaluate", "", "data"], "SCORES"),
-        (["report", "", "data"], "MODEL"),
-        (["show", ""], "MODEL"),
-        (["settings", ""], "[MODEL]"),
-        (["topics", ""], "MODEL"),
-        (["plot", "bound", ""], "MODELS..."),
-        (["vectorize", "", "data"], "CORPUS"),
-        (["preprocess", "", "model"], "DATA"),
-    ],
-)
-def test_an_empty_path_is_wrong_usage(command, name):
-    assert said(run(*command), status=2) == f"Invalid value for '{name}': the path is empty."
 
 
 @pytest.mark.parametrize("name", ["options", "__init__", "../data/fetch", "FETCH", ""])

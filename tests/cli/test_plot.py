@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.command import run, said
+from tests.cli.command import run
 from tests.figures import drawn
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
@@ -75,31 +75,6 @@ def test_json_lines_and_a_corpus_give_the_curve_of_numbers(tmp_path, drawn):
         assert run("plot", "reliability", scores, data, "-o", "a.png").stdout == "a.png\n"
     numbers, names = ([line.get_xydata().tolist() for line in figure.axes[0].lines] for figure in drawn)
     assert numbers == names
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "reason"),
-    [
-        (["-", "-"], 2, "Only one of the files can be standard input."),
-        (["all.scores"], 2, "Missing argument"),
-        (["no.scores", "test.txt"], 1, "no.scores: No such file or directory"),
-        (["all.scores", "test.txt", "-o", "a.foo"], 1, "a.foo: figures are written as png, pdf or svg, not as foo"),
-        (["all.scores", "test.txt", "--by", "frequency"], 2, "--by frequency needs --train."),
-        (["b.scores", "test.txt"], 1, "b.scores contains scores outside [0, 1]"),
-        (["c.scores", "test.txt"], 1, "c.scores has 2 points and 3 labels, but test.txt has 3 points and 3 labels"),
-        (
-            ["all.scores", "test.txt", "--by", "frequency", "--train", "other.txt"],
-            1,
-            "other.txt has 7 labels, but all.scores has 3 labels",
-        ),
-    ],
-)
-def test_what_cannot_be_plotted_is_one_line(tmp_path, arguments, status, reason):
-    (tmp_path / "b.scores").write_text("3 3\n0:-1.5\n\n\n")
-    (tmp_path / "c.scores").write_text("2 3\n0:0.5\n\n")
-    (tmp_path / "other.txt").write_text("1 1 7\n6 0:1\n")
-    assert said(run("plot", "reliability", "-q", *arguments), status).startswith(reason)
-    assert not (tmp_path / "reliability.png").exists()
 
 
 @pytest.mark.parametrize("options", [["--by", "rank"], ["--by", "frequency", "--train", "test.txt"]], ids=" ".join)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.cli.learning_on import arrays
-from tests.cli.texts import LABELS, TEST, documents
+from tests.cli.texts import TEST, documents
 from xmlgp.model_folder.folder import ModelFolder
 
 
@@ -136,22 +136,6 @@ def test_labels_are_numbers_where_a_model_has_no_names(workdir):
     assert said(run("predict", "-q", "numbers", "data", "--only", "some")) == reason
     reason = "new.jsonl is text, but the model was not trained on text"
     assert said(run("predict", "-q", "numbers", "new.jsonl")) == reason
-
-
-@pytest.mark.parametrize(
-    ("content", "option", "reason"),
-    [
-        (b"the red\nred\n", "--only", "some:2: 'red' is not a label of the model"),
-        (b"\xff\n", "--without", "some:1: byte 0xff at byte 1 of the line is not UTF-8"),
-        (b"\n", "--only", "`only` and `without` allow no label"),
-        ("".join(f"{name}\n" for name in LABELS).encode(), "--without", "`only` and `without` allow no label"),
-        (None, "--only", "some: No such file or directory"),
-    ],
-)
-def test_wrong_sets_of_labels(workdir, content, option, reason):
-    if content is not None:
-        (workdir / "some").write_bytes(content)
-    assert said(run("predict", "model", "new.jsonl", option, "some")) == reason
 
 
 def test_an_interrupted_training_on_a_corpus_resumes(workdir, interrupt):

@@ -1,7 +1,5 @@
 """`xmlgp preprocess`: options, recipes and error messages."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -36,33 +34,6 @@ def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
     (tmp_path / "my data").symlink_to(tmp_path / "data")
     result = run("preprocess", "my data", "my model", *SIZES)
     assert result.stderr == "my model: preprocessed; continue with `xmlgp train 'my data' 'my model' -M 6 -R 9`\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["data", "model", "--factors", "3"], "factors is a setting without an option of its own; use --set"),
-        (["data", "model", "-M", "many"], "inducing_count is 'many', but must be an integer from 1 to 1000000000"),
-        (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
-    ],
-)
-def test_invalid_options_are_wrong_usage(arguments, reason):
-    assert said(run("preprocess", *arguments), status=2).startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        ("missing.txt", "missing.txt: No such file or directory"),
-        ("empty", "empty: this folder contains no train.txt, train.svm, trn_X_Xf.txt, *.train.svm or other *.svm"),
-        ("bad.txt", "bad.txt:3: "),
-    ],
-)
-def test_unusable_data_are_refused(tmp_path, data, reason):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "bad.txt").write_text("2 3 4\n1 0:1\n1 0:x\n")
-    assert said(run("preprocess", data, "model")).startswith(reason)
-    assert not os.path.exists("model")
 
 
 @pytest.mark.parametrize(("command", "data"), [("preprocess", "data"), ("train", "data/train.txt")])

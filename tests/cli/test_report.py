@@ -47,10 +47,6 @@ def test_a_folder_of_training_and_test_data(tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
 
 
-def test_missing_test_data_are_an_error_without_a_note():
-    assert said(run("report", "model", "nosuch.txt")) == "nosuch.txt: No such file or directory"
-
-
 def without_counts(description):
     for name in "labels", "features":
         del description["arrays"][f"parameters.statistics.{name}"]

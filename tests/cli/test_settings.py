@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.command import SMALL, run, said
+from tests.cli.command import SMALL, run
 from xmlgp.models import MODELS, fields_of
 
 pytestmark = pytest.mark.usefixtures("workdir")
@@ -31,5 +31,3 @@ def test_a_model_folder_is_listed_with_its_values():
     assert (rows["factors"]["value"], rows["dtype"]["value"]) == (3, "float64")
     assert "\nmlgpf dtype: float64; default float32\n" in run("settings", "model").stdout
     assert "\nmlgpf optimiser: adagrad (default)\n" in run("settings", "model").stdout
-    assert said(run("settings", "mlgp")) == "mlgp is neither a model nor a model folder; did you mean mlgpf?"
-    assert said(run("settings", "svm")) == "svm: there is no model here (no model.json)"

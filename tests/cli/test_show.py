@@ -103,12 +103,6 @@ def test_a_damaged_checkpoint_is_reported(workdir, interrupt):
     assert json.loads(run("show", "model", "--json").stdout)["interrupted"] == {"damage": damage}
 
 
-def test_folders_without_a_model_are_refused(tmp_path):
-    assert said(run("show", "data")) == "data: there is no model here (no model.json)"
-    (tmp_path / "model.json").write_text("[]")
-    assert said(run("show", ".")) == "model.json: this is not the description of an xmlgp model"
-
-
 def test_the_learned_hyperparameters_of_gpc_are_shown(tmp_path):
     points = np.random.default_rng(0).normal(size=(40, 2))
     dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(tmp_path / "two.svm"), zero_based=False)

@@ -54,10 +54,3 @@ def test_errors_in_label_names_are_reported_in_one_line(workdir):
     message = said(run("topics", "model", "--label-names", "names.txt"))
     assert message == "names.txt:3: U+001B at column 1 is a control character"
     assert said(run("topics", "model", "--label-names", "data")) == "data: Is a directory"
-
-
-def test_models_without_topics_are_refused():
-    run("preprocess", "data", "other")
-    assert said(run("topics", "other")) == "other: mlgpf has no topics; train with --model bmlpl"
-    run("preprocess", "--model", "bmlpl", "data", "half")
-    assert said(run("topics", "half")) == "half: the model is preprocessed, but not trained yet"

@@ -181,23 +181,6 @@ def test_divergence_is_one_line_without_warnings():
     assert note == "other: the checkpoint after 1 of 5 steps of training is kept; run the command again to resume"
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--kernel", "rbf"], "kernel is 'rbf', but must be one of linear, se, se+linear"),
-        (["--learning-rate", "inf"], "learning_rate is inf, but must be a finite number above 0"),
-        (["--model", "svm"], "Invalid value for '--model': 'svm' is not one of 'mlgpf', 'bmlpl', 'gpc'."),
-        (["--model", "bmlpl", "-P", "3"], "factors is a setting of mlgpf, not of bmlpl"),
-        (["--set", "nodes"], "--set nodes is not of the form NAME=VALUE."),
-        (["--set", "nods=3"], "nods is not a setting; did you mean nodes?"),
-        (["--set", "epochs=3", "--epochs", "4"], "epochs is set twice."),
-    ],
-)
-def test_invalid_options_are_wrong_usage(options, reason):
-    # Before the data are read.
-    assert said(run("train", "nowhere", "model", *options), status=2) == reason
-
-
 @pytest.fixture
 def one_label(workdir):
     """Write twenty points with one label in each format, and in a folder."""

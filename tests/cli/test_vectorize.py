@@ -76,26 +76,6 @@ def test_several_test_files(workdir):
     assert read_dataset("out/test-2.txt").N == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--ngrams", "2-1"], "Invalid value for '--ngrams'"),
-        (["--ngrams", "1-"], "Invalid value for '--ngrams'"),
-        (["--stop-words", "klingon"], "there are no stop words of 'klingon', only of arabic, bulgarian,"),
-        (["--stop-words", "en", "--analyzer", "char"], "stop words need the analyzer word, not char."),
-        (["--min-count", "0"], "Invalid value for '--min-count'"),
-        (["--label-separator", ""], "--label-separator is empty."),
-        (["--text-column", "a\x1b"], "'a\\x1b' has a character that cannot be printed."),
-        (["--test", "-", "--test", "-"], "Only one of the files can be standard input."),
-    ],
-    ids=str,
-)
-def test_wrong_options(workdir, options, reason):
-    (workdir / "a").write_text(annif(TRAIN))
-    assert said(run("vectorize", "a", "out", *options), 2).startswith(reason)
-    assert not (workdir / "out").exists()
-
-
 @pytest.mark.parametrize("corpora", [["bad.csv", "out"], ["good", "out", "--test", "good", "--test", "bad.csv"]])
 def test_a_broken_corpus_changes_nothing(workdir, corpora):
     (workdir / "good").write_text(annif(TRAIN))

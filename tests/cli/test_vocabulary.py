@@ -100,7 +100,6 @@ def test_a_bad_vocabulary_stops_before_training(workdir):
     (workdir / "bad.tsv").write_text("no uri\n")
     assert said(run("train", "train.jsonl", "model", "--vocabulary", "bad.tsv"), 1).startswith("bad.tsv:1: ")
     assert not (workdir / "model").exists()
-    assert said(run("train", "-", "model", "--vocabulary", "-"), 2) == "Only one of the files can be standard input."
 
 
 def test_a_uri_that_no_model_can_keep_loses_nothing(workdir):
