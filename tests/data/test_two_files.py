@@ -118,7 +118,7 @@ def test_a_file_of_the_usual_format_may_have_any_name(tmp_path):
 def test_values_of_labels(written):
     written(labels=b"3 3\n0:0 1:1\n2:0.5 0:1\n1:2\n")
     expected = [[False, True, False], [True, False, True], [False, True, False]]
-    noted = ["trn_X_Y.txt: labels with values such as 0.5 count as all others"]
+    noted = ["trn_X_Y.txt: labels with values such as 0.5 count as labels with 1"]
     assert labels_of("trn_X_Y.txt") == (expected, 0, noted)
     assert labels_of("trn_X_Xf.txt") == (expected, 4, noted)
 

@@ -54,7 +54,7 @@ UNUSED_SECONDS = 60 * DAY
 def load_or_store(reader: LineReader, header: Header, blocks: Iterable[Dataset]) -> Dataset | None:
     """Return a `Dataset` from its copy in the cache, which is created if there is none; None if that is damaged.
 
-    The file of the `LineReader` is hashed without moving in it. `blocks` yields what it has, and is used only if there
+    The file of the `LineReader` is hashed without moving in it. `blocks` yields its points, and is used only if there
     is no copy. OSError is raised if the cache folder cannot be written, XmlgpError if the file changes while it is
     read; `blocks` can raise other errors.
     """
@@ -103,7 +103,7 @@ def folder_for_run(kind: str) -> Iterator[Path]:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the folders in one that were not used for long; no run works in those that are locked."""
+    """Remove the folders within a folder that were not used for long, except locked ones, which a run uses."""
     for entry in parent.iterdir():
         with contextlib.suppress(OSError):
             unused = time.time() - entry.stat().st_mtime > UNUSED_SECONDS

@@ -17,9 +17,9 @@ __all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "loa
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
 
-#: Maximum size of a file in bytes, which takes some hundred times as much memory and a minute; most pairs of all
-#: mappings that mappings are merged into, since nested merge keys of a few lines can stand for any number of them.
+#: Maximum size of a file in bytes. A file takes some hundred times as much memory.
 MAX_BYTES = 1 << 20
+#: Maximum number of pairs in all mappings after merging: nested merge keys of a few lines can stand for any number.
 MAX_MERGED = 100_000
 
 

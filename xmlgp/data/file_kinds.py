@@ -31,12 +31,14 @@ __all__ = [
 #: Endings of the names of compressed files.
 COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 
-#: First bytes of a file that tell its kind, and last ones, where a zip archive has the list of its members.
+#: Bytes at the start of a file that tell its kind.
 PEEKED = 4096
+#: Bytes at the end of a file, where a zip archive has the list of its members.
 TAIL = 1 << 16
 
-#: Bytes that no text has, in a character class; text in UTF-16, which has them, begins with one of two marks.
+#: A character class of bytes that no text has.
 NO_TEXT = rb"\x00-\x08\x0e-\x1a\x1c-\x1f\x7f"
+#: A file with such bytes that is not UTF-16, which begins with one of two marks.
 UNFIT_FOR_TEXT = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).*?[%b]" % NO_TEXT, re.DOTALL)
 
 #: Writes JSON Lines from what a function of pandas reads.
@@ -222,8 +224,8 @@ KINDS = (
 def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind | None:
     """Return the kind of a file that is not text by its first bytes, or None.
 
-    Of a regular file, the open `stream`, the last bytes tell more. The name decides only between documents of Office,
-    and where an ARFF file begins with long comments.
+    If `stream` is a regular file, its last bytes tell more. The name decides only between documents of Office, and
+    where an ARFF file begins with long comments.
     """
     kind = _matching(start)
     if kind and stream is not None:
@@ -236,12 +238,12 @@ def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether content that is not UTF-8 has so many bytes that no text has that it is of no encoding."""
+    """Return whether content that is not UTF-8 is binary: one byte in twenty at least is one that no text has."""
     return len(re.findall(rb"[%b]" % NO_TEXT, content)) > len(content) // 20
 
 
 def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text") -> XmlgpError:
-    """Return the error of a file that is not text, and `what` else is wrong with it, with what makes text of it."""
+    """Return the error of a file that is not text: `what` is wrong with it, and the command that makes text of it."""
     file = "FILE" if path == "-" else shlex.quote(path)
     member = _first_member(start)
     advice = kind.advice.format(file=file, member=shlex.quote(member), ending=os.path.splitext(member)[1])

@@ -25,7 +25,7 @@ MULTILABEL = "multi-label libsvm"
 def is_rows(path: str, line: bytes, strict: bool = False) -> bool:
     """Return whether a file has rows of numbers, not text, by its first line, and perhaps its name.
 
-    What may be text as well, such as a text of two numbers, is text if this is `strict`.
+    A line that may be text as well, such as two numbers, is text if `strict`.
     """
     return bool(HEADER.fullmatch(line)) or is_libsvm(line, strict) or two_files.is_part(path, line, strict)
 

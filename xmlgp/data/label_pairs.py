@@ -1,7 +1,7 @@
 """Read pairs of a point and a label, such as `filter_labels_test.txt` of the Extreme Classification Repository.
 
-Where labels are documents as well, a document that is itself a label is known to have it: neither models nor
-measures should learn or earn anything from such pairs. Each line is `point label`, both numbers from 0.
+Where labels are documents as well, a document that is itself a label always has that label: models should not learn
+from such pairs, and measures should not count them. Each line is `point label`, both numbers from 0.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ __all__ = ["pairs_beside", "read_pairs"]
 
 PAIR = rb"[ \t]*(?:\d{1,18}[ \t]+\d{1,18}[ \t]*)?\r?\n"
 PAIRS = re.compile(rb"(?:%b)*" % PAIR)
-#: More lines than any block has.
+#: A number of lines that no block has, to read as many lines as a block has.
 ALL = 2**62
 
 
 def pairs_beside(path: str, part: str) -> list[str]:
-    """Return the files of such pairs beside the points of a part, "train" or "test", but those for the other part."""
-    others = ("test", "tst") if part == "train" else ("train", "trn")
+    """Return the files of such pairs in the folder of the points of a part, "train" or "test".
+
+    Files whose names contain the other part are left out.
+    """
+    other_names = ("test", "tst") if part == "train" else ("train", "trn")
     files = files_beside(path, FILTER)
-    return [file for file in files if not any(other in os.path.basename(file) for other in others)]
+    return [file for file in files if not any(name in os.path.basename(file) for name in other_names)]
 
 
 def read_pairs(path: str | os.PathLike[str], N: int) -> NDArray[np.int64]:

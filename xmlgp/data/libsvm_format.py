@@ -36,7 +36,7 @@ __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 MAX_FEATURES = 10_000_000
 MAX_DIGITS = len(str(MAX_FEATURES))
 
-#: Allowed labels of two classes; a file contains only one of the first two.
+#: Labels of two classes. A file has either -1 and 1, or 0 and 1.
 LABELS = (-1, 0, 1)
 WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
@@ -48,7 +48,7 @@ PAIR = re.compile(rb"\d+:%b" % DECIMAL.pattern)
 #: The start of a line with several labels.
 SEVERAL_LABELS = re.compile(rb"^[ \t]*\d+(,\d+)+\s", re.MULTILINE)
 BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
-#: More lines than any block has.
+#: A number of lines that no block has, to read as many lines as a block has.
 ALL = 2**62
 
 
@@ -65,8 +65,8 @@ class _Block(NamedTuple):
 def is_libsvm(line: bytes, strict: bool = True) -> bool:
     """Return whether a data file is in this format, by its first line.
 
-    It is if the line is a comment, a number or several followed by `feature:value` pairs only, or a label alone. Pairs
-    alone, of a point without labels, are enough unless that is too little to tell the file from text (`strict`).
+    The line is a comment, one or several numbers with `feature:value` pairs after them, or a label alone. Unless
+    `strict`, it may also be pairs alone, of a point without labels, which a text may have as well.
     """
     text, hash_, _ = line.partition(b"#")
     # The line of a file that is not text can be long.
@@ -93,10 +93,10 @@ def read_points(
 ) -> tuple[Dataset, bool]:
     """Read a whole data file from a `LineReader` at its first line; DataFormatError names the line of an error.
 
-    Return the `Dataset` and whether it has several labels a point, which is found out unless it is known (`several`).
-    If not, it has K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features, and
-    feature 1 of the file is feature 0. With several labels, the highest one determines K, and what is assumed is noted;
-    unless `labelled`, any numbers may be in their place, and K is 0.
+    Return the `Dataset` and whether it has several labels a point; `several` says so, or None to let the file tell.
+    Points of two classes have K = 1 label, which those labelled +1 or 1 have. The highest index is the number of
+    features, and feature 1 of the file is feature 0. With several labels, the highest label determines K, and `note`
+    gets the assumptions. Labels that are not `labelled` may be any numbers, and K is 0.
     """
     with progress(f"reading {reader.path}", unit=" points") as bar:
         blocks, several, blank = _read_blocks(reader, several, labelled, bar)
@@ -264,9 +264,9 @@ class _SeveralLabels(_Kind):
 
 
 def _scan(text: bytes, labelled: bool) -> _Block | None:
-    """Return the `_Block` of some lines, without labels unless `labelled`; None if no kind of file has such lines."""
+    """Return the `_Block` of some lines, which has labels if `labelled`; None if the lines are malformed."""
     lines = text.count(b"\n")
-    # A line without labels uses the place of one.
+    # A line without labels uses the space of one label.
     labels = empty_numbers(lines + text.count(b",") + 1)
     pairs = empty_numbers(text.count(b":"))
     ends = np.empty((2, lines + 1), np.int64)
@@ -285,7 +285,7 @@ def _scan(text: bytes, labelled: bool) -> _Block | None:
 
 
 def _rows(indices: NDArray[np.int32], counts: NDArray[np.int64]) -> csr_array:
-    """Return a csr_array with elements in these columns, so many a row."""
+    """Return a csr_array with elements in some columns, given the number of elements in each row."""
     return as_csr(None, indices, np.concatenate([[0], np.cumsum(counts)]), MAX_FEATURES + 1)
 
 

@@ -23,7 +23,7 @@ BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.
 MAX_LINE_BYTES = 1 << 26
-#: Bytes that are read to find the first newline, before carriage returns count as the ends of lines.
+#: Bytes without a newline after which carriage returns count as the ends of lines.
 FIRST_BYTES = 1 << 20
 #: A byte that is not UTF-8, as Python decodes it.
 ESCAPED = re.compile("[\udc80-\udcff]")
@@ -33,9 +33,9 @@ RETURNS = re.compile("\r+\n")
 BEYOND_ASCII = re.compile(r"\w*[^\x00-\x7f]\w*")
 #: Lines decoded at once, and blank lines skipped at once.
 LINES = 4096
-#: What blank lines consist of.
+#: The characters of blank lines.
 BLANK = b" \t\r\n"
-#: Seconds that lines of a stream that is answered as it comes wait in all for more, so that fast ones fill blocks.
+#: Seconds that the lines of an interactive stream wait for more lines, so that a fast stream fills blocks.
 PATIENCE = 0.005
 
 
@@ -137,19 +137,19 @@ class LineReader:
         return self._utf8.word_in_utf8() if self._utf8 else None
 
     def answer_at_once(self) -> None:
-        """Return lines of a pipe or terminal when no more come for now, rather than when a block of them is read."""
+        """Return the lines of a pipe or terminal when no more have arrived, rather than when a block is full."""
         # A stream in memory, and on Windows any pipe, cannot be asked whether it has more.
         with contextlib.suppress(OSError, ValueError):
             select.select([self.stream], [], [], 0)
             self._prompt = True
 
     def waits(self) -> bool:
-        """Return whether all lines that were read are taken, and no more come for now (`answer_at_once`)."""
-        taken = not len(self._ends) and self.decoded >= self.line_number - 1
-        return taken and not self._finished and not self._more_come()
+        """Return whether all lines that were read were returned, and no more have arrived (`answer_at_once`)."""
+        all_returned = not len(self._ends) and self.decoded >= self.line_number - 1
+        return all_returned and not self._finished and not self._more_arrived()
 
-    def _more_come(self) -> bool:
-        """Return whether the stream has more, which is true of a file; lines wait `PATIENCE` seconds in all for it."""
+    def _more_arrived(self) -> bool:
+        """Return whether the stream has more bytes, after `PATIENCE` seconds at most; a file always has."""
         if not self._prompt:
             return True
         if self._more is None:
@@ -168,7 +168,7 @@ class LineReader:
         """
         # Half a block of complete lines is enough: a slow pipe may take long to complete the next line.
         while len(self._ends) < max_lines and not self._finished:
-            if len(self._ends) and (self._ends[-1] - self._start >= BLOCK_BYTES // 2 or not self._more_come()):
+            if len(self._ends) and (self._ends[-1] - self._start >= BLOCK_BYTES // 2 or not self._more_arrived()):
                 break
             self._read()
         if not len(self._ends):
@@ -233,8 +233,7 @@ class LineReader:
     def _with_newlines(self, piece: bytes) -> bytes:
         """Return a piece of the stream, empty at its end, with newlines in place of carriage returns that end lines.
 
-        As long as it is not known what ends lines, no line is complete, and the text so far becomes part of the piece
-        that tells.
+        No line is complete until it is certain what ends lines; then the text so far becomes part of the piece.
         """
         if self._line_end is None and b"\n" in piece:
             self._line_end = b"\n"
@@ -251,7 +250,7 @@ def decoded_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text without the line end.
 
-    The last one may lack its newline unless that is needed. If a line is not UTF-8, or not of the encoding of the
+    The last line may lack its newline unless `newline_needed`. If a line is not UTF-8, or not in the encoding of the
     reader, the reader keeps its error, or DataFormatError is raised; `advise` maps the lines from there on (bytes), and
     the position of the wrong byte, to advice that follows the reason.
     """

@@ -50,13 +50,13 @@ def read_feature_names(path: str | os.PathLike[str], D: int) -> list[str]:
 
 
 def describe_unfit(name: str) -> str | None:
-    """Return what a name has that no name can have, to follow the name in a message; None if there is nothing."""
+    """Return what is wrong with a name, to follow the name in a message, or None."""
     unfit = UNFIT.search(name)
     return f"has U+{ord(unfit[0]):04X}, which no name can have" if unfit else None
 
 
 def check_names(names: Iterable[str], kind: str = "name") -> None:
-    """Raise SettingsError if `parse_names` would refuse one of the names, which are of a kind."""
+    """Raise SettingsError if `parse_names` would refuse one of the names; messages call a name by its `kind`."""
     unfit = next(filter(UNFIT.search, names), None)
     if unfit is not None:
         raise SettingsError(f"the {kind} {excerpt(unfit)} {describe_unfit(unfit)}")

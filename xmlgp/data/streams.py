@@ -41,12 +41,13 @@ __all__ = [
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-#: Compressed bytes that are decompressed at once, and most bytes that they become, but for the package zstandard, which
-#: has no such limit: it makes at most 32 MiB of so many.
+#: Compressed bytes that are decompressed at once.
 PIECE = 1 << 10
+#: Maximum number of bytes that a step of decompression returns. The package zstandard has no such limit, but a piece
+#: becomes at most 32 MiB.
 MOST_AT_ONCE = 1 << 20
 
-#: Memory that xz data may ask for, in bytes; `xz -9` needs a quarter of it.
+#: Maximum memory of the decompression of xz data, in bytes; data of `xz -9` need a quarter of it.
 XZ_MEMORY = 1 << 28
 
 
@@ -65,7 +66,7 @@ class _Decompressor(Protocol):
 
 
 class _Compression(NamedTuple):
-    """A kind of compression: its name, first bytes, the modules that may have it, and functions of such a module.
+    """A kind of compression: its name, first bytes, modules of which one is needed, and functions of such a module.
 
     They return a decompressor, and a stream that compresses into another one. `GzipFile` decompresses gzip.
     """
@@ -78,7 +79,7 @@ class _Compression(NamedTuple):
     advice: str = "a Python that was built with it"
 
     def module(self, path: str) -> ModuleType:
-        """Return the first module that is there; XmlgpError if none is."""
+        """Return the first module that is installed; XmlgpError if none is."""
         for name in self.modules:
             with contextlib.suppress(ImportError):
                 return importlib.import_module(name)
@@ -174,7 +175,7 @@ class _Unpacked(io.RawIOBase):
                 yield from _expanded(decompressor, piece)
             except MemoryError:
                 raise
-            except Exception as error:  # of each library its own
+            except Exception as error:  # each library has exceptions of its own
                 raise DamagedError(f"the {self._name} data are damaged ({error})") from error
             if decompressor.eof:
                 rest = decompressor.unused_data
@@ -292,9 +293,9 @@ def file_size(stream: BinaryIO) -> int | None:
 
 
 def _peeked(stream: io.BufferedReader) -> tuple[io.BufferedReader, bytes]:
-    """Return a stream and its first bytes: as many as are there, and enough to tell whether it is compressed.
+    """Return a stream and its first bytes: those that have arrived, and enough to tell whether it is compressed.
 
-    A slow pipe may have delivered one byte only. No line is complete before it can be told.
+    A slow pipe may have delivered one byte only. Compression is certain before a first line can be complete.
     """
     start = stream.peek(PEEKED)[:PEEKED]
     if not _is_undecided(start):
@@ -350,10 +351,10 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[object]) -> None:
-    """Raise UsageError if a file to be written is one that is read, also under another name; `-` is a standard stream.
+    """Raise UsageError if an output is the same file as an input, also under another name; `-` is a standard stream.
 
-    An input may be a folder of data or of documents, or a model folder. Those that are no paths are ignored, and
-    so are pipes and devices.
+    An input may be a folder of data or of documents, or a model folder. Inputs other than paths, pipes and devices are
+    ignored.
     """
     read = []
     for path in inputs:
@@ -370,7 +371,7 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[ob
 
 
 def _regular_file(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:
-    """Return the status of a regular file, or None; that of the stream with the number `standard` for `-`."""
+    """Return the status of a regular file, or None; `-` stands for the file descriptor `standard`."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
     except (OSError, ValueError):
@@ -379,7 +380,7 @@ def _regular_file(path: str | os.PathLike[str], standard: int) -> os.stat_result
 
 
 def _compressor(path: str) -> Callable[[BinaryIO], AbstractContextManager[BinaryIO]]:
-    """Return the function of a stream that compresses into it as the ending of a name says."""
+    """Return a function that opens a compressed stream in another one, by the ending of a name."""
     compression = COMPRESSIONS.get(compressed_ending(path))
     if compression is None:
         return contextlib.nullcontext

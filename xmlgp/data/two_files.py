@@ -149,7 +149,7 @@ def _read_labels(reader: LineReader, sizes: _Sizes, note: Callable[[str], object
             raise DataFormatError(reader.path, line, reason)
         if not noted and (rows.data != 1).any():
             noted = True
-            note(f"{reader.path}: labels with values such as {rows.data[rows.data != 1][0]:g} count as all others")
+            note(f"{reader.path}: labels with values such as {rows.data[rows.data != 1][0]:g} count as labels with 1")
         matrices.append(as_csr(None, rows.indices, rows.indptr, sizes.columns))
     return stack_rows(matrices)
 
