@@ -87,7 +87,7 @@ def test_panels_align_and_long_names_are_complete(drawn):
 
 
 def test_groups_have_their_frequencies_and_probabilities(drawn):
-    curve = ReliabilityCurve(["0", "1", "2-3"], np.array([[4, 0, 5], [1, 0, 2], [2, 0, 1]]))
+    curve = ReliabilityCurve(["0", "1", "2-3"], np.array([[4.0, 0, 5], [1, 0, 2], [2, 0, 1]]))
     plot_reliability_by_group({"model": curve}, io.BytesIO(), "training points")
     (axis,) = drawn[0].axes
     # Frequencies and then probabilities; an empty group has no point.
