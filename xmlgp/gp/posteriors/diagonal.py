@@ -67,7 +67,9 @@ class _DiagonalPosterior:
 
     def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
         """Return μ, the diagonals and each factorised C."""
-        diagonals = np.atleast_2d(sigma_diagonal(parameters))
+        diagonals = sigma_diagonal(parameters)
+        if self.is_shared:
+            diagonals = diagonals[None]
 
         def factorise_sum(p: int) -> Factorised:
             C = K_Z.copy()
