@@ -156,7 +156,7 @@ MALFORMED = {
     "negative header": (b"1 -2 3\n\n", 1, "N D K"),
     "form feed in the header": (b"1\x0c2 3\n\n", 1, "N D K"),
     "long header": (b"1 2 " + b"0" * 10**6 + b"3\n\n", 1, "N D K"),
-    "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
+    "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 columns"),
     "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 of "),
     "point after blank lines": (b"1 9 9\n1 1:1\n\n \n1\n", 5, "the file has more points than the 1 that"),
     "blank end of a point too few": (b"2 9 9\n1 1:1\n ", 3, "the file ends within this line"),

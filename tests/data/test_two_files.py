@@ -151,7 +151,7 @@ def test_labels_of_another_name_are_those_of_a_file_alone(tmp_path):
             "trn_X_Xf.txt:1: the first line must be two nonnegative integers `N D`, not '0:1 3:2.5'",
         ),
         (b"0.5 1.5\n", LABELS, "trn_X_Xf.txt:1: the first line must be two nonnegative integers `N D`, not '0.5 1.5'"),
-        (FEATURES, b"", "trn_X_Y.txt:1: the first line must be two nonnegative integers `N K`, not empty"),
+        (FEATURES, b"", "trn_X_Y.txt:1: the file is empty"),
         (FEATURES, b"3 2\n0:1\n\n", "trn_X_Y.txt:4: the file ends after 2 of 3 points"),
         (FEATURES, b"3 2\n0:1\n\n\n\n1:1\n", "trn_X_Y.txt:6: the file has more points than the 3"),
         (FEATURES, b"3 2\n0:1\n\n2:1\n", "trn_X_Y.txt:4: label '2' is not below 2"),

@@ -30,6 +30,7 @@ __all__ = [
     "read_dataset",
     "read_declared",
     "read_points",
+    "read_sizes",
     "stack_blocks",
     "write_blocks",
     "write_dataset",
@@ -155,10 +156,27 @@ def read_blocks(reader: LineReader) -> tuple[Header, Iterator[tuple[int, Dataset
     The `LineReader` is at the first line. DataFormatError, which iteration may also raise, names the line of an error,
     unless the reader keeps those of malformed lines, whose points are empty.
     """
-    header = _parse_header(reader.read_lines(1), reader.path)
+    header = Header(*read_sizes(reader, HEADER, "three nonnegative integers `N D K`"))
     return header, read_declared(
         reader, header.N, lambda text, first_line: parse_lines(text, first_line, header.D, header.K, reader.path)
     )
+
+
+def read_sizes(reader: LineReader, header: re.Pattern[bytes], expected: str) -> tuple[int, ...]:
+    """Return the numbers in the first line of a file; if it does not match, DataFormatError says what is `expected`."""
+    text = reader.read_lines(1)
+    if not text:
+        raise DataFormatError(reader.path, 1, "the file is empty")
+    fields = header.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
+    if not fields:
+        line = quote(text.rstrip(b"\r\n"))
+        raise DataFormatError(reader.path, 1, f"the first line must be {expected}, not {line}")
+    sizes = tuple(map(int, fields.groups()))
+    for columns in sizes[1:]:
+        if columns >= INDEX_BOUND:
+            reason = f"the first line declares {columns} columns, but at most {INDEX_BOUND - 1} are supported"
+            raise DataFormatError(reader.path, 1, reason)
+    return sizes
 
 
 def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Dataset]) -> Iterator[tuple[int, Dataset]]:
@@ -198,23 +216,6 @@ def _parse_blocks(
                 reader.errors[number] = line_error
                 points.append(parse(b"\n", number))
         yield stack(points)
-
-
-def _parse_header(text: bytes, path: str) -> Header:
-    """Return the `Header` in the first line, or raise DataFormatError."""
-    if not text:
-        raise DataFormatError(path, 1, "the file is empty")
-    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
-    if not fields:
-        line = quote(text.rstrip(b"\r\n"))
-        raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {line}")
-    header = Header(*map(int, fields.groups()))
-    for name, count in ("features", header.D), ("labels", header.K):
-        if count >= INDEX_BOUND:
-            raise DataFormatError(
-                path, 1, f"the first line declares {count} {name}, but at most {INDEX_BOUND - 1} are supported"
-            )
-    return header
 
 
 def _format_block(block: Dataset) -> bytes:

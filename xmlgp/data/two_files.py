@@ -24,11 +24,10 @@ from xmlgp.data.features import stack_rows
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import FILTER, LABELS_OF, other_part, part_of
-from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES, Header, read_declared
+from xmlgp.data.repository_format import Header, read_declared, read_sizes
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import ignore
-from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["is_part", "read_blocks", "read_labels"]
 
@@ -111,20 +110,8 @@ def _with_labels(blocks: Iterable[tuple[int, Dataset]], labels: csr_array) -> It
 
 
 def _read_sizes(reader: LineReader) -> _Sizes:
-    text = reader.read_lines(1)
-    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
-    if not fields:
-        kind = "N K" if part_of(reader.path) == "labels" else "N D"
-        line = quote(text.rstrip(b"\r\n")) if text else "empty"
-        raise DataFormatError(reader.path, 1, f"the first line must be two nonnegative integers `{kind}`, not {line}")
-    sizes = _Sizes(*map(int, fields.groups()))
-    if sizes.columns >= INDEX_BOUND:
-        raise DataFormatError(
-            reader.path,
-            1,
-            f"the first line declares {sizes.columns} columns, but at most {INDEX_BOUND - 1} are supported",
-        )
-    return sizes
+    names = "N K" if part_of(reader.path) == "labels" else "N D"
+    return _Sizes(*read_sizes(reader, HEADER, f"two nonnegative integers `{names}`"))
 
 
 def _read_rows(reader: LineReader, kind: str, sizes: _Sizes) -> Iterator[tuple[int, Dataset]]:
