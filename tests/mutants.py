@@ -452,10 +452,10 @@ MUTANTS = [
         "index-out-of-range",
         "off by one",
         "A damaged model whose sparse arrays name a feature too many is accepted.",
-        "xmlgp/linear_algebra/sparse.py",
-        "indices.max() < column_count",
-        "indices.max() <= column_count",
-        ("tests/linear_algebra/test_sparse.py", "tests/mlgpf/test_damage.py"),
+        "xmlgp/linear_algebra/array_groups.py",
+        "values < sizes[letter]",
+        "values <= sizes[letter]",
+        ("tests/linear_algebra/test_array_groups.py", "tests/mlgpf/test_damage.py"),
     ),
     # Settings, preprocessing, estimators, experiments.
     Mutant(

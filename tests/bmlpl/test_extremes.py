@@ -12,12 +12,13 @@ from tests.grids import each_value
 from tests.problems import small_dataset
 from tests.training.interrupting import assert_same_result
 from xmlgp.bmlpl.counts import reveal_labels
-from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.parameters import ARRAYS
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import weight_features
 
@@ -120,6 +121,6 @@ def test_hidden_labels_are_treated_as_negatives(inference):
     before = data.labels.copy()
     result = run_inference(coordinates, data.labels, settings)
     assert (before != data.labels).nnz == 0
-    assert are_valid_parameters(result[0], 25, 7, 4)
+    assert arrays_fit(result[0], {ARRAYS: True}, {"D": 25, "K": 7, "T": 4})
     assert {value.dtype for value in result[0].values()} == {np.dtype(np.float32)}
     assert_same_result(result, run_inference(coordinates, seen, dataclasses.replace(settings, revealed=1.0)))

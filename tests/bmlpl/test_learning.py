@@ -14,12 +14,13 @@ from xmlgp.bmlpl import learning as module
 from xmlgp.bmlpl.inference import ROUNDS
 from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
-from xmlgp.bmlpl.parameters import are_valid_parameters, topic_shares
+from xmlgp.bmlpl.parameters import ARRAYS, topic_shares
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import train
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.training.trained import Earlier
 
@@ -126,7 +127,7 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
     np.testing.assert_allclose(parameters["shapes"], shapes, rtol=1e-3)
     # A feature that no further point has keeps its weights.
     np.testing.assert_array_equal(parameters["weights"][2], earlier.parameters["weights"][2])
-    assert are_valid_parameters(parameters, 12, 6, 3)
+    assert arrays_fit(parameters, {ARRAYS: True}, {"D": 12, "K": 6, "T": 3})
 
 
 def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
@@ -174,7 +175,7 @@ def test_points_without_labels_or_features_are_learned(full, count, dtype):
     X, Y = features.sparse.toarray()[:count], labels.toarray()[:count]
     X[full[0] :], Y[full[1] :] = 0, False
     parameters, history, _ = learn(earlier, *arrays_of(X, Y), preprocessed)
-    assert are_valid_parameters(parameters, 12, 6, 4)
+    assert arrays_fit(parameters, {ARRAYS: True}, {"D": 12, "K": 6, "T": 4})
     assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
     assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * module.ITERATIONS
 

@@ -8,10 +8,15 @@ from scipy.special import expit
 from tests.gp.reference import random_labels
 from tests.problems import small_features
 from xmlgp.label_weights.pattern import label_features
-from xmlgp.label_weights.posterior import LabelWeights, are_valid, hidden_label_weights, initial_label_weights
+from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights, hidden_label_weights, initial_label_weights
+from xmlgp.linear_algebra.array_groups import arrays_fit
 
 D, K = 11, 7
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def are_valid(parameters, D, K):
+    return arrays_fit(parameters, {LABEL_WEIGHTS: True}, {"D": D, "K": K})
 
 
 def pattern_of(present):
@@ -140,10 +145,9 @@ def test_weights_on_features_without_points_are_hidden():
         np.testing.assert_array_equal(array, kept)
 
 
-def test_arrays_of_this_model_and_their_absence_are_valid():
+def test_arrays_are_those_of_so_many_features_and_labels():
     parameters = problem(np.float64)[0].parameters()
-    assert are_valid(parameters | {"bias": np.zeros(K), "loadings": np.zeros((K, 2))}, D, K)
-    assert are_valid({"bias": np.zeros(K)}, D, K)
+    assert are_valid(parameters, D, K)
     assert are_valid(weights_of(np.zeros((K, D), bool), np.float32).parameters(), D, K)
     for features, labels in (D - 1, K), (D + 1, K), (D, K - 1), (D, K + 1):
         assert not are_valid(parameters, features, labels)

@@ -58,21 +58,3 @@ def test_column_sums_and_counts_are_those_of_numpy(monkeypatch, count, chunk):
     assert (counts.dtype, sums.dtype) == (np.int64, np.float64)
     np.testing.assert_array_equal(counts, np.bincount(columns, minlength=6))
     np.testing.assert_allclose(sums, np.bincount(columns, values, 6), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("indptr", "indices", "valid"),
-    [
-        ([0, 2, 3], [0, 4, 1], True),
-        ([0, 0, 0], [], True),
-        ([0, 2, 3], [0, 5, 1], False),
-        ([0, 2, 3], [0, -1, 1], False),
-        ([0, 4, 3], [0, 4, 1], False),
-        ([0, 2, 4], [0, 4, 1], False),
-        ([1, 2, 3], [0, 4, 1], False),
-        ([0, 3], [0, 4, 1], False),
-    ],
-)
-def test_patterns_whose_indices_are_out_of_range_are_invalid(indptr, indices, valid):
-    assert sparse.is_pattern(np.array(indptr), np.array(indices, np.int32), 2, 5) == valid
-    assert not sparse.is_pattern(np.array(indptr), np.array(indices, np.int64), 2, 5)

@@ -11,6 +11,7 @@ from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import held_out as module
@@ -20,7 +21,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import Training, run_inference, train
 from xmlgp.mlgpf.weight_space import SWEEPS
-from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
+from xmlgp.prediction.calibration import CALIBRATION, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.training.loop import Loop
 
@@ -187,7 +188,7 @@ def test_regression_joins_unless_it_ranks_held_out_points_worse_and_the_map_fits
     trained = train(*arguments)
     found = trained.parameters
     assert bool(regression_parameters(found)) == bool(joins)
-    assert Calibration.are_valid(found["calibration"])
+    assert arrays_fit({"calibration": found["calibration"]}, {CALIBRATION: True}, {})
     parameters = before_held_out_points(arguments)
     if joins is not None:
         pooled = parameters | regression_without(arguments, parameters)

@@ -8,7 +8,7 @@ import xmlgp
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.data.features import Features
-from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, ReplayBuffer, are_valid, bounded, scarcity
+from xmlgp.mlgpf.replay import NOT_LISTED, Ranked, ReplayBuffer, bounded, scarcity
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 D, K = 25, 7
@@ -237,7 +237,6 @@ def test_a_model_keeps_at_most_as_many_points_as_the_settings_say(tmp_path):
         assert found.size == 25
         assert found.weights.min() >= 1
         assert found.weights.sum() == pytest.approx(40 + 20 * number, rel=0.3)
-        assert are_valid(model.parameters, 25, 7)
     # Points of each batch are among them, rows of the data.
     rows = {tuple(row) for batch in BATCHES for row in batch.features.sparse.toarray()}
     rows |= {(*row, 0, 0, 0, 0, 0) for row in KNOWN.features.sparse.toarray()}

@@ -10,11 +10,19 @@ from tests.central_differences import central_differences
 from xmlgp.data.features import Dense, Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients
+from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.regression import fitting
 from xmlgp.regression.fitting import add_points, bytes_of_adding, fit_regression
 from xmlgp.regression.kernel import DENSE_NOISE
 from xmlgp.regression.lengthscales import leave_one_out
-from xmlgp.regression.regression import Regression, RegressionPredictions, are_valid
+from xmlgp.regression.regression import (
+    REGRESSION,
+    REGRESSION_DENSE,
+    REGRESSION_LABELS,
+    REGRESSION_SCALES,
+    Regression,
+    RegressionPredictions,
+)
 from xmlgp.runtime import threads
 
 N, D, E, K = 50, 9, 5, 6
@@ -168,13 +176,17 @@ def test_values_that_cannot_be_compared_raise_an_error_and_large_ones_do_not(val
 
 
 def parameters_of_a_model():
-    features, labels = problem()
-    return fitted(features, labels).parameters() | {"dense_weights.mean": np.zeros((E, 2), np.float32)}
+    return fitted(*problem()).parameters()
+
+
+def are_valid(parameters, dense=True):
+    groups = {REGRESSION: True, REGRESSION_SCALES: None, REGRESSION_LABELS: None, REGRESSION_DENSE: dense}
+    return arrays_fit(parameters, groups, {"D": D, "K": K, "E": E})
 
 
 def test_arrays_of_a_model_give_the_same_regression():
     parameters = parameters_of_a_model()
-    assert are_valid(parameters, D, K)
+    assert are_valid(parameters)
     features, labels = problem()
     found, points = Regression.of(parameters, D), problem(20, 7)[0]
     np.testing.assert_array_equal(prediction(found, points), prediction(fitted(features, labels), points))
@@ -199,13 +211,11 @@ def test_arrays_of_a_model_give_the_same_regression():
 )
 def test_arrays_that_do_not_fit_are_not_valid(name, array):
     parameters = parameters_of_a_model() | {f"regression.{name}": array}
-    assert not are_valid({name: value for name, value in parameters.items() if value is not None}, D, K)
+    assert not are_valid({name: value for name, value in parameters.items() if value is not None})
 
 
 def test_dense_arrays_need_a_model_with_dense_features():
-    parameters = parameters_of_a_model()
-    del parameters["dense_weights.mean"]
-    assert not are_valid(parameters, D, K)
+    assert not are_valid(parameters_of_a_model(), dense=False)
 
 
 def test_memory_of_adding_includes_the_dense_features():

@@ -1,7 +1,7 @@
 """The parameters of BMLPL: initial values, updates, priors, the check of stored ones, and lists of topics for users."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,15 @@ from xmlgp.bmlpl.blocks import map_blocks
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 
 __all__ = [
+    "ARRAYS",
     "SHAPE_RATE",
     "TINY",
     "Topic",
-    "are_valid_parameters",
     "initial_topics",
     "initial_values",
     "list_topics",
@@ -50,6 +51,23 @@ PRECISION_LIMITS = 1e-6, 1e6
 
 #: Largest rounding error of sums that should be one.
 SUM_TOLERANCE = 1e-2
+
+
+def _sum_to_one(values: NDArray[np.floating], sizes: dict[str, int]) -> bool:
+    """Return whether the numbers of each column are shares of one."""
+    sums = values.sum(axis=0, dtype=np.float64)
+    return bool((values >= 0).all() and (abs(sums - 1) < SUM_TOLERANCE).all())
+
+
+#: The arrays of a model.
+ARRAYS = ArrayGroup(
+    topics=Array("K T", check=_sum_to_one),
+    weights=Array("D T"),
+    intercepts=Array("T"),
+    shapes=Array("T", check=is_positive),
+    precisions=Array("D", check=is_positive),
+    shares=Array("T", check=_sum_to_one),
+)
 
 #: Weight that all labels together have in each initial topic.
 BACKGROUND = 1e-3
@@ -182,23 +200,6 @@ def update_precisions(second_moments: NDArray[np.floating], dtype: np.dtype[np.f
     with np.errstate(divide="ignore"):
         precisions: NDArray[np.float64] = second_moments.shape[1] / total
     return precisions.clip(*PRECISION_LIMITS).astype(dtype)
-
-
-def are_valid_parameters(parameters: Mapping[str, NDArray[Any]], D: int, K: int, T: int) -> bool:
-    """Return whether the names, shapes and values of arrays, perhaps of an untrusted file, are those of a model."""
-    shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
-    shapes["shares"] = (T,)
-    return bool(
-        parameters.keys() == shapes.keys()
-        and all(parameters[name].shape == shape for name, shape in shapes.items())
-        and all(value.dtype.kind == "f" and np.isfinite(value).all() for value in parameters.values())
-        and (parameters["topics"] >= 0).all()
-        and (abs(parameters["topics"].sum(axis=0, dtype=np.float64) - 1) < SUM_TOLERANCE).all()
-        and (parameters["shapes"] > 0).all()
-        and (parameters["precisions"] > 0).all()
-        and (parameters["shares"] >= 0).all()
-        and abs(parameters["shares"].sum(dtype=np.float64) - 1) < SUM_TOLERANCE
-    )
 
 
 class Topic(NamedTuple):

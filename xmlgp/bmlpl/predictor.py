@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.parameters import ARRAYS
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.features import Features
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.training.trained import STATISTICS, statistics_are_valid
+from xmlgp.training.trained import COUNTS
 
 __all__ = ["BMLPLPredictor"]
 
@@ -60,16 +61,11 @@ class BMLPLPredictor(Predictor):
     @classmethod
     def parameters_fit(cls, settings: BMLPLSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
-        T = len(parameters["shapes"])
-        topics = settings.topics
+        sizes = {"D": D, "K": K}
+        if not arrays_fit(parameters, {ARRAYS: True, COUNTS: None}, sizes):
+            return False
         # A model that has learned new labels has fewer topics than it would have if trained anew.
-        arrays = {name: value for name, value in parameters.items() if name not in STATISTICS}
-        return (
-            T > 0
-            and (topics is None or min(topics, K) >= T)
-            and are_valid_parameters(arrays, D, K, T)
-            and statistics_are_valid(parameters, D, K)
-        )
+        return 0 < sizes["T"] <= min(settings.topics or K, K)
 
     def prepare(self, features: Features, output: str, with_std: bool) -> NDArray[np.floating]:
         """Return e^ψ, the scales of activations, B×T; see `Predictor`."""

@@ -33,9 +33,12 @@ from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
 from xmlgp.linear_algebra.dense import product_by_rows
 
 __all__ = [
+    "DENSE_WEIGHTS",
+    "SPARSE_WEIGHTS",
     "BLOCKS",
     "DENSE",
     "POSTERIOR",
@@ -44,7 +47,6 @@ __all__ = [
     "LatentMap",
     "WeightSpace",
     "WeightSpacePrediction",
-    "are_valid",
     "blocks_of",
     "feature_shares",
     "names_of",
@@ -59,6 +61,18 @@ DENSE = "dense_weights"
 
 #: The blocks of features, by the prefix of their parameters.
 BLOCKS = (SPARSE, DENSE)
+
+
+def _weights(block: str, width: str) -> ArrayGroup:
+    """Return the arrays of q(t) of a block of features."""
+    return ArrayGroup(
+        f"{block}.", mean=Array(f"{width} P", REAL), log_variance=Array(width, REAL), log_prior=Array(width, REAL)
+    )
+
+
+#: The arrays of a trained model for each block.
+SPARSE_WEIGHTS = _weights(SPARSE, "D")
+DENSE_WEIGHTS = _weights(DENSE, "E")
 
 
 def names_of(block: str) -> tuple[str, str, str]:
@@ -282,23 +296,3 @@ class WeightSpacePrediction:
     def weights(self) -> NDArray[np.floating]:
         """Return T, D×P; means are X T, plus the contribution of dense features."""
         return self._map.sparse
-
-
-def are_valid(parameters: Parameters, D: int) -> bool:
-    """Return whether the arrays of an untrusted file (`names_of`) fit each other and D features.
-
-    Compiled loops do not check shapes.
-    """
-    blocks = [[parameters[name] for name in names_of(block)] for block in blocks_of(parameters)]
-    first = blocks[0][0]
-    return bool(
-        all(array.dtype == first.dtype for arrays in blocks for array in arrays)
-        and first.dtype in (np.float32, np.float64)
-        and len(first) == D
-        and all(
-            mean.ndim == 2
-            and mean.shape[1:] == first.shape[1:]
-            and mean.shape[:1] == log_variance.shape == log_prior.shape
-            for mean, log_variance, log_prior in blocks
-        )
-    )

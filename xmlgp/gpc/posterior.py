@@ -55,6 +55,7 @@ class FullPosterior:
     """
 
     parameter_names = ("posterior.mean", "posterior.factor")
+    shapes = ("M P", "P M M")
     prepare_is_parallel = False
 
     def parameters_of_prior(self, K_Z: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:

@@ -9,13 +9,23 @@ from numpy.typing import NDArray
 from xmlgp.data.features import Features
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments
-from xmlgp.gpc.model import PARAMETER_NAMES, Predictive
+from xmlgp.gpc.model import PARAMETER_NAMES, POSTERIOR, Predictive
 from xmlgp.gpc.settings import GPCSettings
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
 
 __all__ = ["GPCPredictor"]
+
+#: The shapes of the posterior's arrays; hyperparameters are numbers.
+SHAPES = dict(zip(POSTERIOR.parameter_names, POSTERIOR.shapes, strict=True))
+
+#: The arrays of a model.
+ARRAYS = ArrayGroup(
+    inducing=Array("M D", np.float64, is_not_empty),
+    **{name: Array(SHAPES.get(name, ""), np.float64) for name in PARAMETER_NAMES if name != "inducing"},
+)
 
 
 class GPCPredictor(Predictor):
@@ -43,14 +53,7 @@ class GPCPredictor(Predictor):
     @classmethod
     def parameters_fit(cls, settings: GPCSettings, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
-        M = len(parameters["inducing"])
-        shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
-        return (
-            M > 0
-            and parameters.keys() == set(PARAMETER_NAMES)
-            and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
-            and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
-        )
+        return arrays_fit(parameters, {ARRAYS: True}, {"D": D, "P": 1})
 
     def prepare(self, features: Features, output: str, with_std: bool) -> Moments:
         """Return the moments of q(f); see `Predictor`."""

@@ -15,21 +15,28 @@ from scipy.special import expit
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
 from xmlgp.label_weights.pattern import LABELS, label_features
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
+    "LABEL_WEIGHTS",
     "PRIOR_VARIANCE",
     "LabelWeights",
     "WeightsPrior",
-    "are_valid",
     "hidden_label_weights",
     "initial_label_weights",
     "prior_scales",
 ]
 
-#: What the names of the parameters begin with.
-PREFIX = "label_weights."
+#: The arrays of `LabelWeights`.
+LABEL_WEIGHTS = ArrayGroup(
+    "label_weights.",
+    **csr_pattern("K D", "W", indices="features"),
+    mean=Array("W", REAL),
+    log_variance=Array("W", REAL),
+    log_prior=Array("D", REAL),
+)
 
 #: Initial prior variance τ.
 PRIOR_VARIANCE = 4.0
@@ -66,12 +73,12 @@ class LabelWeights(NamedTuple):
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]]) -> LabelWeights | None:
         """Return the label weights of a model, given its parameters by name; None if it has none."""
-        arrays = [parameters.get(PREFIX + name) for name in cls._fields]
-        return None if arrays[0] is None else cls(*arrays)
+        arrays = LABEL_WEIGHTS.read(parameters)
+        return cls(**arrays) if arrays else None
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by parameter name."""
-        return {PREFIX + name: array for name, array in self._asdict().items()}
+        return LABEL_WEIGHTS.named(self._asdict())
 
     @property
     def variance(self) -> NDArray[Any]:
@@ -156,25 +163,6 @@ class LabelWeights(NamedTuple):
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
-    """Return whether the label weights among the parameters of an untrusted file fit each other and the model.
-
-    Compiled loops do not check indices. A model may have no label weights.
-    """
-    names = {name.removeprefix(PREFIX) for name in parameters if name.startswith(PREFIX)}
-    if not names:
-        return True
-    if names != set(LabelWeights._fields):
-        return False
-    indptr, features, *values = LabelWeights.of(parameters)
-    return bool(
-        sparse.is_pattern(indptr, features, K, D)
-        and values[0].dtype in (np.float32, np.float64)
-        and all(array.dtype == values[0].dtype for array in values)
-        and [array.shape for array in values] == [features.shape, features.shape, (D,)]
-    )
 
 
 def initial_label_weights(features: csr_array, labels: csr_array, bias: NDArray[Any], dtype: DTypeLike) -> LabelWeights:

@@ -10,31 +10,13 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["column_sums", "is_pattern", "present_columns", "product", "row", "row_grain"]
+__all__ = ["column_sums", "present_columns", "product", "row", "row_grain"]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
 
 #: Stored elements that are summed at a time.
 CHUNK = 1 << 16
-
-
-def is_pattern(indptr: NDArray[np.integer], indices: NDArray[np.integer], row_count: int, column_count: int) -> bool:
-    """Return whether `indptr` and `indices` are the sparsity pattern, int64 and int32, of an I×J matrix in CSR format.
-
-    Compiled loops do not check indices, so an invalid pattern from an untrusted file would read out of bounds.
-    """
-    return bool(
-        indptr.dtype == np.int64
-        and indices.dtype == np.int32
-        and indptr.shape == (row_count + 1,)
-        and indices.ndim == 1
-        and indptr[0] == 0
-        and indptr[-1] == len(indices)
-        # Differences could overflow.
-        and (indptr[:-1] <= indptr[1:]).all()
-        and (not len(indices) or (indices.min() >= 0 and indices.max() < column_count))
-    )
 
 
 def column_sums(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from xmlgp.gp.inducing import Inducing, InducingPrediction, LearnedInducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
+from xmlgp.linear_algebra.array_groups import FLOAT, Array, ArrayGroup, is_not_empty
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, newton_start, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
@@ -164,17 +165,13 @@ class InducingMethod(MLGPFMethod):
         """Return the latent functions of a trained model."""
         return InducingPrediction(self.latent.kernel, self.posterior, parameters)
 
-    def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
-        """Return the names of the parameters of the latent functions, the same for all models."""
-        return self.latent.parameter_names
-
-    def are_valid(self, parameters: Parameters, D: int) -> bool:
-        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
-        inducing = parameters["inducing"]
-        relevances = [value for name, value in parameters.items() if name.endswith(".log_relevance")]
-        return (
-            inducing.ndim == 2 and inducing.size > 0 and all(value.shape == inducing.shape[1:] for value in relevances)
-        )
+    @property
+    def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
+        """The arrays of the latent functions of a model. Compiled functions would not compile for other kernels'."""
+        shapes = {"log_variance": "", "log_lengthscale": "", "log_relevance": "J"}
+        kernel = {name: Array(shapes[name.rpartition(".")[2]]) for name in self.latent.kernel.parameter_names()}
+        posterior = dict(zip(self.posterior.parameter_names, map(Array, self.posterior.shapes), strict=True))
+        return {ArrayGroup(inducing=Array("M J", FLOAT, is_not_empty), **kernel, **posterior): True}
 
     def memory(self, dataset: Dataset) -> list[MemoryPart]:
         """Return the largest arrays of training."""

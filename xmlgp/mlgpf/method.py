@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.work import THIS_MACHINE, Work
 
@@ -120,11 +121,9 @@ class MLGPFMethod(Protocol):
     def predict(self, parameters: Parameters) -> InducingPrediction | WeightSpacePrediction:
         """Return the latent functions of a trained model."""
 
-    def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
-        """Return the names of the parameters of the latent functions among those of a model."""
-
-    def are_valid(self, parameters: Parameters, D: int) -> bool:
-        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
+    @property
+    def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
+        """The arrays of the latent functions of a model; whether it must have them, see `arrays_fit`."""
 
     def memory(self, dataset: Dataset) -> list[MemoryPart]:
         """Return the largest arrays of training."""

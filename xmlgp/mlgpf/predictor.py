@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,21 +12,26 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.gp.weight_space import DENSE, names_of
-from xmlgp.label_weights import posterior as label_weights
-from xmlgp.label_weights.posterior import LabelWeights
+from xmlgp.gp.weight_space import DENSE, DENSE_WEIGHTS, names_of
+from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.mlgpf import replay
-from xmlgp.mlgpf.replay import ReplayBuffer
-from xmlgp.prediction.calibration import Calibration
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit
+from xmlgp.mlgpf.replay import LISTED, RANKED, REPLAY, REPLAYED_DENSE, ReplayBuffer
+from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Neighbours, Predictor
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.regression import regression
-from xmlgp.regression.regression import Regression, RegressionPredictions
+from xmlgp.regression.regression import (
+    REGRESSION,
+    REGRESSION_DENSE,
+    REGRESSION_LABELS,
+    REGRESSION_SCALES,
+    Regression,
+    RegressionPredictions,
+)
 from xmlgp.runtime.threads import one_blas_thread, single_thread
-from xmlgp.training.trained import statistics_are_valid
+from xmlgp.training.trained import COUNTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,11 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MLGPFPredictor"]
 
-#: Parameters of kernels that are scalars. Compiled functions would not compile for arrays.
-KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name in ("log_variance", "log_lengthscale"))
-
-#: What the names of parameters begin with that a model may have beside those of its method.
-OPTIONAL_GROUPS = ("label_weights.", "regression.", "replay.", "statistics.")
+#: Φ and b.
+FACTORS = ArrayGroup(loadings=Array("K P"), bias=Array("K"))
 
 
 class MLGPFPredictor(Predictor):
@@ -94,19 +95,26 @@ class MLGPFPredictor(Predictor):
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
-        return (
-            _are_named_by(settings, parameters)
-            and all(value.ndim == 0 for name, value in parameters.items() if name.endswith(KERNEL_SCALARS))
-            and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and settings.load_method().are_valid(parameters, D)
-            and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
-            and statistics_are_valid(parameters, D, K)
-            and label_weights.are_valid(parameters, D, K)
-            and regression.are_valid(parameters, D, K)
-            and replay.are_valid(parameters, D, K)
-            # Last, because it reads all: an array of another shape may be a hole in a file.
-            and all(np.isfinite(value).all() for value in parameters.values())
-        )
+        has_dense = DENSE_WEIGHTS.is_in(parameters)
+        has_replay = REPLAY.is_in(parameters)
+        has_regression = REGRESSION.is_in(parameters)
+        groups = {
+            FACTORS: True,
+            **settings.load_method().array_groups,
+            CALIBRATION: None,
+            COUNTS: None,
+            LABEL_WEIGHTS: settings.label_weights,
+            REGRESSION: None if settings.regression_points > 0 else False,
+            REGRESSION_SCALES: None if has_regression else False,
+            REGRESSION_LABELS: None if has_regression else False,
+            REGRESSION_DENSE: has_regression and has_dense,
+            REPLAY: None,
+            # A sweep over all labels, if there is one, has listed negatives.
+            LISTED: has_replay and LABEL_WEIGHTS.is_in(parameters),
+            REPLAYED_DENSE: has_replay and has_dense,
+            RANKED: None if has_replay else False,
+        }
+        return arrays_fit(parameters, groups, {"D": D, "K": K})
 
     def prepare(self, features: Features, output: str, with_std: bool) -> _Prepared:
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
@@ -246,15 +254,3 @@ def _unit_rows(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return rows of length one; those of zeros stay."""
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
-
-
-def _are_named_by(settings: MLGPFSettings, parameters: Mapping[str, NDArray[Any]]) -> bool:
-    """Return whether parameters have exactly the names that settings imply."""
-    has_weights = any(name.startswith("label_weights.") for name in parameters)
-    has_regression = any(name.startswith("regression.") for name in parameters)
-    names = {name for name in parameters if not name.startswith(OPTIONAL_GROUPS)} - {"calibration"}
-    return (
-        names == {*settings.load_method().parameter_names(parameters), "loadings", "bias"}
-        and settings.label_weights in (None, has_weights)
-        and (settings.regression_points > 0 or not has_regression)
-    )

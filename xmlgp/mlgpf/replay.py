@@ -9,8 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Dense, Features, stack_rows
-from xmlgp.gp.weight_space import DENSE, names_of
-from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, numbers
 from xmlgp.prediction.calibration import RANKS
 
 if TYPE_CHECKING:
@@ -19,13 +18,33 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.method import Parameters
     from xmlgp.mlgpf.settings import MLGPFSettings
 
-__all__ = ["NOT_LISTED", "Ranked", "ReplayBuffer", "are_valid", "bounded", "scarcity", "systematic_draw"]
-
-#: What the names of the parameters begin with.
-PREFIX = "replay."
+__all__ = ["NOT_LISTED", "Ranked", "ReplayBuffer", "bounded", "scarcity", "systematic_draw"]
 
 #: In place of the first label on the shortlist of a point that no sweep over all labels has listed.
 NOT_LISTED = -1
+
+#: The arrays of a `ReplayBuffer`: always, with label weights, and with dense features.
+REPLAY = ArrayGroup(
+    "replay.",
+    **csr_pattern("B D", "u"),
+    values=Array("u", np.float32),
+    **csr_pattern("B K", "v", "label_indptr", "labels"),
+    weights=Array("B", np.float32, lambda values, sizes: values.size > 0 and values.min() >= 1),
+)
+LISTED = ArrayGroup(
+    "replay.",
+    shortlist=Array(
+        "B S", np.int32, lambda values, sizes: values.size > 0 and numbers("K", least=NOT_LISTED)(values, sizes)
+    ),
+)
+REPLAYED_DENSE = ArrayGroup("replay.", dense=Array("B E", np.floating))
+
+#: The arrays of `Ranked`.
+RANKED = ArrayGroup(
+    "replay.",
+    probabilities=Array("H R", np.float32, lambda values, sizes: 0 < sizes["R"] <= RANKS),
+    correct=Array("H R", np.uint8, between(0, 1)),
+)
 
 #: Halvings of the interval in which the factor of the probabilities to be kept is searched.
 HALVINGS = 60
@@ -47,9 +66,9 @@ class ReplayBuffer(NamedTuple):
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> ReplayBuffer | None:
         """Return the replay buffer of a model, given its parameters by name; None if it has none."""
-        arrays = _arrays_of(parameters)
-        if not arrays:
+        if not REPLAY.is_in(parameters):
             return None
+        arrays = REPLAY.read(parameters) | LISTED.read(parameters) | REPLAYED_DENSE.read(parameters)
         M = len(arrays["weights"])
         X = csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(M, D))
         features = Features(X, Dense((arrays["dense"],)) if "dense" in arrays else None)
@@ -70,18 +89,19 @@ class ReplayBuffer(NamedTuple):
 
     def parameters(self) -> Parameters:
         """Return the arrays by parameter name."""
-        arrays = {} if self.shortlist is None else {"shortlist": self.shortlist}
-        arrays |= {
-            "indptr": self.features.sparse.indptr.astype(np.int64, copy=False),
-            "indices": self.features.sparse.indices.astype(np.int32, copy=False),
-            "values": self.features.sparse.data.astype(np.float32, copy=False),
+        X = self.features.sparse
+        dense = self.features.dense
+        arrays = {
+            "indptr": X.indptr.astype(np.int64, copy=False),
+            "indices": X.indices.astype(np.int32, copy=False),
+            "values": X.data.astype(np.float32, copy=False),
             "label_indptr": self.labels.indptr.astype(np.int64, copy=False),
             "labels": self.labels.indices.astype(np.int32, copy=False),
             "weights": self.weights,
+            "shortlist": self.shortlist,
+            "dense": None if dense is None else dense.joined().arrays[0],
         }
-        if self.features.dense is not None:
-            arrays["dense"] = self.features.dense.joined().arrays[0]
-        return {PREFIX + name: value for name, value in arrays.items()}
+        return REPLAY.named(arrays)
 
     def rows(self, rows: NDArray[np.int64]) -> ReplayBuffer:
         """Return the buffer of some of the points."""
@@ -144,12 +164,12 @@ class Ranked(NamedTuple):
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]]) -> Ranked | None:
         """Return what a model keeps, given its parameters by name; None if it keeps nothing."""
-        arrays = [parameters.get(PREFIX + name) for name in cls._fields]
-        return None if arrays[0] is None else cls(*arrays)
+        arrays = RANKED.read(parameters)
+        return cls(**arrays) if arrays else None
 
     def parameters(self) -> Parameters:
         """Return the arrays by parameter name."""
-        return {PREFIX + name: array for name, array in self._asdict().items()}
+        return RANKED.named(self._asdict())
 
     def joined(self, other: Ranked, share: float, most: int, random: np.random.Generator) -> Ranked:
         """Return points of both, at most `most`, of which a share is of the `other` ones."""
@@ -196,63 +216,3 @@ def scarcity(labels: csr_array, counts: NDArray[np.int64]) -> NDArray[np.float64
 def _resized(matrix: csr_array, columns: int) -> csr_array:
     """Return a matrix with more columns, without copying its elements."""
     return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns))
-
-
-def _arrays_of(parameters: Mapping[str, NDArray[Any]]) -> Parameters:
-    return {name.removeprefix(PREFIX): value for name, value in parameters.items() if name.startswith(PREFIX)}
-
-
-def are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
-    """Return whether the replay buffer of an untrusted file, if there is one, fits itself and the model.
-
-    Compiled loops do not check indices.
-    """
-    arrays = _arrays_of(parameters)
-    if not arrays:
-        return True
-    shortlist = arrays.pop("shortlist", None)
-    ranked = [arrays.pop(name, None) for name in Ranked._fields]
-    dense = arrays.pop("dense", None)
-    dense_weights = parameters.get(names_of(DENSE)[0])
-    names = ("indptr", "indices", "values", "label_indptr", "labels", "weights")
-    if arrays.keys() != set(names):
-        return False
-    indptr, indices, values, label_indptr, labels, weights = (arrays[name] for name in names)
-    return bool(
-        values.dtype == weights.dtype == np.float32
-        and weights.ndim == 1
-        and len(weights) > 0
-        and (weights >= 1).all()
-        and sparse.is_pattern(indptr, indices, len(weights), D)
-        and values.shape == indices.shape
-        and sparse.is_pattern(label_indptr, labels, len(weights), K)
-        # A sweep over all labels, if there is one, has listed negatives.
-        and (shortlist is not None) == any(name.startswith("label_weights.") for name in parameters)
-        and (dense is None) == (dense_weights is None)
-        and (dense is None or (dense.dtype.kind == "f" and dense.shape == (len(weights), len(dense_weights))))
-        and (shortlist is None or _are_shortlists(shortlist, len(weights), K))
-        and (all(array is None for array in ranked) or _are_ranked(*ranked))
-    )
-
-
-def _are_shortlists(shortlist: NDArray[Any], M: int, K: int) -> bool:
-    return bool(
-        shortlist.dtype == np.int32
-        and shortlist.ndim == 2
-        and len(shortlist) == M
-        and shortlist.shape[1] > 0
-        and ((shortlist >= -1) & (shortlist < K)).all()
-    )
-
-
-def _are_ranked(probabilities: NDArray[Any] | None, correct: NDArray[Any] | None) -> bool:
-    return bool(
-        probabilities is not None
-        and correct is not None
-        and probabilities.dtype == np.float32
-        and correct.dtype == np.uint8
-        and (correct <= 1).all()
-        and probabilities.ndim == 2
-        and probabilities.shape == correct.shape
-        and 0 < probabilities.shape[1] <= RANKS
-    )

@@ -6,7 +6,7 @@ T, Φ and b are trained by stochastic steps, then W by closed-form updates in sw
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -18,10 +18,11 @@ from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import (
     BLOCKS,
+    DENSE_WEIGHTS,
     SPARSE,
+    SPARSE_WEIGHTS,
     WeightSpace,
     WeightSpacePrediction,
-    are_valid,
     blocks_of,
     feature_shares,
     names_of,
@@ -30,6 +31,7 @@ from xmlgp.gp.weight_space import (
 from xmlgp.label_weights.pairs import shortlist_length
 from xmlgp.label_weights.pattern import label_weight_count, used_by_default
 from xmlgp.label_weights.posterior import initial_label_weights
+from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
@@ -244,13 +246,10 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the latent functions of a trained model."""
         return WeightSpacePrediction(parameters)
 
-    def parameter_names(self, parameters: Iterable[str]) -> Sequence[str]:
-        """Return the names of the parameters of the latent functions among those of a model."""
-        return [name for block in blocks_of(parameters) for name in names_of(block)]
-
-    def are_valid(self, parameters: Parameters, D: int) -> bool:
-        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
-        return are_valid(parameters, D)
+    @property
+    def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
+        """The arrays of the latent functions of a model; it may have dense features."""
+        return {SPARSE_WEIGHTS: True, DENSE_WEIGHTS: None}
 
     def memory(self, dataset: Dataset) -> list[MemoryPart]:
         """Return the largest arrays of the stage that needs most memory."""

@@ -17,14 +17,14 @@ probability do, which are then all alike. A term in log r would also lower the f
 Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = e = 0.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-__all__ = ["RANKS", "Calibration", "fit_calibration"]
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup
+
+__all__ = ["CALIBRATION", "RANKS", "Calibration", "fit_calibration"]
 
 #: R: labels of each point that the map is fitted to, those of highest probability.
 RANKS = 50
@@ -55,6 +55,18 @@ CLOSEST = 2.0**-24
 SMALLEST = float(np.finfo(np.float32).tiny)
 
 
+def _are_coefficients(values: NDArray[np.float64], sizes: dict[str, int]) -> bool:
+    """Return whether numbers can be the coefficients of a map; the first models had no e."""
+    if len(values) not in (4, 5):
+        return False
+    low, high = np.transpose(BOUNDS[: len(values)])
+    return bool(np.all((low <= values) & (values <= high)))
+
+
+#: The coefficients of the map in a model.
+CALIBRATION = ArrayGroup(calibration=Array("C", np.float64, _are_coefficients))
+
+
 class Calibration:
     """The map from probabilities and ranks to calibrated probabilities, by its coefficients a, b, c, d and e.
 
@@ -64,14 +76,6 @@ class Calibration:
     def __init__(self, coefficients: ArrayLike) -> None:
         stored = np.asarray(coefficients, np.float64)
         self.coefficients = np.pad(stored, (0, len(IDENTITY) - len(stored)))
-
-    @staticmethod
-    def are_valid(coefficients: NDArray[Any]) -> bool:
-        """Return whether untrusted numbers can be the coefficients of a map."""
-        if coefficients.shape not in ((4,), (5,)) or coefficients.dtype != np.float64:
-            return False
-        low, high = np.transpose(BOUNDS[: len(coefficients)])
-        return bool(np.all((low <= coefficients) & (coefficients <= high)))
 
     def __call__(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return calibrated probabilities, B×k, given those of the k best labels in descending order, B×k."""

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
 from xmlgp.preprocess.inputs import Inputs, are_dense
@@ -46,6 +47,14 @@ __all__ = [
 MAX_LENGTH = 1e15
 
 
+#: The arrays of preprocessing, by what the settings ask for and, for dense features, by the data.
+IDF = ArrayGroup(idf=Array("D"))
+STANDARD = ArrayGroup(scale=Array("D"), center=Array("D"))
+DENSE = ArrayGroup(dense_center=Array("E"), dense_scale=Array("E"))
+SUBSPACE = ArrayGroup(basis=Array("R D"), inducing=Array("M R", check=is_not_empty))
+FREE = ArrayGroup(inducing=Array("M D", check=is_not_empty))
+
+
 class Preprocessed(NamedTuple):
     """The result of preprocessing.
 
@@ -65,16 +74,9 @@ class Preprocessed(NamedTuple):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, for a file; `from_arrays` reads them back."""
-        arrays = {
-            "idf": self.weighting.idf,
-            "basis": self.basis,
-            "inducing": self.inducing,
-            "scale": self.weighting.scale,
-            "center": self.center,
-            "dense_center": self.dense_center,
-            "dense_scale": self.dense_scale,
-        }
-        return {name: array for name, array in arrays.items() if array is not None}
+        arrays = self._asdict() | self.weighting._asdict()
+        names = ("idf", "basis", "inducing", "scale", "center", "dense_center", "dense_scale")
+        return {name: arrays[name] for name in names if arrays[name] is not None}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], settings: Settings, D: int) -> Preprocessed:
@@ -84,31 +86,21 @@ class Preprocessed(NamedTuple):
         """
         # A model without inducing inputs has the same arrays as one whose inducing inputs are the unit vectors.
         space = getattr(settings, "inducing", "features")
-        names = {
-            "idf": settings.weighting in IDF_WEIGHTINGS,
-            "basis": space == "subspace",
-            "inducing": space != "features",
-            "scale": settings.weighting == "standard",
-            "center": settings.weighting == "standard",
+        groups: dict[ArrayGroup, bool | None] = {
+            IDF: settings.weighting in IDF_WEIGHTINGS,
+            STANDARD: settings.weighting == "standard",
+            DENSE: None,
         }
-        dense = [arrays[name] for name in ("dense_center", "dense_scale") if name in arrays]
-        if arrays.keys() - {"dense_center", "dense_scale"} != {name for name, wanted in names.items() if wanted}:
-            raise ValueError("the arrays of preprocessing are not those that the settings ask for")
-        idf, basis, inducing, scale, center = map(arrays.get, names)
-        fits = (
-            all(array.shape == (D,) for array in (idf, scale, center) if array is not None)
-            and (basis is None or (basis.ndim == 2 and basis.shape[1] == D))
-            # A file can claim any number of rows without elements.
-            and (inducing is None or (inducing.size and inducing.shape[1:] == (D if basis is None else len(basis),)))
-            and (not dense or (len(dense) == 2 and dense[0].ndim == 1 and dense[0].shape == dense[1].shape))
-            and all(np.isfinite(array).all() for array in arrays.values())
-        )
-        if not fits:
-            raise ValueError("the arrays of preprocessing do not fit each other or the settings")
+        if space != "features":
+            groups[SUBSPACE if space == "subspace" else FREE] = True
+        if not arrays_fit(arrays, groups, {"D": D}):
+            raise ValueError("the arrays of preprocessing do not fit the settings or each other")
+        idf, scale, basis = map(arrays.get, ("idf", "scale", "basis"))
         if basis is not None:
             # The order that products need; a copy if the file has the other one.
             basis = np.asfortranarray(basis)
-        return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center, *dense)
+        names = ("inducing", "center", "dense_center", "dense_scale")
+        return cls(Weighting.named(settings.weighting, idf, scale), basis, *map(arrays.get, names))
 
     def no_points(self, D: int) -> Features:
         """Return the features of no points."""

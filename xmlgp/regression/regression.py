@@ -12,17 +12,19 @@ from scipy.special import logit
 from xmlgp.data.features import Dense, Features
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.parameters import Parameters
-from xmlgp.gp.weight_space import DENSE, names_of
-from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.regression.kernel import LENGTHSCALE, CrossCovariance, squared_norms
 
 __all__ = [
+    "REGRESSION",
+    "REGRESSION_DENSE",
+    "REGRESSION_LABELS",
+    "REGRESSION_SCALES",
     "DENSE_POOL_WEIGHTS",
     "PROBABILITY_MARGIN",
     "Regression",
     "RegressionPredictions",
-    "are_valid",
     "scaled_features",
 ]
 
@@ -36,6 +38,25 @@ POOL_WEIGHT = 0.5
 #: Weights for points with dense features, whose predictions can be much better than the utilities. The one that ranks
 #: held-out points best is taken; without held-out points, the first.
 DENSE_POOL_WEIGHTS = (0.35, 0.5, 0.2, 0.1)
+
+
+#: The arrays of a `Regression`: always, with relevances, in models of this version, and with dense features.
+REGRESSION = ArrayGroup(
+    "regression.",
+    **csr_pattern("N D", "a"),
+    values=Array("a"),
+    weights=Array("N Q"),
+    loadings=Array("K Q"),
+    mean=Array("K"),
+)
+REGRESSION_SCALES = ArrayGroup("regression.", scales=Array("D"))
+REGRESSION_LABELS = ArrayGroup("regression.", **csr_pattern("N K", "b", "label_indptr", "labels"))
+REGRESSION_DENSE = ArrayGroup(
+    "regression.",
+    dense=Array("N E"),
+    lengthscales=Array("1+E", check=is_positive),
+    pool_weight=Array("", check=lambda weight, sizes: 0 < weight <= 1),
+)
 
 
 class Regression(NamedTuple):
@@ -61,9 +82,10 @@ class Regression(NamedTuple):
     @classmethod
     def of(cls, parameters: Parameters, D: int) -> Regression | None:
         """Return the regression among the parameters of a model with D features, or None."""
-        arrays = _arrays_of(parameters)
-        if not arrays:
+        if not REGRESSION.is_in(parameters):
             return None
+        groups = (REGRESSION, REGRESSION_SCALES, REGRESSION_LABELS, REGRESSION_DENSE)
+        arrays = {name: array for group in groups for name, array in group.read(parameters).items()}
         shape = (len(arrays["weights"]), len(arrays["loadings"]))
         labels = None
         X = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(shape[0], D))
@@ -84,57 +106,19 @@ class Regression(NamedTuple):
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by their names in a model."""
-        arrays = {} if self.scales is None else {"scales": self.scales}
+        X = self.features.sparse
         dense = self.features.dense
-        arrays |= {
-            "indptr": self.features.sparse.indptr.astype(np.int64),
-            "indices": self.features.sparse.indices.astype(np.int32),
-            "values": self.features.sparse.data,
+        arrays: dict[str, NDArray[Any] | None] = {
+            "indptr": X.indptr.astype(np.int64),
+            "indices": X.indices.astype(np.int32),
+            "values": X.data,
+            "dense": None if dense is None else dense.arrays[0],
         }
         if self.labels is not None:
             arrays["label_indptr"] = self.labels.indptr.astype(np.int64)
             arrays["labels"] = self.labels.indices.astype(np.int32)
-        arrays |= {"weights": self.weights, "loadings": self.loadings, "mean": self.mean}
-        if dense is not None:
-            names = ("lengthscales", "pool_weight")
-            arrays |= {"dense": dense.arrays[0]} | {name: getattr(self, name) for name in names}
-        return {f"regression.{name}": value for name, value in arrays.items()}
-
-
-def _arrays_of(parameters: Parameters) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the regression among the parameters of a model, by their names in it."""
-    return {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
-
-
-def are_valid(parameters: Parameters, D: int, K: int) -> bool:
-    """Return whether the regression among the parameters of an untrusted file fits itself and the model, if it has one.
-
-    Compiled loops do not check indices.
-    """
-    arrays = _arrays_of(parameters)
-    if not arrays:
-        return True
-    scales = arrays.pop("scales", np.zeros(D, np.float32))
-    pattern = [arrays.pop(name) for name in ("label_indptr", "labels") if name in arrays]
-    dense = [arrays.pop(name) for name in ("dense", "lengthscales", "pool_weight") if name in arrays]
-    E = len(parameters.get(names_of(DENSE)[0], ()))
-    names = ("indptr", "indices", "values", "weights", "loadings", "mean")
-    if arrays.keys() != set(names):
-        return False
-    indptr, indices, values, weights, loadings, mean = (arrays[name] for name in names)
-    return bool(
-        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean, scales, *dense))
-        and scales.shape == (D,)
-        and weights.ndim == 2
-        and sparse.is_pattern(indptr, indices, len(weights), D)
-        and values.shape == indices.shape
-        and loadings.shape == (K, weights.shape[1])
-        and mean.shape == (K,)
-        and [array.shape for array in dense] == ([(len(weights), E), (1 + E,), ()] if E else [])
-        and all((array > 0).all() for array in dense[1:])
-        and all(weight <= 1 for weight in dense[2:])
-        and (not pattern or (len(pattern) == 2 and sparse.is_pattern(pattern[0], pattern[1], len(weights), K)))
-    )
+        names = ("scales", "lengthscales", "weights", "loadings", "mean", "pool_weight")
+        return REGRESSION.named(arrays | {name: getattr(self, name) for name in names})
 
 
 def scaled_features(

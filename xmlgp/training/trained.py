@@ -14,14 +14,19 @@ from scipy.sparse import csr_array
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.settings.fields import Settings
 
-__all__ = ["STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "is_history"]
-__all__ += ["statistics_are_valid", "statistics_of"]
+__all__ = ["COUNTS", "STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "is_history"]
+__all__ += ["statistics_of"]
 
-#: The parameters that learning on needs: how many earlier points have each label, K, and each feature, D.
-STATISTICS = ("statistics.labels", "statistics.features")
+#: The arrays that learning on needs: how many earlier points have each label and each feature. A model of an earlier
+#: version has none.
+COUNTS = ArrayGroup("statistics.", labels=Array("K", np.int64, at_least(0)), features=Array("D", np.int64, at_least(0)))
+
+#: Their names.
+STATISTICS = tuple(COUNTS.arrays)
 
 #: Why a model of an earlier version cannot learn on.
 TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
@@ -126,15 +131,3 @@ def add_statistics(
     for name, count in total.items():
         count[: len(parameters[name])] += parameters[name]
     return total
-
-
-def statistics_are_valid(parameters: Mapping[str, NDArray[Any]], D: int, K: int) -> bool:
-    """Return whether the statistics of an untrusted file fit the model; a model of an earlier version has none."""
-    arrays = [parameters[name] for name in STATISTICS if name in parameters]
-    return not arrays or (
-        len(arrays) == len(STATISTICS)
-        and all(
-            array.dtype == np.int64 and array.shape == (size,) and (array >= 0).all()
-            for array, size in zip(arrays, (K, D), strict=True)
-        )
-    )

@@ -25,6 +25,8 @@ class Posterior(Protocol[Prepared, Tape]):
     """
 
     parameter_names: tuple[str, str]
+    #: Their shapes (`xmlgp.linear_algebra.array_groups`).
+    shapes: tuple[str, str]
     #: Whether `prepare` uses all cores.
     prepare_is_parallel: bool
 

@@ -59,6 +59,7 @@ class Cholesky:
     """
 
     parameter_names = ("posterior.whitened_mean", "posterior.whitened_factor")
+    shapes = ("M P", "P M M")
     prepare_is_parallel = False
 
     def initial(
@@ -70,12 +71,8 @@ class Cholesky:
         return {"posterior.whitened_mean": initial_mean(M, P, random, dtype), "posterior.whitened_factor": factor}
 
     def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
-        """Return v, each L_p, and L_Z⁻¹; ValueError if the shapes of the parameters do not agree."""
+        """Return v, each L_p, and L_Z⁻¹."""
         mean, raw = (parameters[name] for name in self.parameter_names)
-        M, P = mean.shape
-        # Compiled functions do not check shapes.
-        if raw.shape != (P, M, M):
-            raise ValueError(f"posterior.whitened_factor has the shape {raw.shape}, not {(P, M, M)}")
         inverse = _factor(K_Z)
         invert_lower(inverse)
         return Prepared(mean, _lower_factors(raw), inverse)

@@ -49,6 +49,7 @@ class _DiagonalPosterior:
     """What the two posteriors share."""
 
     parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    shapes: tuple[str, str]
     is_shared: bool
 
     def initial(
@@ -107,6 +108,7 @@ class SharedDiagonal(_DiagonalPosterior):
     """
 
     is_shared = True
+    shapes = ("M P", "M")
     prepare_is_parallel = False
 
     def moments(
@@ -195,6 +197,7 @@ class Diagonal(_DiagonalPosterior):
     """
 
     is_shared = False
+    shapes = ("M P", "P M")
     prepare_is_parallel = True
 
     def moments(
