@@ -39,7 +39,7 @@ def exact_solutions(monkeypatch):
 @pytest.fixture
 def known_lengthscales(monkeypatch):
     """Fit regressions with given lengthscales."""
-    monkeypatch.setattr(fitting, "learned_lengthscales", lambda features, right: LENGTHSCALES.copy())
+    monkeypatch.setattr(fitting, "learned_lengthscales", lambda words, dense, right: LENGTHSCALES.copy())
 
 
 def problem(count=N, seed=0, words=D):

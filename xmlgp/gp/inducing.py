@@ -143,5 +143,5 @@ def _by_blocks(function: Callable[[Points], Value], points: Points) -> list[Valu
     orders.
     """
     starts = range(0, len(points.residual), POINT_BLOCK) or range(1)
-    blocks = (Points(*(array[start : start + POINT_BLOCK] for array in points)) for start in starts)
+    blocks = (points.rows(slice(start, start + POINT_BLOCK)) for start in starts)
     return run_parallel(partial(function, block) for block in blocks)

@@ -8,6 +8,8 @@ Inducing inputs are used transposed, one row per coordinate, because a sparse po
 order, as in training, the transpose needs no copy.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -30,13 +32,24 @@ ROUNDS = 3
 
 
 class Points(NamedTuple):
-    """Points: their coordinates C, B×R (subspace) or B×D (free), in which inducing inputs are written too.
+    """Points: their coordinates C, B×R (subspace) or features, B×D (free), in which inducing inputs are written too.
 
     The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
     """
 
     coordinates: NDArray[np.floating] | Features
     residual: NDArray[np.floating]
+
+    def rows(self, rows: slice) -> Points:
+        """Return some of the points."""
+        return Points(self.coordinates[rows], self.residual[rows])
+
+    @property
+    def features(self) -> Features:
+        """The coordinates in weight space, which are weighted features."""
+        if isinstance(self.coordinates, np.ndarray):
+            raise TypeError("coordinates in a subspace are not features")
+        return self.coordinates
 
 
 class Covariances(NamedTuple):

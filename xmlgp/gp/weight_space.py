@@ -97,7 +97,7 @@ PRIOR = names_of(SPARSE)[2]
 POSTERIOR = names_of(SPARSE)[:2]
 
 
-def feature_shares(features: Features) -> Callable[[int], NDArray[np.float64]]:
+def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64]]:
     """Return a function of B: the probability that a minibatch of B of the N points has a point with each feature, D.
 
     It is 1 for features that no point of X, N×D, has.
@@ -167,7 +167,7 @@ class WeightSpace:
         weighted features X, B×D, and dense ones if there are any.
         """
         dtype = parameters[self.parameter_names[0]].dtype
-        features = points.coordinates.sparse
+        features = points.features.sparse
         present, columns = np.unique(features.indices, return_inverse=True)
         local = sp.csr_array(
             (features.data.astype(dtype, copy=False), columns.astype(np.int32), features.indptr),
@@ -178,7 +178,7 @@ class WeightSpace:
         mean = sparse.product(local, weights.mean)
         variance = squares @ weights.variance
         tape = [BlockTape(SPARSE, present, local, squares, weights)]
-        dense = points.coordinates.dense
+        dense = points.features.dense
         if dense is not None:
             values = dense.values(dtype)
             weights = self._weights(parameters, DENSE, slice(None))
@@ -267,7 +267,7 @@ class LatentMap(NamedTuple):
     def means(self, features: Features) -> NDArray[np.floating]:
         """Return the means of the latent functions at weighted points, B×P."""
         means = sparse.product(features.sparse, self.sparse)
-        if self.dense is not None:
+        if self.dense is not None and features.dense is not None:
             means += product_by_rows(features.dense.values(means.dtype), self.dense)
         return means
 
@@ -281,17 +281,18 @@ class WeightSpacePrediction:
 
     def moments(self, points: Points) -> Moments:
         """Return the moments of the latent functions at points."""
-        features = points.coordinates.sparse
-        variance = np.asarray(features.multiply(features) @ self._variances[0])
-        if self._map.dense is not None:
+        X = points.features.sparse
+        dense = points.features.dense
+        variance = np.asarray(X.multiply(X) @ self._variances[0])
+        if self._map.dense is not None and dense is not None:
             # A product by BLAS would depend on the number of points.
-            squares = points.coordinates.dense.values(variance.dtype) ** 2
+            squares = dense.values(variance.dtype) ** 2
             variance += np.einsum("be,e->b", squares, self._variances[1])
         return Moments(self.mean(points), variance[:, None])
 
     def mean(self, points: Points) -> NDArray[np.floating]:
         """Return the means alone, B×P."""
-        return self._map.means(points.coordinates)
+        return self._map.means(points.features)
 
     def weights(self) -> NDArray[np.floating]:
         """Return T, D×P; means are X T, plus the contribution of dense features."""

@@ -82,7 +82,8 @@ def fit_regression(
         loadings, mean = _loadings_and_mean(labels)
         right = _project(labels.astype(np.float32), mean, loadings)
         if features.dense:
-            lengthscales = learned_lengthscales(scaled_features(features[:leading], scales), right[:leading])
+            words = scaled_features(features[:leading], scales).sparse
+            lengthscales = learned_lengthscales(words, features.dense[:leading], right[:leading])
         features = scaled_features(features, scales, lengthscales)
         covariance = noisy_covariance(features, progress)
         first = start = None

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
+from xmlgp.data.features import Dense
 from xmlgp.regression.kernel import DENSE_NOISE
 
 __all__ = ["learned_lengthscales", "leave_one_out"]
@@ -33,15 +33,15 @@ FARTHEST = 4.0
 CHANGE = 1e-5
 
 
-def learned_lengthscales(features: Features, right: NDArray[np.floating]) -> NDArray[np.float32]:
+def learned_lengthscales(words: csr_array, dense: Dense, right: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the lengthscales of words and of each dense column, 1+E; the columns of a block have the same one.
 
-    `features` are N weighted and scaled points, `right` their projected labels (Y − 1πᵀ) V, N×P. The noise is not
-    learned: the noise that fits some of the points best ranks held-out points worse.
+    `words` and `dense` are N weighted and scaled points, `right` their projected labels (Y − 1πᵀ) V, N×P. The noise is
+    not learned: the noise that fits some of the points best ranks held-out points worse.
     """
     N = len(right)
-    values = features.dense.values()
-    blocks = [features.sparse, *(values[:, start:stop] for start, stop in features.dense.bounds())]
+    values = dense.values()
+    blocks = [words, *(values[:, start:stop] for start, stop in dense.bounds())]
     centres = np.random.default_rng(0).choice(N, min(N, CENTRES), replace=False)
     distances = [_squared_distances(block[centres], block) for block in blocks]
     means = np.array([block.mean() for block in distances])
@@ -60,7 +60,7 @@ def learned_lengthscales(features: Features, right: NDArray[np.floating]) -> NDA
             bounds = [(value - FARTHEST, value + FARTHEST) for value in logarithms]
             options = {"ftol": CHANGE, "maxiter": 50}
             logarithms = minimize(errors_of, logarithms, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return np.repeat(np.exp(logarithms), [1, *features.dense.widths]).astype(np.float32)
+    return np.repeat(np.exp(logarithms), [1, *dense.widths]).astype(np.float32)
 
 
 def leave_one_out(

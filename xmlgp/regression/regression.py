@@ -135,7 +135,7 @@ def scaled_features(
         new_lengths, lengths = (np.sqrt(squared_norms(matrix)) for matrix in (scaled, features.sparse))
         ratio = np.divide(lengths, new_lengths, out=np.ones_like(lengths), where=new_lengths > 0).astype(np.float32)
         scaled.data *= np.repeat(ratio, np.diff(scaled.indptr))
-    if lengthscales is None:
+    if lengthscales is None or features.dense is None:
         return features.with_sparse(scaled)
     scaled.data *= LENGTHSCALE / lengthscales[0]
     values = features.dense.values()
