@@ -113,7 +113,7 @@ def test_a_model_of_both_blocks_is_better_than_one_of_each(model):
     points, labels, preprocessed, found = model
     later, truth = planted(600, 2)
     both = precision(preprocessed, found.parameters, later, truth)
-    sparse = precision(*_fitted(points.sparse, labels), later.sparse, truth)
+    sparse = precision(*_fitted(Features(points.sparse), labels), Features(later.sparse), truth)
     alone = Features(sp.csr_array((900, 0), dtype=np.float32), points.dense)
     settings = MLGPFSettings(inducing="features", factors=6, regression_points=0, epochs=12)
     only, parameters = _fitted(alone, labels, settings)
