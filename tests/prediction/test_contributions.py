@@ -70,7 +70,7 @@ def test_shares_of_a_pair():
     found = Contributions(*arrays, np.array([4, 5]), np.array([[6, 7], [8, 9]]))
     assert found.shares(1) == {"words": 1.5, "dense 1": 8, "dense 2": 9, "regression": 5, "bias": -3}
     np.testing.assert_array_equal(found.rest, [4.25, 2])
-    assert found.part(slice(1, 2)).shares(0) == found.shares(1)
+    assert found.of_pairs(slice(1, 2)).shares(0) == found.shares(1)
 
 
 def test_scores_of_other_points_or_another_model_raise():

@@ -40,7 +40,7 @@ STORED_VECTORIZER = "vectorizer.skops"
 LARGEST_VECTORIZER = 1 << 29
 
 #: Bytes of names that are checked at once.
-PART = 1 << 20
+CHUNK = 1 << 20
 
 
 class ModelFolder:
@@ -143,19 +143,12 @@ class ModelFolder:
         """
         path = Path(path)
         names = names or Names()
+        if isinstance(names.vectorizer, Vectorizer):
+            facts["vectorizer"] = names.vectorizer.mapping()
         made = make_folders(path)
         written: dict[str, Entry] = {}
-        arrays = dict(arrays) | {
-            f"names.{name}": np.frombuffer(format_names(getattr(names, name)), np.uint8)
-            for name in ("labels", "features", "uris", "preferred")
-            if getattr(names, name) is not None
-        }
-        if isinstance(names.vectorizer, Transformer):
-            arrays[STORED_VECTORIZER] = np.frombuffer(names.vectorizer.stored, np.uint8)
-        elif names.vectorizer:
-            facts["vectorizer"] = names.vectorizer.mapping()
         try:
-            write_arrays(path, arrays, written)
+            write_arrays(path, {**arrays, **_arrays_of(names)}, written)
             entries = {**(keep or {}), **written}
             description = {
                 "format": "xmlgp model folder",
@@ -240,12 +233,21 @@ class ModelFolder:
         write_description(self.path, self.description)
 
 
+def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:
+    """Return the arrays in which names and a vectorizer of scikit-learn are stored."""
+    kinds = {kind: getattr(names, kind) for kind in ("labels", "features", "uris", "preferred")}
+    texts = {f"names.{kind}": format_names(values) for kind, values in kinds.items() if values is not None}
+    if isinstance(names.vectorizer, Transformer):
+        texts[STORED_VECTORIZER] = names.vectorizer.stored
+    return {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
+
+
 def _has_lines(array: NDArray[np.uint8], count: int) -> bool:
     """Return whether bytes have so many lines, and no zeros: a file of holes takes no disk space, but memory."""
     lines = 0
-    for start in range(0, len(array), PART):
-        part = array[start : start + PART]
-        if not part.all():
+    for start in range(0, len(array), CHUNK):
+        chunk = array[start : start + CHUNK]
+        if not chunk.all():
             return False
-        lines += np.count_nonzero(part == ord("\n"))
+        lines += np.count_nonzero(chunk == ord("\n"))
     return lines == count

@@ -58,7 +58,7 @@ class Contributions:
         """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
         return self.bias if self.regression is None else self.bias + self.regression
 
-    def part(self, pairs: slice) -> Contributions:
+    def of_pairs(self, pairs: slice) -> Contributions:
         """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
         indptr = self.indptr[pairs.start : pairs.stop + 1]
         elements = slice(indptr[0], indptr[-1])

@@ -122,9 +122,9 @@ class LabelWriter:
             scores = block.descending()
             for start in range(0, scores.N, POINTS):
                 rows = slice(start, min(start + POINTS, scores.N))
-                part = scores.rows(rows.start, rows.stop)
-                labels = self._labels(features, rows, part)
-                for i, (first, last) in zip(identifiers[rows], itertools.pairwise(part.indptr), strict=True):
+                chunk = scores.rows(rows.start, rows.stop)
+                labels = self._labels(features, rows, chunk)
+                for i, (first, last) in zip(identifiers[rows], itertools.pairwise(chunk.indptr), strict=True):
                     done += 1
                     if isinstance(i, DataFormatError):
                         identifier = i.id if type(i.id) in (str, int) else done

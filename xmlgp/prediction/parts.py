@@ -31,7 +31,7 @@ def for_parts(function: Callable[[slice], None], count: int) -> None:
     the last digits of scores would depend on it too.
     """
     parts = max(1, min(-(-count // (ROWS * PARTS)) * PARTS, count // LEAST_ROWS), -(-count // ROWS))
-    bounds = [count * part // parts for part in range(parts + 1)]
+    bounds = [count * i // parts for i in range(parts + 1)]
     with one_blas_thread(), ignore_overflow():
         run_parallel(functools.partial(function, slice(*bound)) for bound in itertools.pairwise(bounds))
 

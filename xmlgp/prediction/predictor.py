@@ -279,7 +279,7 @@ class Predictor(ABC):
 
         def write(rows: slice) -> None:
             pairs = slice(scores.indptr[rows.start], scores.indptr[rows.stop])
-            self.contributions(features[rows], scores.rows(rows.start, rows.stop), contributions.part(pairs))
+            self.contributions(features[rows], scores.rows(rows.start, rows.stop), contributions.of_pairs(pairs))
 
         for_parts(write, features.N)
         contributions.check_finite(scores)

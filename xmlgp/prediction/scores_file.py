@@ -134,10 +134,10 @@ class Scores:
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K if K is None else K, np.concatenate(std) if std else None)
 
-    def where(self, kept: NDArray[np.bool_]) -> Scores:
-        """Return the scores of the same points that are `kept`, n."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[kept], minlength=self.N))])
-        return self.select(indptr, kept)
+    def where(self, mask: NDArray[np.bool_]) -> Scores:
+        """Return the scores of the same points that a mask selects, n."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.points[mask], minlength=self.N))])
+        return self.select(indptr, mask)
 
     def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""

@@ -74,12 +74,12 @@ def _suggestions(point: SampledPoint, about: About) -> Iterator[SimpleNamespace]
 
 def _missed(point: SampledPoint, label_name: Callable[[int], str]) -> Iterator[tuple[str, int | None, float | None]]:
     """Yield true labels further down the list, with their rank and probability, and those that are not listed."""
-    listed = point.listed.labels.tolist()
-    for rank in range(len(point.shown.labels), len(listed)):
-        if listed[rank] in point.labels:
-            yield label_name(listed[rank]), rank + 1, float(point.listed.scores[rank])
+    ranked = point.scores.labels.tolist()
+    for rank in range(len(point.shown.labels), len(ranked)):
+        if ranked[rank] in point.labels:
+            yield label_name(ranked[rank]), rank + 1, float(point.scores.scores[rank])
     for label in point.labels:
-        if label not in listed:
+        if label not in ranked:
             yield label_name(label), None, None
 
 

@@ -44,14 +44,14 @@ PAIRS = 1 << 20
 class SampledPoint:
     """A point that a report shows; of more points, those of the lowest random keys are in the sample.
 
-    `number` is its position in the data, from 0, `right` whether its first label is true, `listed` has all labels that
+    `number` is its position in the data, from 0, `right` whether its first label is true, `scores` has all labels that
     were listed, best first, `assigned` says how many of these are assigned, and `labels` are the true ones.
     """
 
     key: float
     number: int
     right: bool
-    listed: Scores
+    scores: Scores
     assigned: int
     labels: list[int]
     features: Features | None
@@ -61,7 +61,7 @@ class SampledPoint:
     @property
     def shown(self) -> Scores:
         """The labels that are shown: the first five, or all assigned labels up to ten."""
-        return self.listed.first(np.minimum(np.diff(self.listed.indptr), np.clip(self.assigned, FIRST, MOST_SHOWN)))
+        return self.scores.first(np.minimum(np.diff(self.scores.indptr), np.clip(self.assigned, FIRST, MOST_SHOWN)))
 
 
 class _Block(NamedTuple):
@@ -144,7 +144,7 @@ class Evidence:
                         key=keys[i],
                         number=self.point_count + i,
                         right=side,
-                        listed=scores.rows(i, i + 1),
+                        scores=scores.rows(i, i + 1),
                         assigned=int(sizes[i]),
                         labels=labels[i : i + 1].indices.tolist(),
                         features=None if about.features is None else about.features[i : i + 1],

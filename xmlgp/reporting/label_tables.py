@@ -94,20 +94,19 @@ def best_and_worst(
     either; a long list of such labels would say little.
     """
     true, assigned, right = counts
-    known = (np.arange(len(true)) < label_count) & (True if sizes is None else sizes > 0)
-    true_if_known = np.where(known, true, 0)
-    fewest = FEWEST if np.any(true_if_known >= FEWEST) else 1
-    labels = np.flatnonzero(true_if_known >= fewest)
+    documents = np.where((np.arange(len(true)) < label_count) & (sizes is None or sizes > 0), true, 0)
+    fewest = FEWEST if np.any(documents >= FEWEST) else 1
+    labels = np.flatnonzero(documents >= fewest)
     F1 = 2 * right[labels] / (assigned[labels] + true[labels])
     # Of equally good labels, those of more documents say more.
     order = np.lexsort((labels, -true[labels], -F1))
     best, rest = np.split(order, [min(BEST, (len(labels) + 1) // 2)])
     worst = rest[np.lexsort((labels[rest], -true[labels[rest]], F1[rest]))][:BEST]
 
-    def rows(part: NDArray[np.intp]) -> list[Tally]:
-        columns = [[None] * len(part) if sizes is None else sizes[labels[part]].tolist()]
-        columns += [column[labels[part]].tolist() for column in counts]
-        return list(map(Tally, map(label_name, labels[part].tolist()), *columns))
+    def rows(ranks: NDArray[np.intp]) -> list[Tally]:
+        columns = [column[labels[ranks]].tolist() for column in counts]
+        numbers = [None] * len(ranks) if sizes is None else sizes[labels[ranks]].tolist()
+        return list(map(Tally, map(label_name, labels[ranks].tolist()), numbers, *columns))
 
     return Ranking(rows(best), rows(worst), fewest, len(labels))
 

@@ -86,7 +86,7 @@ def split_range(function: Callable[[int, int], T], total: int, grain: int, round
     """
     count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
-    return [functools.partial(function, *part) for part in itertools.pairwise(bounds)]
+    return [functools.partial(function, *limits) for limits in itertools.pairwise(bounds)]
 
 
 def parallel_for(function: Callable[[int, int], T], total: int, grain: int) -> list[T]:
