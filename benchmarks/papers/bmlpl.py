@@ -14,6 +14,7 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL, run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.checked_yaml import Optional, Scalar
+from xmlgp.data.features import Features
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
@@ -68,7 +69,7 @@ class BMLPLCell(Cell[BMLPLSettings]):
         settings = self.settings
 
         def measure(
-            parameters: Mapping[str, NDArray[Any]], features: csr_array = test.features, labels: csr_array = test.labels
+            parameters: Mapping[str, NDArray[Any]], features: Features = test.features, labels: csr_array = test.labels
         ) -> dict[str, float]:
             blocks = BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None)
             scores = Scores.stack(list(blocks)).matrix

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,9 @@ def train(
 ) -> Trained:
     """Train GPC on N×1 labels, the points of the second class; see `Model.train`. It has the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
-    parameters, history = run_inference(
-        coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints
-    )
+    # The preprocessing of this model chooses them.
+    inducing = cast("NDArray[np.floating]", preprocessed.inducing)
+    parameters, history = run_inference(coordinates, labels, inducing, settings, progress, checkpoints=checkpoints)
     return Trained(parameters, history)
 
 
