@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -19,6 +18,7 @@ from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.minibatches import hold_out
 
 __all__ = ["BMLPLCell"]
@@ -78,7 +78,7 @@ class BMLPLCell(Cell[BMLPLSettings]):
         choice = {}
         counts = [max(1, round(share * train.K)) for share in self.topic_shares]
         if len(counts) > 1:
-            rows, rows_held_out = hold_out(train.N, HELD_OUT, np.random.default_rng([settings.seed, 1]))
+            rows, rows_held_out = hold_out(train.N, HELD_OUT, random_stream(settings.seed, Stream.HELD_OUT))
             held_out = train.features[rows_held_out], train.labels[rows_held_out]
             for count in counts:
                 candidate = dataclasses.replace(settings, topics=count)

@@ -19,6 +19,7 @@ from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
@@ -53,7 +54,7 @@ def learn(
         )
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Other random numbers than those of the earlier points.
-    labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1, earlier.N]))
+    labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS, earlier.N))
     parameters, history = Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints)
     return Trained(parameters, history)
 

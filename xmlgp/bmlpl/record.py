@@ -18,6 +18,7 @@ from xmlgp.model import MemoryPart, Model
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed, weight_features
 from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import Trained, statistics_of
@@ -55,7 +56,7 @@ def run_inference(
 
     `after_epoch` is that of `Loop.run`.
     """
-    labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
+    labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
     loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints)
 

@@ -21,6 +21,7 @@ from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
@@ -67,7 +68,7 @@ def calibration_points(settings: MLGPFSettings, labels: csr_array) -> tuple[NDAr
     if settings.calibration and N:
         share = min(max(CALIBRATION_SHARE, CALIBRATION_LEAST / N), CALIBRATION_MOST / N, LARGEST_SHARE)
     # Its own random stream: what training draws does not depend on whether points are held out.
-    trained, held_out = hold_out(N, share, np.random.default_rng([settings.seed, 1]))
+    trained, held_out = hold_out(N, share, random_stream(settings.seed, Stream.HELD_OUT))
     return (trained, held_out) if _can_judge(labels[held_out]) else (np.arange(N), held_out[:0])
 
 

@@ -16,6 +16,7 @@ from xmlgp.mlgpf.learned_sweep import learned_sweep_data
 from xmlgp.mlgpf.learning_steps import BatchSteps, Refinement
 from xmlgp.mlgpf.replay import NOT_LISTED
 from xmlgp.mlgpf.sweep import Sweep, SweepData, SweepPlan
+from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Stages
 from xmlgp.training.minibatches import hold_out
 
@@ -56,7 +57,7 @@ class IncrementalTraining(Stages):
         self._has_weights = LabelWeights.of(problem.parameters) is not None
         #: Rows of the held-out points among those that are replayed and the batch.
         self._held_out = problem.replayed_count + problem.split[1]
-        random = problem.random(5)
+        random = problem.random(Stream.LEARNING)
         self._steps = BatchSteps(problem, random)
         self._refinement = Refinement(problem, self._steps.model, random) if problem.replays_all else None
         self._recalibration = self._make_recalibration()
@@ -107,7 +108,7 @@ class IncrementalTraining(Stages):
                 yield parameters
 
         share = problem.n / (problem.N + problem.n)
-        seed = [problem.batch.settings.seed, 10, problem.N]
+        seed = [problem.batch.settings.seed, Stream.RECALIBRATION, problem.N]
         return Recalibration(problem.batch, problem.split[1], seen_labels, ranked, share, seed, current_parameters)
 
     @functools.cached_property
@@ -156,6 +157,6 @@ def _unlisted_points(problem: LearningProblem) -> NDArray[np.int64]:
     if replayed is None or not replayed.all or replayed.points.shortlist is None:
         return batch
     unlisted = replayed.points.shortlist[:, 0] == NOT_LISTED
-    _, renewed = hold_out(M, LISTED_AGAIN, problem.random(12))
+    _, renewed = hold_out(M, LISTED_AGAIN, problem.random(Stream.RELISTED))
     unlisted[renewed] = True
     return np.append(np.flatnonzero(unlisted), batch)

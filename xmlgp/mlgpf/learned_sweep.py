@@ -62,6 +62,7 @@ def learned_sweep_data(
         trained = stepped()
         return trained | {name: trained[name][swept] for name in ("loadings", "bias")}
 
+    # A sum, because the draws of a sweep have no key for the points before.
     seed = settings.seed + problem.N
     data = SweepData(THIS_MACHINE, seed, features, shape, swept_parameters, weights, prior, make_mean_point)
     if replayed:

@@ -17,6 +17,7 @@ from xmlgp.mlgpf.replay_selection import select_replayed
 from xmlgp.regression.fitting import add_points
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import TRAIN_AGAIN, Trained, statistics_of
 
@@ -83,7 +84,9 @@ def learn(
     if "regression.weights" in parameters and n:
         weighted = coordinates.weighted(slice(None))
         regression = _reweighted_regression(parameters, earlier, preprocessed.weighting)
-        parameters |= add_points(regression, weighted, labels, [settings.seed, 6, earlier.N]).parameters()
+        parameters |= add_points(
+            regression, weighted, labels, [settings.seed, Stream.REGRESSION_POINTS, earlier.N]
+        ).parameters()
     return Trained(parameters, history)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from xmlgp.data.features import Features, stack_rows
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST
 from xmlgp.mlgpf.replay import Ranked
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.minibatches import hold_out
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class LearningProblem:
         """The number of points that are replayed."""
         return self.replayed.points.size if self.replayed else 0
 
-    def random(self, stream: int) -> np.random.Generator:
+    def random(self, stream: Stream) -> np.random.Generator:
         """Return the generator of a stream of random numbers, another one than those of the earlier points."""
-        return np.random.default_rng([self.batch.settings.seed, stream, self.N])
+        return random_stream(self.batch.settings.seed, stream, self.N)
 
     @functools.cached_property
     def features(self) -> Features:
@@ -105,4 +106,4 @@ class LearningProblem:
         share = 0.0
         if self.replays_all and self.ranked and "calibration" in self.parameters:
             share = min(len(self.ranked.correct) / self.N, CALIBRATION_MOST / (self.N + self.n))
-        return hold_out(self.n, share, self.random(11))
+        return hold_out(self.n, share, self.random(Stream.HELD_OUT_OF_BATCH))

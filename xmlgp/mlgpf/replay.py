@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.features import Dense, Features, stack_rows
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, numbers
 from xmlgp.prediction.calibration import RANKS
+from xmlgp.runtime.random_streams import Stream, random_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,7 +198,7 @@ def bounded(buffer: ReplayBuffer, counts: NDArray[np.int64], N: int, settings: M
     if buffer.size <= settings.replay:
         return buffer
     scarce = scarcity(buffer.labels, np.append(counts, N))
-    return buffer.thinned(scarce, settings.replay, np.random.default_rng([settings.seed, 9, N]))
+    return buffer.thinned(scarce, settings.replay, random_stream(settings.seed, Stream.REPLAY_BUFFER, N))
 
 
 def scarcity(labels: csr_array, counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from xmlgp.gp.weight_space import LatentMap
 from xmlgp.label_weights.pairs import shortlist_negatives
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.label_weights.utilities import UtilityMoments
+from xmlgp.runtime.random_streams import Stream, random_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +79,7 @@ def select_replayed(buffer: ReplayBuffer, parameters: Parameters, problem: Probl
     matters |= is_swept[buffer.shortlist].any(axis=1)
     points = np.repeat(np.arange(buffer.size), np.diff(buffer.labels.indptr))
     matters[points[is_swept[buffer.labels.indices]]] = True
-    random = np.random.default_rng([problem.settings.seed, 7, N])
+    random = random_stream(problem.settings.seed, Stream.REPLAYED, N)
     sample = np.sort(random.choice(buffer.size, min(REPLAYED_LEAST, buffer.size), replace=False))
     matters[sample] = True
     rows = np.flatnonzero(matters)

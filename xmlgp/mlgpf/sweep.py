@@ -29,6 +29,7 @@ from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scal
 from xmlgp.label_weights.updates import update_label_weights
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.mlgpf.held_out import without_labels_of
+from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Inference
 
 if TYPE_CHECKING:
@@ -339,7 +340,7 @@ class Sweep(Inference):
             self._scales(),
             positives_by_label(self._seen_labels),
             shortlisted_by_label(data.shortlist, K),
-            [data.seed, 3, self._plan.number],
+            [data.seed, Stream.SWEEP, self._plan.number],
             points.astype(np.int32),
             size,
             data.prior,

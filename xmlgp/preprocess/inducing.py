@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.progress import Progress, silent
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "initial_inducing"]
@@ -39,7 +40,7 @@ def candidates(inputs: Inputs, count: int, seed: int) -> slice | NDArray[np.int6
     size = max(count, min(count * CANDIDATES, CANDIDATES_LIMIT // inputs.row_bytes))
     if size >= len(inputs):
         return slice(None)
-    return np.sort(np.random.default_rng([seed, 1]).choice(len(inputs), size, replace=False))
+    return np.sort(random_stream(seed, Stream.INDUCING_CANDIDATES).choice(len(inputs), size, replace=False))
 
 
 def initial_inducing(

@@ -13,6 +13,7 @@ from xmlgp.gp.bound import Batch, LabelSample, log_absent
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.preprocess.inputs import Inputs, Selected
+from xmlgp.runtime.random_streams import Stream, random_stream
 
 __all__ = [
     "SAMPLERS",
@@ -61,7 +62,7 @@ class SeededMinibatches:
     def rows(self, epoch: int, number: int) -> NDArray[np.int64]:
         """Return the rows of minibatch `number` of an epoch; both are counted from 0."""
         if self._cached[0] != epoch:
-            order = np.random.default_rng([self._seed, 2, epoch]).permutation(self._count)
+            order = random_stream(self._seed, Stream.MINIBATCHES, epoch).permutation(self._count)
             self._cached = epoch, np.array_split(order, len(self))
         return self._cached[1][number]
 
