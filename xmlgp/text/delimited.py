@@ -140,7 +140,7 @@ def read_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            reason = next(reason for part, reason in REASONS.items() if part in str(error))
+            reason = next(reason for sign, reason in REASONS.items() if sign in str(error))
             yield DataFormatError(path, start, reason.format(LONGEST_FIELD))
         else:
             if row:

@@ -26,11 +26,14 @@ __all__ = ["ANNIF", "FASTTEXT", "FASTTEXT_LABEL", "LINES", "PECOS", "tab_before_
 #: The prefix of labels in fastText's format.
 FASTTEXT_LABEL = "__label__"
 
-#: Other prefixes that people use.
-OTHER_PREFIX = re.compile(r"(?!__label__)__label[A-Za-z0-9]*__\S", re.IGNORECASE)
+#: A label with another prefix that people use.
+OTHER_LABEL = r"(?i:(?!__label__)__label[A-Za-z0-9]*__\S+)"
 
-#: What programs put around a line or a field.
-QUOTES = "\"'"
+#: What tells fastText's format: a label, perhaps with a quote before it or with another prefix.
+FASTTEXT_START = re.compile(rf"(?<!\S)(?:[\"']*{FASTTEXT_LABEL}|{OTHER_LABEL})")
+
+#: A label that is refused: with another prefix, or with quotes before it.
+WRONG_LABEL = re.compile(rf"(?<![^{ASCII_BLANKS}])(?:({OTHER_LABEL})|[\"']+{FASTTEXT_LABEL})")
 
 #: What looks like the header of a table.
 HEADER = re.compile(r"\w+(?:[,;|]\w+)+")
@@ -53,8 +56,7 @@ LABEL = re.compile(rf"<([^<>]+)>(?![^{ASCII_BLANKS}<])|[^{ASCII_BLANKS}]+")
 
 
 def _is_fasttext(start: Start) -> bool:
-    words = start.line.split()
-    return any(word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) or OTHER_PREFIX.match(word) for word in words)
+    return bool(FASTTEXT_START.search(start.line))
 
 
 def _is_lines(start: Start) -> bool:
@@ -162,19 +164,17 @@ def _read_fasttext(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterat
     """Yield documents `__label__a __label__b text`."""
     torn: list[str] = []
     for number, line in lines:
-        words = split_at_blanks(line)
         names, _, text = line.partition("\t")
         if text.strip() and names.startswith(FASTTEXT_LABEL) and FASTTEXT_LABEL not in text:
             torn += [name for name in map(str.strip, names.split(FASTTEXT_LABEL)) if " " in name]
-        other = next((word for word in words if OTHER_PREFIX.match(word)), None)
-        if other:
-            reason = f"a label begins with {FASTTEXT_LABEL}, unlike {excerpt(other)}; `sed` can replace the prefix"
+        wrong = WRONG_LABEL.search(line)
+        if wrong and wrong[1]:
+            reason = f"a label begins with {FASTTEXT_LABEL}, unlike {excerpt(wrong[1])}; `sed` can replace the prefix"
             yield reading.error(number, reason)
-        elif any(word[:1] in QUOTES and word.lstrip(QUOTES).startswith(FASTTEXT_LABEL) for word in words):
-            yield reading.error(
-                number, f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
-            )
-        elif words:
+        elif wrong:
+            reason = f"a quote is before {FASTTEXT_LABEL}; lines of fastText have no quotes around them"
+            yield reading.error(number, reason)
+        elif words := split_at_blanks(line):
             labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
             text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
             yield Document(number, None, text, labels)

@@ -106,12 +106,12 @@ def name_labels(
 
 def _note_named(named: int, K: int, vocabulary: Vocabulary, note: Callable[[str], object]) -> None:
     """Note how many of K labels a vocabulary names, and in which of its languages."""
-    language, *others = vocabulary.languages
+    language, *alternatives = vocabulary.languages
     sentence = f"preferred labels of {named} of {counted(K, 'label')}"
-    if language or others:
+    if language or alternatives:
         sentence += f", in {_in_words([language])}"
-    if others:
-        sentence += f" (there is also {_in_words(others)})"
+    if alternatives:
+        sentence += f" (there is also {_in_words(alternatives)})"
     note(f"{vocabulary.path}: {sentence if named else f'warning: {sentence}'}")
 
 
