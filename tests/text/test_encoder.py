@@ -82,12 +82,7 @@ def test_embeddings_are_those_of_model2vec():
     features = vectorizer.features([*TEXTS, "", "unknown \ud800"])
     expected = StaticModel.from_pretrained("encoders/one").encode([*TEXTS, "", "unknown ?"])
     assert np.array_equal(features.dense.values(), expected)
-<<<<<<< Updated upstream
     assert (42, len(WORDS)) == (features.N, features.D)
-=======
-    assert features.N == 42
-    assert len(WORDS) == features.D
->>>>>>> Stashed changes
 
 
 def test_an_encoder_trains_the_model_of_its_embeddings_as_a_file(model):
