@@ -9,8 +9,8 @@ from sklearn.calibration import calibration_curve
 
 from tests.figures import drawn
 from xmlgp.errors import XmlgpError
-from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_curve
-from xmlgp.plots import Panel, plot_objective, plot_reliability, plot_reliability_by_group
+from xmlgp.metrics.probabilities import reliability_curve
+from xmlgp.plots import Panel, plot_objective, plot_reliability
 
 __all__ = ["drawn"]
 
@@ -84,18 +84,3 @@ def test_panels_align_and_long_names_are_complete(drawn):
     assert box.y0 > upper.y1
     assert box.x1 < figure.bbox.x1
     assert len({line.get_color() for line in figure.axes[0].get_lines()[1:]}) == len(names)
-
-
-def test_groups_have_their_frequencies_and_probabilities(drawn):
-    curve = ReliabilityCurve(["0", "1", "2-3"], np.array([[4.0, 0, 5], [1, 0, 2], [2, 0, 1]]))
-    plot_reliability_by_group({"model": curve}, io.BytesIO(), "training points")
-    (axis,) = drawn[0].axes
-    # Frequencies and then probabilities; an empty group has no point.
-    assert lines_of(axis) == [[[0, 0.5], [2, 0.2]], [[0, 0.25], [2, 0.4]]]
-    assert [line.get_linestyle() for line in axis.get_lines()] == ["-", "--"]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "2-3"]
-    # Of many groups some are named.
-    ranks = ReliabilityCurve([str(rank + 1) for rank in range(300)], np.ones((3, 300)))
-    plot_reliability_by_group({"model": ranks}, io.BytesIO(), "rank")
-    names = [label.get_text() for label in drawn[1].axes[0].get_xticklabels()]
-    assert (len(names), names[0], names[-1]) == (20, "1", "300")

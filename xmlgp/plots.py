@@ -33,7 +33,6 @@ __all__ = [
     "plot_line",
     "plot_objective",
     "plot_reliability",
-    "plot_reliability_by_group",
     "save_figure",
 ]
 
@@ -51,9 +50,6 @@ LABELS = {"bound": "lower bound"}
 
 #: Characters of the legend's font that fit on one line above a panel.
 LEGEND_WIDTH = 64
-
-#: Most groups that the horizontal axis names.
-MOST_TICKS = 20
 
 
 class Panel(NamedTuple):
@@ -108,60 +104,36 @@ def plot_reliability(curves: Mapping[str, ReliabilityCurve], out: Out, title: st
 
     `curves` maps names in the legend to curves with bins of equal width.
     """
-    figure, lines = _figure_of(curves, 7)
+    # Curves can be anywhere in the panels, so the legend is above them; a name as long as a path takes several lines.
+    names = [textwrap.fill(escape_undecodable(name), LEGEND_WIDTH) for name in curves]
+    figure = _new_figure(5, 7 + sum(0.18 + 0.16 * name.count("\n") for name in names))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     upper.plot([0, 1], [0, 1], "--", color="gray", linewidth=1, label="calibrated")
-    for name, curve, style in lines:
+    for name, curve, marker in zip(names, curves.values(), itertools.cycle(MARKERS), strict=False):
         filled = curve.count > 0
         edges = np.linspace(0, 1, len(curve.count) + 1)
-        (line,) = upper.plot(curve.confidence[filled], curve.frequency[filled], label=name, clip_on=False, **style)
+        (line,) = upper.plot(
+            curve.confidence[filled],
+            curve.frequency[filled],
+            label=name,
+            clip_on=False,
+            marker=marker,
+            markersize=4,
+            linewidth=1.2,
+        )
         # An empty bin leaves a gap on the logarithmic axis.
         counts = np.where(filled, curve.count, np.nan)
         lower.stairs(counts, edges, baseline=None, color=line.get_color(), linewidth=1.2)
-        lower.plot((edges[1:] + edges[:-1]) / 2, counts, style["marker"], color=line.get_color(), markersize=3)
+        lower.plot((edges[1:] + edges[:-1]) / 2, counts, marker, color=line.get_color(), markersize=3)
     upper.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="frequency", title=title)
     upper.set_xticks(np.linspace(0, 1, 6))
     upper.set_yticks(np.linspace(0, 1, 6))
     lower.set(yscale="log", xlabel="mean probability", ylabel="entries a bin")
     lower.set_ylim(bottom=0.5)
-    _save_with_legend(figure, [upper, lower], out)
-
-
-def plot_reliability_by_group(curves: Mapping[str, ReliabilityCurve], out: Out, xlabel: str) -> None:
-    """Plot mean probabilities (dashed) and frequencies (solid) of groups of labels; see `plot_reliability`.
-
-    `xlabel` says what the labels are grouped by, such as their rank.
-    """
-    figure, lines = _figure_of(curves, 4.4)
-    axis = figure.subplots()
-    for name, curve, style in lines:
-        filled = np.flatnonzero(curve.count > 0)
-        (line,) = axis.plot(filled, curve.frequency[filled], label=name, **style)
-        axis.plot(filled, curve.confidence[filled], color=line.get_color(), linestyle="--", **style)
-    groups = max((curve.names for curve in curves.values()), key=len)
-    ticks = np.unique(np.linspace(0, len(groups) - 1, min(len(groups), MOST_TICKS)).round().astype(int))
-    axis.set_xticks(ticks, [groups[tick] for tick in ticks], rotation=45 if len(groups[-1]) > 2 else 0)
-    axis.set(xlabel=xlabel, ylabel="probability (dashed), frequency (solid)")
-    axis.set_ylim(bottom=0)
-    _save_with_legend(figure, [axis], out)
-
-
-def _figure_of(
-    curves: Mapping[str, ReliabilityCurve], height: float
-) -> tuple[Figure, list[tuple[str, ReliabilityCurve, dict[str, Any]]]]:
-    """Return a figure with space for a legend above its panels, and the name, the curve and the style of each line."""
-    # Curves can be anywhere in the panels; a name as long as a path takes several lines.
-    names = [textwrap.fill(escape_undecodable(name), LEGEND_WIDTH) for name in curves]
-    figure = _new_figure(5, height + sum(0.18 + 0.16 * name.count("\n") for name in names))
-    styles = [{"marker": marker, "markersize": 4, "linewidth": 1.2} for marker in MARKERS]
-    return figure, list(zip(names, curves.values(), itertools.cycle(styles), strict=False))
-
-
-def _save_with_legend(figure: Figure, axes: Sequence[Axes], out: Out) -> None:
-    for axis in axes:
+    for axis in (upper, lower):
         axis.set_axisbelow(True)
         axis.grid(color="0.9", linewidth=0.6)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
+    figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
     save_figure(figure, out)
 
 

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.cli.options import INPUT, Decorator, NonEmptyPath, OptionValue, check_standard_input, reading_options
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.probabilities import (
-    ReliabilityCurve,
-    log_loss,
-    reliability_by_frequency,
-    reliability_by_rank,
-    reliability_curve,
-)
+from xmlgp.metrics.probabilities import ReliabilityCurve, log_loss, reliability_curve
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
-from xmlgp.plots import Panel, plot_objective, plot_reliability, plot_reliability_by_group
+from xmlgp.plots import Panel, plot_objective, plot_reliability
 from xmlgp.runs.evaluate import check_probabilities, describe_coverage
 from xmlgp.runs.matching import matched
 
 __all__ = ["plot"]
-
-#: What the groups of `--by` are called.
-XLABELS = {"rank": "rank of the label for its point", "frequency": "training points of the label"}
 
 
 def _out_option(default: str) -> Decorator:
@@ -81,20 +70,13 @@ def bound(models: tuple[str, ...], out: str) -> None:
 @click.argument("scores", nargs=-1, required=True, type=INPUT)
 @click.argument("data", type=INPUT)
 @click.option(
-    "--by",
-    type=click.Choice(("probability", "rank", "frequency")),
-    default="probability",
-    show_default=True,
-    help="What the entries are grouped by; frequency is the number of training points of the label.",
-)
-@click.option(
     "-k", "k", type=click.IntRange(1), help="Only the k labels of highest probability.  [default: all listed]"
 )
-@click.option("--train", type=INPUT, help="Training data or a model, for --by frequency and names.")
+@click.option("--train", type=INPUT, help="Training data or a model, for the names of labels.")
 @_out_option("reliability.png")
 @reading_options
 def reliability(
-    scores: tuple[str, ...], data: str, by: str, k: int | None, train: str | None, out: str, **reading: OptionValue
+    scores: tuple[str, ...], data: str, k: int | None, train: str | None, out: str, **reading: OptionValue
 ) -> None:
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
@@ -105,51 +87,31 @@ def reliability(
     `xmlgp evaluate`. DATA may be a folder with test.txt or test.svm. Every file may be compressed, and one
     may be - for standard input.
 
-    With --by rank or --by frequency the plot has the mean probability (dashed) and the share of true entries (solid) of
-    the labels of each rank, or of labels with 0, 1, 2 to 3, 4 to 7, ... training points.
+    `xmlgp evaluate --reliability` prints the same by the rank of labels and by the number of their training points.
 
     \b
     Example:
       xmlgp predict models/bibtex data/bibtex -k all --output probability -o bibtex.scores
       xmlgp predict models/bibtex-s data/bibtex -k all --output probability -o bibtex-s.scores
       xmlgp plot reliability bibtex.scores bibtex-s.scores data/bibtex -o reliability.png
-      xmlgp plot reliability bibtex.scores data/bibtex --by rank -k 5 -o rank.png
     """
     check_standard_input(*scores, data, train)
     check_outputs([out], [*scores, data, train])
-    if by == "frequency" and train is None:
-        raise click.UsageError("--by frequency needs --train.")
     curves: dict[str, ReliabilityCurve] = {}
     for path, pair in zip(scores, matched(scores, data, train, **reading), strict=True):
-        counts = pair.with_counts(train, path).counts if by == "frequency" else None
         check_probabilities(pair.scores, path)
+        probabilities = top_entries(pair.scores.matrix, k or pair.scores.K)
         try:
-            name, curve = _curve(path, top_entries(pair.scores.matrix, k or pair.scores.K), pair.labels, by, counts)
+            curve = reliability_curve(probabilities, pair.labels)
+            loss = log_loss(probabilities, pair.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
         is_complete = k is None or k >= np.diff(pair.scores.indptr).max(initial=0)
         coverage = describe_coverage(pair.scores, pair.K) if is_complete else f"the best {k} labels of each point"
         reading["note"](f"The curve of {path} is over {coverage}")
-        curves[name] = curve
-    if by == "probability":
-        plot_reliability(curves, out)
-    else:
-        plot_reliability_by_group(curves, out, XLABELS[by])
+        curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
+    plot_reliability(curves, out)
     _print_name(out)
-
-
-def _curve(
-    path: str, probabilities: csr_array, labels: csr_array, by: str, counts: NDArray[np.integer] | None
-) -> tuple[str, ReliabilityCurve]:
-    """Return the name of a file's curve in the legend, and the `ReliabilityCurve`."""
-    K = labels.shape[1]
-    if by == "rank":
-        return path, reliability_by_rank(probabilities, labels, K)
-    if counts is not None:
-        return path, reliability_by_frequency(probabilities, labels, K, counts)
-    curve = reliability_curve(probabilities, labels)
-    loss = log_loss(probabilities, labels)
-    return f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}", curve
 
 
 def _print_name(out: str) -> None:

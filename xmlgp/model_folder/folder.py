@@ -62,7 +62,7 @@ class ModelFolder:
         self.stage: str = self.description["stage"]
         try:
             self.settings: Settings = settings_from(
-                self.description["settings"], self.path / DESCRIPTION, self.description["model"], stored=True
+                self.description["settings"], str(self.path / DESCRIPTION), self.description["model"], stored=True
             )
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
@@ -183,7 +183,7 @@ class ModelFolder:
         if mapping is None:
             return None
         words = self._names("features", "D")
-        vectorizer = None if words is None else Vectorizer.from_mapping(mapping, words)
+        vectorizer: Vectorizer | None = None if words is None else Vectorizer.from_mapping(mapping, words)
         encoder = vectorizer and vectorizer.analysis.encoder
         if vectorizer is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
