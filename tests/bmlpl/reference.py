@@ -96,8 +96,10 @@ def random_quadratic(N=12, D=5, T=3, seed=0, dtype=np.float64, exact=False):
     random = np.random.default_rng(seed)
     features = random.normal(size=(N, D)) * (random.random((N, D)) < 0.5)
     features[0] = features[:, D - 1 :] = 0
-    counts, shapes = random.poisson(1.0, (N, T)), random.gamma(1.0, size=T)
-    precisions, weights = 10.0 ** random.uniform(-2, 1, D + 1), random.normal(size=(D + 1, T))
+    counts = random.poisson(1.0, (N, T))
+    shapes = random.gamma(1.0, size=T)
+    precisions = 10.0 ** random.uniform(-2, 1, D + 1)
+    weights = random.normal(size=(D + 1, T))
     features, counts, shapes, precisions, weights = (
         array.astype(dtype) for array in (features, counts, shapes, precisions, weights)
     )

@@ -28,7 +28,8 @@ def doubles(*arrays):
 @BOTH
 def test_omega_and_residuals_agree_with_their_formulas(dtype):
     arrays = random_arrays(dtype=dtype)
-    omega, residuals = np.empty_like(arrays[0]), np.empty_like(arrays[0])
+    omega = np.empty_like(arrays[0])
+    residuals = np.empty_like(arrays[0])
     polya_gamma_means(*arrays, omega, residuals)
     m, psi, r = doubles(*arrays)
     safe = np.where(psi == 0, 1, psi)

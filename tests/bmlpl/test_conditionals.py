@@ -24,7 +24,8 @@ BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 @pytest.mark.parametrize("concentration", [1e-3, 2.0])
 def test_topics_are_dirichlet(concentration):
-    counts, random = np.array([[0.0, 3.0], [2.0, 0.0], [0.0, 1.0]]), np.random.default_rng(3)
+    counts = np.array([[0.0, 3.0], [2.0, 0.0], [0.0, 1.0]])
+    random = np.random.default_rng(3)
     samples = np.array([sample_topics(counts.copy(), concentration, random) for _ in range(6000)])
     np.testing.assert_allclose(samples.sum(axis=1), 1, rtol=1e-12)
     for t in range(2):

@@ -36,7 +36,9 @@ class Traced:
     def step(self, iteration):
         """Make a step; return its objective, and log p(V, W, log U, Y) with the prior e^(−r) of the shapes."""
         # The objective is that of the topics and shapes before the step.
-        em, topics, r = self.em, self.em.parameters(iteration)["topics"], self.em.shapes.copy()
+        em = self.em
+        topics = self.em.parameters(iteration)["topics"]
+        r = self.em.shapes.copy()
         value = em.step(iteration, 0)
         expected = log_posterior(self.labels, self.features, topics, em.weights, em.activations, r, em.precisions, 0.3)
         return value, expected - r.sum()
@@ -101,7 +103,8 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
 
 def test_em_refuses_more_features_than_its_limit(monkeypatch):
     monkeypatch.setattr(module, "MOST_FEATURES", 2)
-    features, labels = np.eye(4, 3), np.ones((4, 2), bool)
+    features = np.eye(4, 3)
+    labels = np.ones((4, 2), bool)
     sentence = r"^inference em factorises a matrix of 4 rows [^\n]* at most 2 features; [^\n]*$"
     with pytest.raises(SettingsError, match=sentence):
         start_inference(features, labels, inference="em")

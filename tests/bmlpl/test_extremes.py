@@ -88,7 +88,9 @@ def test_settings_outside_the_range_of_the_dtype_are_an_error(choice, inference)
 
 def test_peak_memory_is_below_n_times_k():
     N = K = 10_000
-    D, labels, random = 50, 3, np.random.default_rng(0)
+    D = 50
+    labels = 3
+    random = np.random.default_rng(0)
     features = sp.random_array((N, D), density=0.08, rng=random, dtype=np.float32).tocsr()
     # Each positive of a point is from another third of the labels, so no point has the same label twice.
     chosen = random.integers(K // 3, size=(N, labels)) + K // 3 * np.arange(labels)
@@ -113,7 +115,8 @@ def test_peak_memory_is_below_n_times_k():
 
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_hidden_labels_are_treated_as_negatives(inference):
-    data, chosen = small_dataset(40, 25, 7), {"topics": 4, "iterations": 5, "batch_size": 16}
+    data = small_dataset(40, 25, 7)
+    chosen = {"topics": 4, "iterations": 5, "batch_size": 16}
     settings = BMLPLSettings(inference=inference, revealed=0.5, burn_in=1, thinning=2, **chosen)
     coordinates = weight_features(data.features, settings).inputs(data.features, settings.dtype)
     seen = reveal_labels(data.labels, 0.5, np.random.default_rng([0, 1]))

@@ -14,9 +14,13 @@ from xmlgp.bmlpl.gibbs import is_kept
 from xmlgp.bmlpl.parameters import update_precisions
 from xmlgp.errors import SettingsError
 
-N, D, K, T = 4, 2, 3, 2
+N = 4
+D = 2
+K = 3
+T = 2
 FEATURES = np.array([[1.0, 0.0], [-0.5, 1.0], [0.0, 0.0], [0.7, -1.2]])
-CONCENTRATION, PRECISIONS = 0.8, np.array([1.5, 3.0, 2.0])
+CONCENTRATION = 0.8
+PRECISIONS = np.array([1.5, 3.0, 2.0])
 DESIGN = np.hstack([FEATURES, np.ones((N, 1))])
 
 
@@ -35,7 +39,8 @@ def labels_given(random, topics, activations):
 
 def statistics(topics, weights, shapes, activations, labels):
     """Return the statistics that are compared, …×statistics; terms that are equal by symmetry are added up."""
-    log_u, psi = np.log(activations), DESIGN @ weights
+    log_u = np.log(activations)
+    psi = DESIGN @ weights
     rates = activations @ np.swapaxes(topics, -1, -2)
     columns = [
         *np.moveaxis(weights.sum(axis=-1), -1, 0),
@@ -74,7 +79,8 @@ def z_scores(chains, sweeps, seed=0):
         arrays = gibbs.topics, gibbs.weights, gibbs.shapes, gibbs.activations
         for array, value in zip(arrays, state[:4], strict=True):
             array[:] = value
-        labels, total = state[4], 0
+        labels = state[4]
+        total = 0
         for sweep in range(sweeps):
             gibbs._positives = Positives(sp.csr_array(labels))
             gibbs.step(sweep, 0)
@@ -123,7 +129,8 @@ def test_parameters_are_means_of_the_kept_samples(burn_in, thinning, samples):
 def test_the_objective_is_the_log_posterior():
     features, labels = problem()
     gibbs = start_inference(features, labels, inference="gibbs", topics=3, concentration=0.5)
-    design, differences = np.hstack([features, np.ones((len(features), 1))]), []
+    design = np.hstack([features, np.ones((len(features), 1))])
+    differences = []
     for sweep in range(5):
         value = gibbs.step(sweep, 0)
         expected = log_posterior(

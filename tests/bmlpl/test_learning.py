@@ -50,7 +50,8 @@ def learned(earlier, features, labels):
 def problem(**chosen):
     """Return the arguments of `learn`: the second half of a small data set has two new features and a new label."""
     data = small_dataset(60, 12, 6)
-    features, labels = data.features.sparse.toarray(), data.labels.toarray()
+    features = data.features.sparse.toarray()
+    labels = data.labels.toarray()
     earlier = trained_on(features[:30, :10], labels[:30, :5], **chosen)
     return earlier, *arrays_of(features[30:], labels[30:]), earlier.preprocessed
 
@@ -62,17 +63,22 @@ def probabilities(parameters, features):
 
 def dense(earlier, X, Y, iterations):
     """Return topics, weights with intercepts, and shapes after EM with dense arrays and exact M-steps."""
-    model, eta = earlier.parameters, earlier.settings.concentration
+    model = earlier.parameters
+    eta = earlier.settings.concentration
     B, D, K, T = *X.shape, Y.shape[1], len(model["shapes"])
-    point_counts, tau = np.zeros(D + 1), np.full(D + 1, np.median(model["precisions"]))
-    point_counts[: earlier.D], point_counts[-1] = model["statistics.features"], earlier.N
-    tau[: earlier.D], tau[-1] = model["precisions"], INTERCEPT_PRECISION
+    point_counts = np.zeros(D + 1)
+    tau = np.full(D + 1, np.median(model["precisions"]))
+    point_counts[: earlier.D] = model["statistics.features"]
+    point_counts[-1] = earlier.N
+    tau[: earlier.D] = model["precisions"]
+    tau[-1] = INTERCEPT_PRECISION
     counts = np.zeros((K, T))
     totals = model["shares"] * model["statistics.labels"].sum() + earlier.K * eta
     totals = np.maximum(totals, eta / model["topics"].min(axis=0))
     counts[: earlier.K] = np.maximum(model["topics"] * totals - eta, 0)
     start = np.zeros((D + 1, T))
-    start[: earlier.D], start[-1] = model["weights"], model["intercepts"]
+    start[: earlier.D] = model["weights"]
+    start[-1] = model["intercepts"]
     r = start_r = model["shapes"]
     X = np.hstack([X, np.ones((B, 1))])
 
@@ -94,7 +100,9 @@ def dense(earlier, X, Y, iterations):
     times = np.divide(point_counts, present, out=np.zeros(D + 1), where=present > 0)[:, None]
     P = tau[:, None] + np.maximum(times * (np.square(X).T @ omega) - np.square(point)[:, None] * strength, 0)
     rate = 1 + earlier.N / B * np.logaddexp(0, psi).sum(axis=0)
-    tables, W, label_counts = start_r * rate, start.copy(), np.zeros((K, T))
+    tables = start_r * rate
+    W = start.copy()
+    label_counts = np.zeros((K, T))
     for _ in range(iterations):
         omega = (m + r) / (2 * psi) * np.tanh(psi / 2)
         for t in range(T):
@@ -107,7 +115,8 @@ def dense(earlier, X, Y, iterations):
         V = counts + eta + label_counts
         V = V / V.sum(axis=0)
         each = expectations(V, u)
-        m, label_counts = each.sum(axis=1), each.sum(axis=0)
+        m = each.sum(axis=1)
+        label_counts = each.sum(axis=0)
         r = (tables + r * digammas) / (rate + np.logaddexp(0, psi).sum(axis=0))
     V = counts + eta + label_counts
     return V / V.sum(axis=0), W, r
@@ -117,8 +126,12 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
     """The problem has new features, a new label, a feature and a label without further points, and an empty point."""
     monkeypatch.setattr(module, "ITERATIONS", 1500)
     earlier, features, labels, preprocessed = problem(topics=3)
-    X, Y = features.sparse.toarray(), labels.toarray()
-    X[:, 2], Y[:, 1], X[0], Y[0] = 0, False, 0, False
+    X = features.sparse.toarray()
+    Y = labels.toarray()
+    X[:, 2] = 0
+    Y[:, 1] = False
+    X[0] = 0
+    Y[0] = False
     topics, weights, shapes = dense(earlier, X.astype(float), Y, 1500)
     parameters = learn(earlier, *arrays_of(X, Y), preprocessed).parameters
     np.testing.assert_allclose(parameters["topics"], topics, rtol=1e-3, atol=1e-5)
@@ -172,8 +185,10 @@ def test_a_model_of_few_points_approaches_em_of_all():
 @each_value(full=[(27, 30), (30, 0), (0, 30)], count=[1, 30], dtype=["float32", "float64"])
 def test_points_without_labels_or_features_are_learned(full, count, dtype):
     earlier, features, labels, preprocessed = problem(dtype=dtype)
-    X, Y = features.sparse.toarray()[:count], labels.toarray()[:count]
-    X[full[0] :], Y[full[1] :] = 0, False
+    X = features.sparse.toarray()[:count]
+    Y = labels.toarray()[:count]
+    X[full[0] :] = 0
+    Y[full[1] :] = False
     parameters, history, _ = learn(earlier, *arrays_of(X, Y), preprocessed)
     assert arrays_fit(parameters, {ARRAYS: True}, {"D": 12, "K": 6, "T": 4})
     assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
@@ -200,7 +215,8 @@ def test_chunks_have_each_point_once_and_build_on_each_other(monkeypatch):
     earlier = trained_on(features[:100], labels[:100], batch_size=90)
     at_once = learned(earlier, features[100:], labels[100:])
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", 1)
-    priors, original = [], module.weight_prior
+    priors = []
+    original = module.weight_prior
 
     def weight_prior(design, omega, points, precisions):
         priors.append((len(omega) - 1, points[-1]))

@@ -81,9 +81,12 @@ def test_cg_steps_converge_to_the_solution(size):
 
 
 def test_cg_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_numpy():
-    problem, random = random_quadratic(exact=True), np.random.default_rng(1)
-    system, shape = problem.system, problem.weights.shape
-    system.precisions, system.center = random.gamma(1.0, size=shape), random.normal(size=shape)
+    problem = random_quadratic(exact=True)
+    random = np.random.default_rng(1)
+    system = problem.system
+    shape = problem.weights.shape
+    system.precisions = random.gamma(1.0, size=shape)
+    system.center = random.normal(size=shape)
     right = problem.features.T @ (problem.counts - problem.shapes) / 2 + system.precisions * system.center
     expected = np.empty(shape)
     for t in range(shape[1]):
@@ -96,13 +99,15 @@ def test_cg_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_
 
 @pytest.mark.parametrize("shifted", [False, True])
 def test_cg_samples_have_the_moments_of_the_gaussian(shifted):
-    problem, random = random_quadratic(6, 2, 2, exact=True), np.random.default_rng(0)
+    problem = random_quadratic(6, 2, 2, exact=True)
+    random = np.random.default_rng(0)
     right = problem.system.design.columns @ twice_kappa(problem) / 2 if shifted else 0
     right_before = np.copy(right)
     samples = np.array([cg_sample(problem.system, random, 30, right) for _ in range(600)])
     means = problem.solution if shifted else np.zeros((3, 2))
     for t in range(2):
-        weights, mean = samples[:, :, t], means[:, t]
+        weights = samples[:, :, t]
+        mean = means[:, t]
         assert (z_score(weights, mean) < 4.5).all()
         products = weights[:, :, None] * weights[:, None, :]
         assert (z_score(products, np.linalg.inv(problem.matrix(t)) + np.outer(mean, mean)) < 4.5).all()
@@ -110,7 +115,8 @@ def test_cg_samples_have_the_moments_of_the_gaussian(shifted):
 
 
 def test_second_signal_interrupts_between_topics(monkeypatch):
-    problem, factorised = random_quadratic(12, 5, 40), []
+    problem = random_quadratic(12, 5, 40)
+    factorised = []
 
     def factorise(matrix):
         factorised.append(len(matrix))

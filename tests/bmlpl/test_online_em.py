@@ -41,7 +41,8 @@ def test_online_em_reaches_the_optimum_of_batch_em():
 def dense_gradient(inference, features, labels, topics):
     """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U."""
     design = np.hstack([features, np.ones((len(features), 1))])
-    psi, r = design @ inference.weights, inference.shapes
+    psi = design @ inference.weights
+    r = inference.shapes
     u = r * np.exp(psi)
     for _ in range(ROUNDS):
         parts = u[:, None] * topics
@@ -60,8 +61,11 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
     )
     for iteration in range(2):
         inference.step(iteration, 0)
-    topics, shapes = inference.parameters(2)["topics"], inference.shapes.copy()
-    weights, label_counts, sums = inference.weights.copy(), inference._label_counts.copy(), inference._sums.copy()
+    topics = inference.parameters(2)["topics"]
+    shapes = inference.shapes.copy()
+    weights = inference.weights.copy()
+    label_counts = inference._label_counts.copy()
+    sums = inference._sums.copy()
     gradient, counts, m, u = dense_gradient(inference, features, labels, topics)
     seen = []
     adam = inference._adam.step
@@ -103,7 +107,9 @@ def test_minibatch_estimates_are_unbiased():
         inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=batch_size)
         inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
         start = {name: array.copy() for name, array in inference.arrays().items()}
-        gradients, values, counts = [], [], []
+        gradients = []
+        values = []
+        counts = []
         inference._adam.step = lambda _, by_name, rate, to=gradients: to.append(by_name["weights"])
         for done in range(12 // batch_size):
             for name, array in inference.arrays().items():

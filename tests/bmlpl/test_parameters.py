@@ -52,12 +52,15 @@ def update(shape, counts, log_odds):
 @each_value(seed=list(range(3)), start=[1e-5, 0.01, 0.3, 2.0, 50.0])
 def test_updates_of_a_shape_raise_its_evidence_and_converge_to_the_maximum(seed, start):
     random = np.random.default_rng(seed)
-    counts, log_odds = random.negative_binomial(0.5 * (seed + 1), 0.3, 30), random.normal(0, 1.5, 30)
-    shape, value = start, evidence(start, counts, log_odds)
+    counts = random.negative_binomial(0.5 * (seed + 1), 0.3, 30)
+    log_odds = random.normal(0, 1.5, 30)
+    shape = start
+    value = evidence(start, counts, log_odds)
     for number in range(400):
         shape = update(shape, counts, log_odds)
         if number < 20 or number % 20 == 0:
-            before, value = value, evidence(shape, counts, log_odds)
+            before = value
+            value = evidence(shape, counts, log_odds)
             assert value >= before - 1e-9 * abs(before)
     best = minimize_scalar(lambda s: -evidence(np.exp(s), counts, log_odds), (-3, 1), tol=1e-10)
     assert shape == pytest.approx(np.exp(best.x), rel=1e-3)

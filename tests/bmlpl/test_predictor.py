@@ -18,7 +18,9 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.runs.trained_model import open_predictor
 
-D, K, T = 25, 7, 4
+D = 25
+K = 7
+T = 4
 NEW = small_features(8, D, seed=9)
 
 

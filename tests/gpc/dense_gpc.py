@@ -94,7 +94,8 @@ def uncollapsed_bound(problem, kind, tangent_points, mean, covariance):
     This is the bound of Jaakkola and Jordan at ξ, or the second-order Taylor expansion around t.
     """
     m, s = moments(problem, mean, covariance)
-    y, t = problem.signs, np.asarray(tangent_points)
+    y = problem.signs
+    t = np.asarray(tangent_points)
     if kind == "jj":
         terms = log_expit(t) + (y * m - t) / 2 - np.tanh(t / 2) / (4 * t) * (m**2 + s - t**2)
     else:

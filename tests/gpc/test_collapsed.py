@@ -63,7 +63,8 @@ def gradient_of(function, x):
 def test_gradients_by_hyperparameters_agree_with_central_differences(monkeypatch, kind, N, M, sparse, jitter):
     monkeypatch.setitem(JITTER, np.dtype(np.float64), jitter)
     problem = random_problem(SEED, N, M, absent=0.5 * sparse)
-    t, collapsed = random_tangent_points(problem, SEED, kind), problem.collapsed(kind, sparse)
+    t = random_tangent_points(problem, SEED, kind)
+    collapsed = problem.collapsed(kind, sparse)
     gradients = collapsed.optimum(problem.parameters, t).gradients()
     assert gradients.keys() == set(THETA)
     numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
@@ -74,7 +75,8 @@ def test_gradients_by_hyperparameters_agree_with_central_differences(monkeypatch
 @SHAPES
 def test_gradients_by_tangent_points_agree_with_central_differences(N, M):
     problem = random_problem(SEED, N, M)
-    t, collapsed = random_tangent_points(problem, SEED), problem.collapsed()
+    t = random_tangent_points(problem, SEED)
+    collapsed = problem.collapsed()
     result = tangent_point_gradient(
         t, collapsed.optimum(problem.parameters, t).moments, *collapsed.slope_and_curvature(t)
     )
@@ -121,7 +123,8 @@ def test_result_does_not_depend_on_blocks_or_cache(monkeypatch, kind, sparse, ca
 @KINDS
 def test_result_does_not_depend_on_earlier_calls(kind):
     problem = random_problem()
-    t, collapsed = random_tangent_points(problem, 0, kind), problem.collapsed(kind)
+    t = random_tangent_points(problem, 0, kind)
+    collapsed = problem.collapsed(kind)
     other = problem.with_theta(problem.theta + 0.3)
     for one in (problem, other, other, problem):
         for points in (t, 2 * t):
@@ -145,7 +148,8 @@ def test_closed_form_updates_never_lower_the_bound(seed, N, M, scale, start, cla
     if classes == "one":
         problem = problem._replace(positive=np.ones(N, bool))
     t = start * np.random.default_rng(seed).random(N)
-    optimum, values = problem.optimum(t), []
+    optimum = problem.optimum(t)
+    values = []
     for _ in range(10):
         # The first value is before the update of ξ, the second after it and before that of q(u).
         result = optimum.moments
@@ -158,7 +162,8 @@ def test_closed_form_updates_never_lower_the_bound(seed, N, M, scale, start, cla
 
 def taylor_fixed_point(problem, tolerance=1e-12):
     """Return the optimum and the tangent points where the closed-form updates converge."""
-    collapsed, t = problem.collapsed("taylor"), np.zeros(len(problem.points))
+    collapsed = problem.collapsed("taylor")
+    t = np.zeros(len(problem.points))
     for _ in range(200):
         optimum = collapsed.optimum(problem.parameters, t)
         mean = optimum.moments.mean
@@ -219,7 +224,8 @@ def test_rounding_errors_of_the_bound_are_small(kind, noise):
     # L-BFGS-B uses differences of the bound. Solving with K_Z + K_ZX Λ K_XZ would hide them in rounding errors with
     # many points and close inducing inputs.
     problem = random_problem(N=2000, M=60, D=2).with_theta([1.0, 1.0, np.log(noise)])
-    t, collapsed = random_tangent_points(problem, 0, kind), problem.collapsed(kind)
+    t = random_tangent_points(problem, 0, kind)
+    collapsed = problem.collapsed(kind)
     steps = 1e-11 * np.arange(-10, 11)
     values = np.array(
         [collapsed.optimum(problem.with_theta(problem.theta + step).parameters, t).value for step in steps]

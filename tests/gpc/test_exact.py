@@ -95,7 +95,8 @@ def _adadelta_converges(monkeypatch):
     At a constant rate it circles the optimum. Rounding errors, which differ between processors, then determine where
     it is after the last step.
     """
-    step, steps = AdaDelta.step, itertools.count(1)
+    step = AdaDelta.step
+    steps = itertools.count(1)
 
     def decreasing(self, parameters, gradients, rate):
         late = max(0, next(steps) / ADADELTA_STEPS - 0.5)

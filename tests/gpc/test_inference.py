@@ -133,7 +133,8 @@ def test_noise_variance_has_a_lower_limit():
 @pytest.mark.parametrize(("inference", "seed"), [("vi-jj-full", 2), ("vi-taylor", 26)])
 def test_bound_of_linearly_separable_classes_is_not_dominated_by_rounding(monkeypatch, inference, seed):
     # Without limits, variance and lengthscale would grow until rounding errors dominate the bound.
-    seen, original = [], CollapsedBound.optimum
+    seen = []
+    original = CollapsedBound.optimum
 
     def watching(self, *arguments):
         optimum = original(self, *arguments)
@@ -255,7 +256,9 @@ def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
     monkeypatch.setattr(module, "UPDATES", 0)
     running = started(problem, "vi-taylor")
     running._update()
-    returned, converged, theta = [], [], []
+    returned = []
+    converged = []
+    theta = []
     for iteration in range(6):
         returned.append(running.step(iteration, 0))
         converged.append(running.converged)

@@ -18,7 +18,8 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_predictor
 
-D, M = 25, 6
+D = 25
+M = 6
 
 
 def points(density, N=8, seed=9):
@@ -56,7 +57,8 @@ def write(folder, changes):
 
 def dense_moments(folder, density, features):
     """Return mean and variance of f at points standardised by scikit-learn, by dense formulas."""
-    p, seen = dict(folder.arrays("parameters.")), features.toarray().astype(float)
+    p = dict(folder.arrays("parameters."))
+    seen = features.toarray().astype(float)
     if folder.settings.standardise:
         scaler = StandardScaler().fit(points(density, 40, 0).toarray().astype(float))
         seen = scaler.transform(seen)
@@ -78,7 +80,8 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
     features = points(density)
     mean, variance = dense_moments(folder, density, features)
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    sigmoids, weights = expit(mean + np.sqrt(variance) * nodes), weights / weights.sum()
+    sigmoids = expit(mean + np.sqrt(variance) * nodes)
+    weights = weights / weights.sum()
     probability = (sigmoids @ weights)[:, None]
     predictor = open_predictor(folder)
     for output, expected, spread in (
@@ -92,7 +95,8 @@ def test_scores_agree_with_dense_formulas(tmp_path, density, standardise):
 
 
 def test_memory_is_bounded(tmp_path):
-    predictor, many = open_predictor(model(tmp_path)), small_features(15_000, D, 0.25, seed=4)
+    predictor = open_predictor(model(tmp_path))
+    many = small_features(15_000, D, 0.25, seed=4)
     list(predictor.top(Features(many[:9]), 1, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0

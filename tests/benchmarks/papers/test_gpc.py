@@ -117,7 +117,8 @@ def test_training_on_all_points_raises_the_bound_until_it_ends(full_batch, secon
 
 
 def test_test_files_can_have_fewer_features(tmp_path, results):
-    data, test = small_dataset(D=8, K=1), small_dataset(N=10, D=5, K=1, seed=4)
+    data = small_dataset(D=8, K=1)
+    test = small_dataset(N=10, D=5, K=1, seed=4)
     for part, points in (("train", data), ("test", test)):
         signs = 2 * points.labels.toarray()[:, 0] - 1
         dump_svmlight_file(points.features.sparse, signs, str(tmp_path / f"some.{part}.svm"), zero_based=False)

@@ -169,7 +169,8 @@ def test_results_of_other_data_under_the_same_name_are_kept_apart(catalogue, dat
             cell.name for cell in load_experiment(catalogue, "table4", folder, ["bibtex"])._replace(missing=()).cells
         }
 
-    shape, folder = catalogue["bibtex"].shape, tmp_path / "bibtex"
+    shape = catalogue["bibtex"].shape
+    folder = tmp_path / "bibtex"
     without_files = names(tmp_path)
     folder.mkdir()
     for file, N in ("train.txt", shape.N), ("test.txt", shape.N_test):
