@@ -84,7 +84,7 @@ def test_a_batch_replays_what_matters_to_its_labels(monkeypatch):
     assert (len(found.drawn), found.population) == (5, N_KNOWN + 1)
     assert wanted.sum() <= found.points.size <= min(wanted.sum() + 5, N_KNOWN)
     expected = problem(earlier)[-1].weigh(found.points.features)
-    np.testing.assert_array_equal(found.features.sparse.toarray(), expected.toarray())
+    np.testing.assert_array_equal(found.features.sparse.toarray(), expected.sparse.toarray())
     # All of the memory, for a batch that is large beside it.
     labels, found = replayed(3)
     assert found.all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -54,43 +54,35 @@ class IncrementalTraining(Stages):
 
     def __init__(self, problem: LearningProblem) -> None:
         self._problem = problem
-        self._has_weights = LabelWeights.of(problem.parameters) is not None
         #: Rows of the held-out points among those that are replayed and the batch.
         self._held_out = problem.replayed_count + problem.split[1]
         random = problem.random(Stream.LEARNING)
         self._steps = BatchSteps(problem, random)
         self._refinement = Refinement(problem, self._steps.model, random) if problem.replays_all else None
         self._recalibration = self._make_recalibration()
-        stages = self._steps, self._refinement, self._first_sweep(), self._recalibration, self._last_sweep()
+        self._make_sweep_data: Callable[[], SweepData] | None = None
+        weights = LabelWeights.of(problem.parameters)
+        first, last = self._make_sweeps(weights) if weights else (None, None)
+        stages = self._steps, self._refinement, first, self._recalibration, last
         super().__init__([stage for stage in stages if stage])
 
-    def _first_sweep(self) -> Sweep | None:
-        """Return the sweep without held-out points, if the model has label weights."""
-        if not self._has_weights:
-            return None
-        rounds = ROUNDS
-        if self._problem.replayed:
-            rounds = ROUNDS_OF_ALL if self._problem.replays_all else ROUNDS_OF_SOME
-        total = 1
-        if len(self._held_out):
-            # The last sweep makes one of the rounds.
-            rounds -= 1
-            total += 1
-        plan = SweepPlan(rounds, total=total)
-        return Sweep(
-            self._make_sweep_data,
-            self._swept_labels,
-            plan,
-            left_out=self._held_out,
-            shortlisted=_unlisted_points(self._problem),
+    def _make_sweeps(self, weights: LabelWeights) -> tuple[Sweep, Sweep | None]:
+        """Return the sweep without held-out points, and the one that adds them, if there are any."""
+        problem = self._problem
+        labels = csr_array(problem.all_labels[:, problem.swept])
+        self._make_sweep_data = functools.cache(
+            functools.partial(learned_sweep_data, problem, weights, labels.shape, lambda: self._stepped)
         )
-
-    def _last_sweep(self) -> Sweep | None:
-        """Return the sweep that adds the held-out points, if there are any and the model has label weights."""
-        if not (self._has_weights and len(self._held_out)):
-            return None
-        plan = SweepPlan(rounds=1, number=1, total=2)
-        return Sweep(self._make_sweep_data, self._swept_labels, plan, shortlisted=self._held_out)
+        sweep = functools.partial(Sweep, self._make_sweep_data, labels)
+        rounds = ROUNDS
+        if problem.replayed:
+            rounds = ROUNDS_OF_ALL if problem.replays_all else ROUNDS_OF_SOME
+        unlisted = _unlisted_points(problem)
+        if not len(self._held_out):
+            return sweep(SweepPlan(rounds), shortlisted=unlisted), None
+        # The last sweep makes one of the rounds.
+        first = sweep(SweepPlan(rounds - 1, total=2), left_out=self._held_out, shortlisted=unlisted)
+        return first, sweep(SweepPlan(1, number=1, total=2), shortlisted=self._held_out)
 
     def _make_recalibration(self) -> Recalibration | None:
         """Return the stage of the calibration, if points are held out."""
@@ -112,18 +104,6 @@ class IncrementalTraining(Stages):
         return Recalibration(problem.batch, problem.split[1], seen_labels, ranked, share, seed, current_parameters)
 
     @functools.cached_property
-    def _swept_labels(self) -> csr_array:
-        """Y of the points of a sweep and its labels."""
-        return csr_array(self._problem.all_labels[:, self._problem.swept])
-
-    @functools.cached_property
-    def _sweep_data(self) -> SweepData:
-        return learned_sweep_data(self._problem, self._swept_labels.shape, lambda: self._stepped)
-
-    def _make_sweep_data(self) -> SweepData:
-        return self._sweep_data
-
-    @functools.cached_property
     def _stepped(self) -> Parameters:
         """The parameters of the model after all stochastic steps, when these have ended."""
         parameters = self._steps.model()
@@ -132,8 +112,9 @@ class IncrementalTraining(Stages):
     def _current_parameters(self) -> Parameters:
         """Return the parameters of the model with what was learned, and the calibration of before."""
         parameters = dict(self._stepped)
-        if weights := LabelWeights.of(parameters):
-            parameters |= weights.put(self._problem.swept, self._sweep_data.weights).parameters()
+        weights = LabelWeights.of(parameters)
+        if weights and self._make_sweep_data:
+            parameters |= weights.put(self._problem.swept, self._make_sweep_data().weights).parameters()
         return parameters
 
     def model(self) -> Parameters:
@@ -143,7 +124,9 @@ class IncrementalTraining(Stages):
     @property
     def shortlist(self) -> NDArray[np.int32] | None:
         """The shortlists of all points from a sweep over all labels, or None."""
-        return self._sweep_data.shortlist if self._has_weights and self._problem.replays_all else None
+        if self._make_sweep_data is None or not self._problem.replays_all:
+            return None
+        return self._make_sweep_data().shortlist
 
 
 def _unlisted_points(problem: LearningProblem) -> NDArray[np.int64]:

@@ -27,9 +27,11 @@ __all__ = ["learned_sweep_data"]
 
 
 def learned_sweep_data(
-    problem: LearningProblem, shape: tuple[int, int], stepped: Callable[[], Parameters]
+    problem: LearningProblem, old: LabelWeights, shape: tuple[int, int], stepped: Callable[[], Parameters]
 ) -> SweepData:
-    """Return the `SweepData` of so many points and labels; `stepped` returns the parameters after stochastic steps.
+    """Return the `SweepData` of so many points and labels, given the label weights of the model.
+
+    `stepped` returns the parameters after stochastic steps.
 
     Of the earlier points with a label, a share f is replayed. The prior of the label has the posterior of the model for
     the other points (`_prior_without`), and their mean stands for these (`MeanPoint`).
@@ -38,7 +40,7 @@ def learned_sweep_data(
     replayed = problem.replayed
     swept = problem.swept
     scales = prior_scales(problem.parameters["statistics.labels"][swept], settings.dtype)
-    weights, posterior = _swept_weights(problem, scales)
+    weights, posterior = _swept_weights(problem, old, scales)
     before = problem.counts_before[swept]
     shares = _replayed_shares(problem)
     prior = SweepPrior(_prior_without(posterior, weights.prior_of_training(scales), weights.indptr, shares))
@@ -70,9 +72,10 @@ def learned_sweep_data(
     return data
 
 
-def _swept_weights(problem: LearningProblem, scales: NDArray[np.floating]) -> tuple[LabelWeights, WeightsPrior]:
+def _swept_weights(
+    problem: LearningProblem, weights: LabelWeights, scales: NDArray[np.floating]
+) -> tuple[LabelWeights, WeightsPrior]:
     """Return the weights of the labels that are swept, also on features of the batch, and their posterior."""
-    weights = LabelWeights.of(problem.parameters)
     swept = problem.swept
     most = max(len(swept), WEIGHTS_LIMIT - len(weights.mean))
     pattern = label_features(problem.features.sparse, csr_array(problem.batch.labels[:, swept]), most)
@@ -113,7 +116,7 @@ def _mean_of_earlier(problem: LearningProblem) -> Features:
     earlier = problem.parameters["statistics.features"] - counts
     mean = sums * earlier / (np.maximum(counts, 1) * max(1, problem.N))
     mean = csr_array(mean[None].astype(X.dtype))
-    if dense is None:
+    if dense is None or dense.center is None:
         return Features(mean)
     centers = tuple(dense.center[None, slice(*bounds)] for bounds in dense.bounds())
     return Features(mean, replace(dense, arrays=centers))

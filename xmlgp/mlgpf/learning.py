@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.mlgpf.growth import grown_parameters
 from xmlgp.mlgpf.incremental import IncrementalTraining
 from xmlgp.mlgpf.learning_problem import LearningProblem
-from xmlgp.mlgpf.method import Parameters, Problem
+from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.replay_selection import select_replayed
 from xmlgp.regression.fitting import add_points
@@ -22,6 +23,7 @@ from xmlgp.training.loop import Loop
 from xmlgp.training.trained import TRAIN_AGAIN, Trained, statistics_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from xmlgp.data.features import Features
@@ -67,7 +69,7 @@ def learn(
     parameters = grown_parameters(earlier, statistics_of(features, labels), n)
     coordinates = preprocessed.inputs(features, settings.dtype)
     buffer = ReplayBuffer.of(earlier.parameters, features.D, K)
-    history = []
+    history: list[dict[str, Any]] = []
     shortlist = None
     if labels.nnz:
         problem = Problem(settings, features, labels, preprocessed, coordinates)
@@ -76,34 +78,32 @@ def learn(
         _, history = loop.run(progress, None, checkpoints)
         parameters = loop.inference.model()
         shortlist = loop.inference.shortlist
-        if buffer and replayed and not replayed.all:
+        if buffer and replayed and buffer.shortlist is not None and replayed.shortlist is not None:
             shortlist = np.concatenate([buffer.shortlist, replayed.shortlist])
     if buffer and n:
         buffer = buffer.extended(features, labels, shortlist)
         parameters |= bounded(buffer, parameters["statistics.labels"], earlier.N + n, settings).parameters()
-    if "regression.weights" in parameters and n:
+    regression = Regression.of(parameters, features.D)
+    if regression and n:
+        regression = _reweighted(regression, earlier, preprocessed.weighting)
         weighted = coordinates.weighted(slice(None))
-        regression = _reweighted_regression(parameters, earlier, preprocessed.weighting)
-        parameters |= add_points(
-            regression, weighted, labels, [settings.seed, Stream.REGRESSION_POINTS, earlier.N]
-        ).parameters()
+        seed = [settings.seed, Stream.REGRESSION_POINTS, earlier.N]
+        parameters |= add_points(regression, weighted, labels, seed).parameters()
     return Trained(parameters, history)
 
 
-def _check_complete(parameters: Parameters, has_label_weights: bool) -> None:
+def _check_complete(parameters: Mapping[str, NDArray[Any]], has_label_weights: bool) -> None:
     """Raise SettingsError if an earlier version trained the model, so that it lacks what learning on needs."""
     lacks_labels = "regression.weights" in parameters and "regression.labels" not in parameters
     if lacks_labels or (LabelWeights.of(parameters) and not has_label_weights):
         raise SettingsError(TRAIN_AGAIN)
 
 
-def _reweighted_regression(parameters: Parameters, earlier: Earlier[MLGPFSettings], weighting: Weighting) -> Regression:
+def _reweighted(regression: Regression, earlier: Earlier[MLGPFSettings], weighting: Weighting) -> Regression:
     """Return the regression, its points weighted by the `weighting` of all points, those of the batch too."""
-    D = len(parameters["statistics.features"])
-    regression = Regression.of(parameters, D)
     if weighting.idf is None:
         return regression
-    ratio = np.ones(D, np.float32)
+    ratio = np.ones(len(weighting.idf), np.float32)
     ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf
     # Points keep their length, so the ratio of weights suffices.
     return regression._replace(features=scaled_features(regression.features, ratio))

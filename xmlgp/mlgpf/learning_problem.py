@@ -41,7 +41,7 @@ class LearningProblem:
     @property
     def n(self) -> int:
         """The number of points of the batch."""
-        return self.batch.labels.shape[0]
+        return int(self.batch.labels.shape[0])
 
     @property
     def replays_all(self) -> bool:

@@ -122,7 +122,8 @@ class MLGPFPredictor(Predictor):
         if with_std or output != "utility":
             moments = self._latent.moments(self._points(weighted))
         else:
-            moments = Moments(self._latent_mean(weighted), None)
+            # Utilities alone need no variance.
+            moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, weighted.sparse)
         return _Prepared(batch, self._regression.latent(weighted) if self._regression else None)
 
@@ -132,7 +133,8 @@ class MLGPFPredictor(Predictor):
 
     def approximate_scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
-        return approximate_log_odds(*self._moments(points, labels, output))
+        mean, variance = self._moments(points, labels, output)
+        return approximate_log_odds(mean, 0.0 if variance is None else variance)
 
     def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
@@ -156,19 +158,23 @@ class MLGPFPredictor(Predictor):
 
     def contributions(self, features: Features, scores: Scores, contributions: Contributions) -> None:
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
+        latent_map = self._map
+        if latent_map is None:
+            super().contributions(features, scores, contributions)
+            return
         weighted = self._preprocessed.weigh(features)
         indptr = scores.indptr
         labels = scores.labels
         contributions.bias[:] = self._parameters["bias"][labels]
-        self._utilities.contributions(weighted.sparse, self._map, indptr, labels, contributions.values)
-        if contributions.dense is not None:
-            dense = weighted.dense
+        self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
+        dense = weighted.dense
+        if contributions.dense is not None and dense is not None:
             weights = self._parameters[names_of(DENSE)[0]]
             values = dense.values(self.dtype)
             for block, (start, stop) in enumerate(dense.bounds()):
                 latent = values[:, start:stop] @ weights[start:stop]
                 contributions.dense[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
-        if self._regression:
+        if self._regression and contributions.regression is not None:
             for linear in contributions.values, contributions.bias, contributions.dense:
                 if linear is not None:
                     linear *= self._regression.weight
@@ -183,6 +189,8 @@ class MLGPFPredictor(Predictor):
     def neighbours(self, features: Features, count: int) -> Neighbours:
         """Return the points of the replay buffer that are nearest to some points; see `Predictor`."""
         buffer = ReplayBuffer.of(self._parameters, self.feature_count, self.label_count)
+        if buffer is None or buffer.features.dense is None or features.dense is None:
+            return super().neighbours(features, count)
         kept = self._preprocessed.standardised(buffer.features.dense)
         rows = _unit_rows(self._preprocessed.standardised(features.dense).values())
         similarity = np.concatenate([_unit_rows(kept[chunk].values()) @ rows.T for chunk in kept.chunks()]).T
@@ -195,7 +203,7 @@ class MLGPFPredictor(Predictor):
     ) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
         mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
-        if self._regression:
+        if self._regression and points.regressed is not None:
             self._regression.pool(points.regressed, labels, mean, variance)
         return mean, variance
 
@@ -204,7 +212,7 @@ class MLGPFPredictor(Predictor):
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return mean and variance of the utilities of some labels of each point, B·k."""
         mean, variance = self._utilities.pair_moments(points.batch, labels)
-        if self._regression:
+        if self._regression and points.regressed is not None:
             indptr = np.arange(0, labels.size + 1, labels.shape[1])
             self._regression.pool_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
         return mean, variance
@@ -221,7 +229,7 @@ class MLGPFPredictor(Predictor):
             # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
             shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
             numbers += Q + 2 * M * (1 if shared else P)
-        return numbers * 8
+        return int(numbers * 8)
 
     @functools.cached_property
     def _map(self) -> NDArray[np.floating] | None:
@@ -247,10 +255,11 @@ class _Prepared(NamedTuple):
     """The terms of the utilities of B points; `regressed` are the latent functions of the regression, B×S, or None."""
 
     batch: Batch
-    regressed: NDArray[np.floating] | None
+    regressed: NDArray[np.float32] | None
 
 
 def _unit_rows(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return rows of length one; those of zeros stay."""
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
+    rows: NDArray[np.floating] = np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)
+    return rows

@@ -177,11 +177,13 @@ class Ranked(NamedTuple):
         counts = len(self.correct), len(other.correct)
         share = share if counts[1] else 0.0
         size = min(sum(counts), most)
-        probabilities = [rest * size / max(1, count) for rest, count in zip((1 - share, share), counts, strict=True)]
+        rates = [rest * size / max(1, count) for rest, count in zip((1 - share, share), counts, strict=True)]
         # Rounding does not lose a point that is certain.
-        kept = systematic_draw(np.minimum(1, np.repeat(probabilities, counts) * (1 + 1e-9)), random)
+        kept = systematic_draw(np.minimum(1, np.repeat(rates, counts) * (1 + 1e-9)), random)
         width = min(self.correct.shape[1], other.correct.shape[1])
-        return Ranked(*(np.concatenate([a[:, :width], b[:, :width]])[kept] for a, b in zip(self, other, strict=True)))
+        probabilities = np.concatenate([self.probabilities[:, :width], other.probabilities[:, :width]])
+        correct = np.concatenate([self.correct[:, :width], other.correct[:, :width]])
+        return Ranked(probabilities[kept], correct[kept])
 
 
 def systematic_draw(probabilities: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:

@@ -103,7 +103,7 @@ class Stochastic(Inference):
         points = N / self.steps_per_epoch
         # All points of a minibatch share its labels.
         count = settings.label_sample + points * self._labels.nnz / N
-        return points * min(K, count) * (3 * settings.factor_count + PAIR_COST)
+        return float(points * min(K, count) * (3 * settings.factor_count + PAIR_COST))
 
     def step(self, epoch: int, done: int) -> float | None:
         """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before.

@@ -288,20 +288,20 @@ class Sweep(Inference):
         N, K = self._labels.shape
         if done < len(self._point_blocks):
             per_pair = LIST_COSTS[min(self._plan.number, 1)] * (self._factor_count + PAIR_COST)
-            return per_pair * len(self._point_blocks[done]) * K
+            return float(per_pair * len(self._point_blocks[done]) * K)
         first, last = self._label_blocks[done - len(self._point_blocks)]
         pairs = (last - first) * (sample_size(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
-        return self._plan.rounds * UPDATE_COST * pairs * self._row_bytes
+        return float(self._plan.rounds * UPDATE_COST * pairs * self._row_bytes)
 
     def step(self, epoch: int, done: int) -> float | None:
         """Find the shortlists of a block of points, or update a block of labels and return the estimated bound."""
         if done < len(self._point_blocks):
             self._list_negatives(done)
             return None
-        bounds = self._update_weights(done - len(self._point_blocks))
+        bound = self._update_weights(done - len(self._point_blocks))
         if done == self.steps_per_epoch - 1 and self._plan.updates_prior:
             self._data.weights.update_prior_variances(self._scales())
-        return float(bounds.sum()) * len(self._label_blocks)
+        return bound * len(self._label_blocks)
 
     def _list_negatives(self, number: int) -> None:
         data = self._data
@@ -312,8 +312,8 @@ class Sweep(Inference):
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
 
-    def _update_weights(self, number: int) -> NDArray[np.floating]:
-        """Update the weights of a block of labels; return their bounds."""
+    def _update_weights(self, number: int) -> float:
+        """Update the weights of a block of labels; return the sum of their bounds."""
         weights = self._data.weights
         if self._updates is None:
             # The shortlists are complete.
@@ -322,7 +322,7 @@ class Sweep(Inference):
             self._updates = self._data.work.map(_updated_weights, blocks, self._update_task())
         block = slice(*weights.indptr[list(self._label_blocks[number])])
         bounds, weights.mean[block], weights.log_variance[block] = next(self._updates)
-        return bounds
+        return float(bounds.sum())
 
     def _update_task(self) -> _UpdateTask:
         data = self._data

@@ -136,8 +136,9 @@ def _train_twice(
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:
         with resume_from.checked():
-            rate = float(resume_from.facts["learning_rate"])
-            failure = resume_from.facts["first_failure"]
+            state = resume_from.facts or {}
+            rate = float(state["learning_rate"])
+            failure = state["first_failure"]
     while True:
         facts = {"learning_rate": rate, "first_failure": failure}
         try:

@@ -217,8 +217,7 @@ class WeightSpaceMethod(MLGPFMethod):
                 mean[new] = 0
                 log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
             else:
-                widths = features.dense.widths
-                earlier = N / np.repeat(widths, widths)
+                earlier = N / np.repeat(features.widths, features.widths)
             log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier.astype(log_prior.dtype))
             values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
             latent |= zip(whitened_names(block), values, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from xmlgp.training.inference import Inference
 from xmlgp.training.trained import is_history
 
 __all__ = ["Loop", "TrainingDiverged"]
+
+InferenceT = TypeVar("InferenceT", bound=Inference)
 
 #: `(epoch, parameters)`: a hook after each epoch, with a function that returns the parameters.
 EpochHook: TypeAlias = "Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None]"
@@ -41,7 +43,7 @@ class TrainingDiverged(NumericalError):
         return f"after {counted(self.steps, 'step')}" if self.steps else "before the first step"
 
 
-class Loop:
+class Loop(Generic[InferenceT]):
     """One training: runs an inference method to its end, and keeps its history.
 
     `run` makes the `inference` from its class and arguments, because a starting point can diverge like any step. The
@@ -49,10 +51,10 @@ class Loop:
     of its estimates), `seconds` since the start, and the notes of the inference.
     """
 
-    def __init__(self, inference_class: type[Inference], *arguments: Any) -> None:
+    def __init__(self, inference_class: type[InferenceT], *arguments: Any) -> None:
         self._inference_class = inference_class
         self._arguments = arguments
-        self.inference: Inference
+        self.inference: InferenceT
         self.history: list[dict[str, Any]] = []
         #: The current epoch, steps made in it, and estimates of the objective.
         self._epoch = 0

@@ -216,7 +216,7 @@ class AdaDelta(_Optimiser):
                 value[k] += rate * move
 
 
-OPTIMISERS = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
+OPTIMISERS: dict[str, type[Adam | AdaGrad | AdaDelta]] = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
 
 
 def falling_rate(progress: float) -> float:
