@@ -134,8 +134,6 @@ def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting |
                     with waiting():
                         lock.acquire()
             return
-        except NotALockError:
-            raise
         except (FileNotFoundError, FileExistsError):
             # Another process has just removed the folder. If that persists, it has another cause.
             if not attempts_left:
