@@ -114,7 +114,8 @@ def shortlist_negatives(
     def fill(start: int, stop: int) -> None:
         for begin in range(start, stop, ROWS):
             rows = slice(begin, min(begin + ROWS, stop))
-            batch = utilities.batch(Moments(latent[rows], None), features[rows])
+            means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
+            batch = utilities.batch(means_only, features[rows])
             positives = labels[rows]
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):

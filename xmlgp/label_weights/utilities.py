@@ -8,7 +8,7 @@ for every point that has the feature.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,23 +30,66 @@ DENSE_MOST = 64
 SEARCH_RATIO = 8
 
 
+class _Points(NamedTuple):
+    """Features of B points, as the arrays of a csr_array."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+
+
+class _PointsByFeature(NamedTuple):
+    """The U features of B points that have weights and no dense column, and the points of each with their values.
+
+    Those of feature u are `points[starts[u]:starts[u + 1]]`.
+    """
+
+    features: NDArray[Any]
+    starts: NDArray[Any]
+    points: NDArray[Any]
+    values: NDArray[Any]
+
+
+class _WeightsByLabel(NamedTuple):
+    """The pattern of W and the moments of its weights, as `LabelWeights` has them."""
+
+    starts: NDArray[np.int64]
+    features: NDArray[np.int32]
+    means: NDArray[Any]
+    variances: NDArray[Any]
+
+
+class _WeightsByFeature(NamedTuple):
+    """The labels with a weight on each feature, and mean and variance of the weight, for features without a column."""
+
+    starts: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    moments: NDArray[Any]
+
+
+class _Weights(NamedTuple):
+    """W by label and by feature; the dense column of each feature, −1 for none, and the columns, K×C."""
+
+    by_label: _WeightsByLabel
+    by_feature: _WeightsByFeature
+    slots: NDArray[np.int32]
+    columns: NDArray[Any]
+
+
 @dataclass
 class Batch:
-    """B points, as `UtilityMoments.batch` prepares them for one thread; without W the tuples are empty."""
+    """B points, as `UtilityMoments.batch` prepares them for one thread; without W, `points` and the rest are None."""
 
     #: Of the latent functions, B×P; the variance is None if means are enough.
     latent: Moments
     #: The same, beside the values and the squares of the features that are dense columns, B×(P+C).
     extended: Moments
-    #: Index arrays and values of all features, as of a csr_array.
-    features: tuple = ()
-    #: The U features of the points that have weights and no dense column, where the points of each begin, and these
-    #: points with their values.
-    by_feature: tuple = ()
+    points: _Points | None = None
+    by_feature: _PointsByFeature | None = None
     #: Labels below it have been visited.
     visited: int = 0
     #: The first weight on each of the U features that has not been visited.
-    cursors: np.ndarray | None = None
+    cursors: NDArray[np.int64] | None = None
 
 
 class UtilityMoments:
@@ -55,61 +98,49 @@ class UtilityMoments:
     def __init__(self, loadings: NDArray[Any], bias: NDArray[Any], weights: LabelWeights | None = None) -> None:
         self._loadings = loadings
         self._bias = bias
-        self._by_label = None
         # Weights of variances: Σ_p φ_kp², and beside it the dense columns of W.
         self._spreads = np.einsum("kp,kp->k", loadings, loadings)[:, None]
-        self._common = 0
-        if weights is not None:
-            self._by_label = weights.indptr, weights.features, weights.mean, weights.variance
-            self._arrange(len(bias), len(weights.log_prior))
+        self._weights = None if weights is None else self._arranged(weights)
 
-    def _arrange(self, K: int, D: int) -> None:
-        """Set the dense columns of the moments of W, and the other weights by feature."""
-        counts = sparse.column_sums(self._by_label[1], D)
+    def _arranged(self, weights: LabelWeights) -> _Weights:
+        """Return W with its dense columns, whose variances join the spreads, and the other weights by feature."""
+        K = len(self._bias)
+        D = len(weights.log_prior)
+        dtype = self._loadings.dtype
+        counts = sparse.column_sums(weights.features, D)
         common = np.flatnonzero(counts > DENSE_SHARE * K)
         common = common[np.argsort(-counts[common], kind="stable")[:DENSE_MOST]]
-        self._common = len(common)
-        #: The dense column of each feature, −1 for those that have none.
-        self._slots = np.full(D, -1, np.int32)
-        self._slots[common] = np.arange(len(common))
+        slots = np.full(D, -1, np.int32)
+        slots[common] = np.arange(len(common))
         counts[common] = 0
-        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._labels = np.empty(self._starts[-1], np.int32)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # Mean and variance beside each other, because a visit reads few of them.
-        self._moments = np.empty((self._starts[-1], 2), self._loadings.dtype)
+        by_feature = _WeightsByFeature(starts, np.empty(starts[-1], np.int32), np.empty((starts[-1], 2), dtype))
         # The weights of means, beside Φ. A copy of Φ would take much memory where labels are many.
-        self._columns = np.zeros((K, len(common)), self._loadings.dtype)
-        self._spreads = np.hstack([self._spreads, self._columns])
-        next_entries = self._starts[:-1].copy()
-        _split(*self._by_label, self._slots, self._columns, self._spreads, next_entries, self._labels, self._moments)
+        columns = np.zeros((K, len(common)), dtype)
+        self._spreads = np.hstack([self._spreads, columns])
+        by_label = _WeightsByLabel(weights.indptr, weights.features, weights.mean, weights.variance)
+        _split(by_label, slots, columns, self._spreads, starts[:-1].copy(), by_feature)
+        return _Weights(by_label, by_feature, slots, columns)
 
     def batch(self, latent: Moments, features: csr_array) -> Batch:
-        """Return points (`Batch`), given moments of the latent functions and weighted features, B×D."""
-        if self._by_label is None:
+        """Return points, given moments of the latent functions and weighted features, B×D."""
+        weights = self._weights
+        if weights is None:
             return Batch(latent, latent)
         features = features.astype(self._loadings.dtype, copy=False)
-        arrays = features.indptr, features.indices, features.data
+        points = _Points(features.indptr, features.indices, features.data)
         extended = latent
-        if self._common:
-            dense = np.zeros((len(latent.mean), self._common), self._loadings.dtype)
-            _fill_columns(*arrays, self._slots, dense)
+        width = weights.columns.shape[1]
+        if width:
+            dense = np.zeros((len(latent.mean), width), self._loadings.dtype)
+            _fill_columns(points, weights.slots, dense)
             mean, variance = latent
             if variance is not None:
                 variance = np.hstack([variance, dense * dense])
             extended = Moments(np.hstack([mean, dense]), variance)
-        by_feature = self._by_feature(features)
-        return Batch(latent, extended, arrays, by_feature, cursors=self._starts[by_feature[0]])
-
-    def _by_feature(self, features: csr_array) -> tuple[NDArray[Any], ...]:
-        """Return `Batch.by_feature`. A feature with a dense column has no other weights."""
-        indices = features.indices
-        kept = self._starts[indices + 1] > self._starts[indices]
-        points = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
-        indices = indices[kept]
-        values = features.data[kept]
-        order = np.argsort(indices, kind="stable")
-        used, begins = np.unique(indices[order], return_index=True)
-        return used, np.append(begins, len(order)), points[order], values[order]
+        by_feature = _points_by_feature(features, weights.by_feature.starts)
+        return Batch(latent, extended, points, by_feature, cursors=weights.by_feature.starts[by_feature.features])
 
     def moments(
         self, batch: Batch, labels: slice, with_variance: bool = True
@@ -119,18 +150,18 @@ class UtilityMoments:
         Slices are fastest in ascending order.
         """
         right = self._loadings[labels]
-        if self._common:
-            right = np.hstack([right, self._columns[labels]])
+        weights = self._weights
+        if weights is not None and weights.columns.shape[1]:
+            right = np.hstack([right, weights.columns[labels]])
         mean = product_by_rows(batch.extended.mean, right.T)
         mean += self._bias[labels]
         variance = self._variance(batch, labels) if with_variance else None
-        if self._by_label is not None:
+        if weights is not None and batch.by_feature is not None:
             first = labels.start or 0
             if first < batch.visited:
-                batch.cursors = self._starts[batch.by_feature[0]]
+                batch.cursors = weights.by_feature.starts[batch.by_feature.features]
             batch.visited = first + mean.shape[1]
-            weights = self._starts, self._labels, self._moments
-            _add_weights(first, *batch.by_feature, batch.cursors, *weights, mean, variance)
+            _add_weights(first, batch.by_feature, batch.cursors, weights.by_feature, mean, variance)
         return mean, variance
 
     def _variance(self, batch: Batch, labels: slice) -> NDArray[Any]:
@@ -147,10 +178,9 @@ class UtilityMoments:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
-        if self._by_label is not None:
-            _add_to_pairs(
-                *batch.features, np.zeros(len(self._slots), mean.dtype), labels, *self._by_label, mean, variance
-            )
+        if self._weights is not None:
+            row = np.zeros(len(self._weights.slots), mean.dtype)
+            _add_to_pairs(batch.points, row, labels, self._weights.by_label, mean, variance)
         return mean, variance
 
     def contributions(
@@ -168,15 +198,36 @@ class UtilityMoments:
         `labels[indptr[i]:indptr[i + 1]]`, `values` gets one number for each feature of the point.
         """
         features = features.astype(self._loadings.dtype, copy=False)
-        arrays = features.indptr, features.indices, features.data, indptr, labels
-        _fill_contributions(*arrays, latent_weights, self._loadings, values)
-        if self._by_label is not None:
-            _add_own_contributions(*arrays, *self._by_label[:3], values)
+        points = _Points(features.indptr, features.indices, features.data)
+        _fill_contributions(points, indptr, labels, latent_weights, self._loadings, values)
+        if self._weights is not None:
+            _add_label_weights(points, indptr, labels, self._weights.by_label, values)
+
+
+def _points_by_feature(features: csr_array, starts: NDArray[np.int64]) -> _PointsByFeature:
+    """Return points by feature, given where the weights by feature start; a feature with a dense column has none."""
+    indices = features.indices
+    kept = starts[indices + 1] > starts[indices]
+    points = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
+    indices = indices[kept]
+    values = features.data[kept]
+    order = np.argsort(indices, kind="stable")
+    used, begins = np.unique(indices[order], return_index=True)
+    return _PointsByFeature(used, np.append(begins, len(order)), points[order], values[order])
 
 
 @compiled
-def _split(indptr, features, means, variances, slots, columns, spreads, ends, labels, moments):
+def _split(
+    weights: _WeightsByLabel,
+    slots: NDArray[np.int32],
+    columns: NDArray[Any],
+    spreads: NDArray[Any],
+    ends: NDArray[np.int64],
+    by_feature: _WeightsByFeature,
+) -> None:
     """Add the moments of W to dense columns, the first of `spreads` excepted, or copy them by feature."""
+    indptr, features, means, variances = weights
+    _, labels, moments = by_feature
     for k in range(indptr.size - 1):
         for e in range(indptr[k], indptr[k + 1]):
             d = features[e]
@@ -191,7 +242,8 @@ def _split(indptr, features, means, variances, slots, columns, spreads, ends, la
 
 
 @compiled
-def _fill_columns(indptr, indices, values, slots, dense):
+def _fill_columns(points: _Points, slots: NDArray[np.int32], dense: NDArray[Any]) -> None:
+    indptr, indices, values = points
     for i in range(dense.shape[0]):
         for e in range(indptr[i], indptr[i + 1]):
             slot = slots[indices[e]]
@@ -200,11 +252,20 @@ def _fill_columns(indptr, indices, values, slots, dense):
 
 
 @compiled
-def _add_weights(first, features, begins, points, values, cursors, starts, labels, moments, mean, variance):
+def _add_weights(
+    first: int,
+    points_by_feature: _PointsByFeature,
+    cursors: NDArray[np.int64],
+    weights: _WeightsByFeature,
+    mean: NDArray[Any],
+    variance: NDArray[Any] | None,
+) -> None:
     """Add the moments of W x to those of consecutive labels, in place; variances may be None.
 
     The weights on a feature are in the cache while they are added for all points that have it.
     """
+    features, begins, points, values = points_by_feature
+    starts, labels, moments = weights
     stop = first + mean.shape[1]
     for u in range(features.size):
         begin = cursors[u]
@@ -233,8 +294,17 @@ def _add_weights(first, features, begins, points, values, cursors, starts, label
 
 
 @compiled
-def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, variances, mean, variance):
+def _add_to_pairs(
+    points: _Points,
+    row: NDArray[Any],
+    pairs: NDArray[Any],
+    weights: _WeightsByLabel,
+    mean: NDArray[Any],
+    variance: NDArray[Any],
+) -> None:
     """Add the moments of W x to those of pairs, in place; `row` has a zero for each feature."""
+    indptr, indices, values = points
+    starts, features, means, variances = weights
     k = pairs.shape[1]
     for i in range(pairs.shape[0]):
         count = indptr[i + 1] - indptr[i]
@@ -263,7 +333,15 @@ def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, 
 
 
 @compiled
-def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, loadings, values):
+def _fill_contributions(
+    points: _Points,
+    pairs: NDArray[Any],
+    labels: NDArray[Any],
+    latent_weights: NDArray[Any],
+    loadings: NDArray[Any],
+    values: NDArray[Any],
+) -> None:
+    indptr, indices, data = points
     entry = 0
     for i in range(indptr.size - 1):
         for j in range(pairs[i], pairs[i + 1]):
@@ -278,8 +356,12 @@ def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, lo
 
 
 @compiled
-def _add_own_contributions(indptr, indices, data, pairs, labels, starts, features, means, values):
+def _add_label_weights(
+    points: _Points, pairs: NDArray[Any], labels: NDArray[Any], weights: _WeightsByLabel, values: NDArray[Any]
+) -> None:
     """Add x_d m_kd for the weights of each label, whose features are in ascending order, in place."""
+    indptr, indices, data = points
+    starts, features, means, _ = weights
     entry = 0
     for i in range(indptr.size - 1):
         for j in range(pairs[i], pairs[i + 1]):
