@@ -47,16 +47,18 @@ def test_statuses_are_those_of_the_interface():
 
 
 def test_limits_are_those_of_the_server():
-    app = pytest.importorskip("xmlgp.serving.app", reason="the server is not installed: pip install '.[serve]'")
+    reference = pytest.importorskip("xmlgp.serving.reference")
     from xmlgp.serving.learning import LONGEST
-    from xmlgp.serving.requests import MOST_EXPLAINED, MOST_LABELS, MOST_WORDS
+    from xmlgp.serving.requests import MOST_EXPLAINED
+
+    schemas = reference.openapi("")["components"]["schemas"]
 
     defaults = {parameter.name: parameter.default for parameter in serve.params}
     rows = {
-        "documents of a batch": app.MOST_DOCUMENTS,
-        "`limit`": MOST_LABELS,
+        "documents of a batch": schemas["Batch"]["properties"]["documents"]["maxItems"],
+        "`limit`": schemas["Limit"]["maximum"],
         "`limit` with `explain`": MOST_EXPLAINED,
-        "`explain`": MOST_WORDS,
+        "`explain`": schemas["Explain"]["maximum"],
         "body of a request": f"{defaults['max_body']:g} MB",
         "time for a request to arrive, and for its answer": f"{defaults['timeout']:g} s",
         "texts that wait in a worker": defaults["queue"],

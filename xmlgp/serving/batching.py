@@ -83,16 +83,10 @@ class Queue:
         while True:
             await self._arrived.wait()
             batch = self._next_batch()
-            if not batch:
-                self._arrived.clear()
-                continue
-            try:
+            if batch:
                 await self._answer(batch)
-            except Exception as error:
-                # Others must not wait for a mistake in the program.
-                for request in batch:
-                    if not request.answer.done():
-                        request.answer.set_exception(_problem_of(error))
+            else:
+                self._arrived.clear()
 
     def close(self) -> None:
         """End the thread that scores, after what it is doing."""
@@ -119,26 +113,25 @@ class Queue:
         return batch
 
     async def _answer(self, batch: list[_Request]) -> None:
-        texts = list(itertools.chain.from_iterable(request.texts for request in batch))
+        texts = [text for request in batch for text in request.texts]
         arguments = batch[0].model, texts, batch[0].parameters
         try:
             loop = asyncio.get_running_loop()
-            suggestions = await loop.run_in_executor(self._executor, self._suggest, *arguments)
+            suggestions = iter(await loop.run_in_executor(self._executor, self._suggest, *arguments))
         except Exception as error:
-            if len(batch) > 1:
-                # One of them caused it.
-                for request in batch:
-                    await self._answer([request])
-            elif not batch[0].answer.done():
-                batch[0].answer.set_exception(_problem_of(error))
+            if len(batch) == 1:
+                if not batch[0].answer.done():
+                    batch[0].answer.set_exception(_problem_of(error))
+                return
+            # One of them caused it.
+            for request in batch:
+                await self._answer([request])
             return
         self._observe(len(texts))
-        start = 0
         for request in batch:
-            stop = start + len(request.texts)
+            results = list(itertools.islice(suggestions, len(request.texts)))
             if not request.answer.done():
-                request.answer.set_result(suggestions[start:stop])
-            start = stop
+                request.answer.set_result(results)
 
     def _suggest(self, model: TrainedModel, texts: list[str], parameters: Parameters) -> Suggestions:
         with limit_threads(self._threads):

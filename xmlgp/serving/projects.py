@@ -66,78 +66,6 @@ class Project:
     def open(self) -> None:
         """Open the model; XmlgpError if there is none in the folder, or it does not suggest labels of texts."""
         version = self._latest()
-        self.model, self.explains = self._open()
-        self._version = self._model_version = version
-
-    def open_if_possible(self) -> None:
-        """Open the model; log why not if it cannot be opened, and try again later."""
-        version = self._latest()
-        try:
-            self.open()
-        except Exception as error:
-            self._version = version
-            self._put_off(version, error)
-
-    async def current(self) -> TrainedModel:
-        """Return the model as it is now; one that takes long to open is not waited for.
-
-        Problem 503 if no model could be opened yet.
-        """
-        latest = self._latest()
-        # Without a model in the folder, the one that was there stays.
-        new = latest != self._version or time.monotonic() >= self._retry
-        if latest and new and not self._opening:
-            self._opening = asyncio.ensure_future(self._take_up(latest))
-        if self._opening:
-            await asyncio.wait([self._opening], timeout=PATIENCE)
-        if self.model is None:
-            raise Unavailable(f"the model of {excerpt(self.id)} cannot be opened now; try again later")
-        return self.model
-
-    async def look(self) -> None:
-        """Take up a new model also while no one asks."""
-        with contextlib.suppress(Unavailable):
-            await self.current()
-
-    async def _take_up(self, version: Version) -> None:
-        try:
-            model, explains = await asyncio.get_running_loop().run_in_executor(self._executor, self._open)
-        except Exception as error:
-            self._put_off(version, error)
-        else:
-            self.model = model
-            self.explains = explains
-            self._model_version = version
-            self._failure = None
-            self._retry = float("inf")
-            log.info("%s: opened the model that is in the folder now", self.path)
-        finally:
-            self._version = version
-            self._opening = None
-
-    def _put_off(self, version: Version | None, error: Exception) -> None:
-        """Try a model that cannot be opened again later; log what is wrong with it once."""
-        self._retry = time.monotonic() + RETRY
-        failure = version, repr(error)
-        if failure == self._failure:
-            return
-        self._failure = failure
-        until = "requests are answered with 503" if self.model is None else "the model before stays in use"
-        if isinstance(error, XmlgpError):
-            log.error("%s; %s", error, until)
-        else:
-            log.error("%s: the model could not be opened; %s", self.path, until, exc_info=error)
-
-    def _latest(self) -> Version | None:
-        """Return the version of the model in the folder, or None if there is none."""
-        try:
-            status = os.stat(self.path / DESCRIPTION)
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ino, status.st_size
-
-    def _open(self) -> tuple[TrainedModel, bool]:
-        """Return the model in the folder, and whether it can explain."""
         model = load(self.path)
         if not model.names.vectorizer:
             raise SettingsError(f"{self.path}: the model was not trained on text, so it has no suggestions for texts")
@@ -154,7 +82,64 @@ class Project:
         except SettingsError:
             explains = False
         suggest(model, [TRIAL], Parameters(explain=int(explains)))
-        return model, explains
+        self.model = model
+        self.explains = explains
+        self._model_version = version
+
+    def open_if_possible(self) -> None:
+        """Open the model; log once why it cannot be opened, and try again later."""
+        is_first = self._version is None
+        version = self._version = self._latest()
+        self._retry = float("inf")
+        try:
+            self.open()
+        except Exception as error:
+            self._retry = time.monotonic() + RETRY
+            failure = version, repr(error)
+            if failure != self._failure:
+                self._failure = failure
+                self._log_failure(error)
+        else:
+            self._failure = None
+            if not is_first:
+                log.info("%s: opened the model that is in the folder now", self.path)
+
+    def _log_failure(self, error: Exception) -> None:
+        until = "requests are answered with 503" if self.model is None else "the model before stays in use"
+        if isinstance(error, XmlgpError):
+            log.error("%s; %s", error, until)
+        else:
+            log.error("%s: the model could not be opened; %s", self.path, until, exc_info=error)
+
+    async def current(self) -> TrainedModel:
+        """Return the model as it is now; one that takes long to open is not waited for.
+
+        Problem 503 if no model could be opened yet.
+        """
+        latest = self._latest()
+        is_new = latest != self._version or time.monotonic() >= self._retry
+        # Without a model in the folder, the one that was there stays.
+        if latest and is_new and (not self._opening or self._opening.done()):
+            loop = asyncio.get_running_loop()
+            self._opening = loop.run_in_executor(self._executor, self.open_if_possible)
+        if self._opening:
+            await asyncio.wait([self._opening], timeout=PATIENCE)
+        if self.model is None:
+            raise Unavailable(f"the model of {excerpt(self.id)} cannot be opened now; try again later")
+        return self.model
+
+    async def look(self) -> None:
+        """Take up a new model also while no one asks."""
+        with contextlib.suppress(Unavailable):
+            await self.current()
+
+    def _latest(self) -> Version | None:
+        """Return the version of the model in the folder, or None if there is none."""
+        try:
+            status = os.stat(self.path / DESCRIPTION)
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino, status.st_size
 
     def describe(self, learns: bool) -> dict[str, Any]:
         """Return the project as Annif describes one, and what a client needs to know of this server."""

@@ -48,15 +48,15 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 class Supervisor:
-    """Starts the workers of a server, and others in the place of those that end.
+    """Starts the workers of a server, and others in place of those that end.
 
-    A place whose workers end again and again stays empty for a while, twice as long each time.
+    A slot whose workers end again and again stays empty for a while, twice as long each time.
     """
 
     def __init__(self, options: Options, listening: socket.socket, count: int) -> None:
         self._shutdown_seconds = shutdown_seconds(options) + GRACE
         self._listening = listening
-        self._places = [_Place(options, listening, number) for number in range(count)]
+        self._slots = [_Slot(options, listening, number) for number in range(count)]
         self._signals = 0
 
     @contextlib.contextmanager
@@ -77,9 +77,9 @@ class Supervisor:
         """Look after the workers until a signal; XmlgpError if they cannot start at all."""
         try:
             while not self._signals:
-                for place in self._places:
-                    place.keep_worker()
-                if not any(place.is_working() for place in self._places):
+                for slot in self._slots:
+                    slot.keep_worker()
+                if not any(slot.is_working() for slot in self._slots):
                     self._refuse()
                 time.sleep(LOOK)
         finally:
@@ -103,17 +103,17 @@ class Supervisor:
         """End the workers after what they are doing, or at once at another signal or after too long a time."""
         signals = self._signals
         deadline = time.monotonic() + self._shutdown_seconds
-        for place in self._places:
-            place.end()
-        while any(place.is_working() for place in self._places):
+        for slot in self._slots:
+            slot.end()
+        while any(slot.is_working() for slot in self._slots):
             time.sleep(LOOK)
             if self._signals > signals or time.monotonic() > deadline:
-                for place in self._places:
-                    place.end(at_once=True)
+                for slot in self._slots:
+                    slot.end(at_once=True)
 
 
-class _Place:
-    """The place of a worker: its process, and when another one is to be started."""
+class _Slot:
+    """The slot of a worker: its process, and when another one is to be started."""
 
     def __init__(self, options: Options, listening: socket.socket, number: int) -> None:
         self._arguments = options, listening, number
