@@ -36,6 +36,7 @@ from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.fields import Settings
+from xmlgp.training.loop import EpochHook
 from xmlgp.training.minibatches import hold_out
 
 __all__ = [
@@ -143,11 +144,11 @@ class Cell(ABC, Generic[SettingsOfModel]):
 
     def curve_of(
         self, measure: Callable[[Mapping[str, NDArray[Any]]], dict[str, float]], last: int
-    ) -> tuple[list[dict[str, Any]], Callable[[int, Callable[[], Mapping[str, NDArray[Any]]]], None]]:
+    ) -> tuple[list[dict[str, Any]], EpochHook]:
         """Return a list, and a hook of the training loop that adds measures to it every `test_every` epochs."""
-        curve = []
+        curve: list[dict[str, Any]] = []
 
-        def after_epoch(epoch: int, parameters: Callable[[], Mapping[str, NDArray[Any]]]) -> None:
+        def after_epoch(epoch: int, parameters: Callable[[], dict[str, NDArray[Any]]]) -> None:
             if self.test_every and (epoch % self.test_every == 0 or epoch == last):
                 curve.append({"epoch": epoch} | measure(parameters()))
 

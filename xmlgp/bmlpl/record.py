@@ -1,6 +1,8 @@
 """BMLPL as the rest of xmlgp sees it: its training and its record."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from xmlgp.preprocess.pipeline import Preprocessed, weight_features
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.checkpoints import CheckpointWriter
-from xmlgp.training.loop import Loop
+from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.trained import Trained, statistics_of
 
 __all__ = ["BMLPL", "run_inference", "train"]
@@ -49,7 +51,7 @@ def run_inference(
     labels: csr_array,
     settings: BMLPLSettings,
     progress: Progress = silent,
-    after_epoch: Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None] | None = None,
+    after_epoch: EpochHook | None = None,
     checkpoints: CheckpointWriter | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.

@@ -1,8 +1,10 @@
 """GPC as the rest of xmlgp sees it: its training and its record."""
 
+from __future__ import annotations
+
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +24,7 @@ from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.preprocess.pipeline import Preprocessed, standardise_features
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.training.checkpoints import CheckpointWriter
-from xmlgp.training.loop import Loop
+from xmlgp.training.loop import EpochHook, Loop
 from xmlgp.training.optimisers import AdaDelta
 from xmlgp.training.trained import Trained
 
@@ -54,7 +56,7 @@ def run_inference(
     inducing: ArrayLike,
     settings: GPCSettings,
     progress: Progress = silent,
-    after_epoch: Callable[[int, Callable[[], dict[str, NDArray[Any]]]], None] | None = None,
+    after_epoch: EpochHook | None = None,
     checkpoints: CheckpointWriter | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Find the posterior and the hyperparameters of GPC from preprocessed points; return parameters and history.
