@@ -96,14 +96,14 @@ def test_gradients_agree_with_central_differences(expectations, sampled, earlier
     batch = batch_of(features, labels, ALL, sample)
     bound = Bound(WeightSpace(feature_shares(features), prior_mean), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
-    found = dense(parameters, gradients)
-    assert found.keys() == parameters.keys() - ({PRIOR} if earlier else set())
+    result = dense(parameters, gradients)
+    assert result.keys() == parameters.keys() - ({PRIOR} if earlier else set())
     # Features and labels without points in the minibatch have no gradient, however their divergence changes.
     used = {name: np.ones(len(value), bool) for name, value in parameters.items()}
     for name in WeightSpace.parameter_names:
         used[name][3] = False
-    numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, found)
-    for name, gradient in found.items():
+    numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, result)
+    for name, gradient in result.items():
         assert not gradient[~used[name]].any()
         atol = 1e-6 * np.abs(numeric[name]).max()
         np.testing.assert_allclose(gradient[used[name]], numeric[name][used[name]], rtol=1e-6, atol=atol, err_msg=name)
@@ -120,7 +120,7 @@ def test_gradients_over_all_minibatches_have_the_mean_of_the_whole_data_set():
             for rows in itertools.combinations(range(N), size)
         ]
         for name, gradient in expected.items():
-            np.testing.assert_allclose(np.mean([found[name] for found in gradients], axis=0), gradient, atol=1e-12)
+            np.testing.assert_allclose(np.mean([result[name] for result in gradients], axis=0), gradient, atol=1e-12)
 
 
 def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():

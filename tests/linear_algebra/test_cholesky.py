@@ -106,10 +106,10 @@ def test_solutions_and_samples_agree_with_numpy(size, dtype):
     work[np.triu_indices(size, 1)] = np.nan
     assert factorise_lower(work)
     factor_before, right_before = work.copy(), right.copy()
-    found = solve_factorised(work, right)
-    assert found.dtype == dtype
+    result = solve_factorised(work, right)
+    assert result.dtype == dtype
     expected = np.linalg.solve(matrix.astype(float), right)
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
     sample = solve_factorised(work, right, noise)
     np.testing.assert_allclose(sample, expected + np.linalg.solve(factor.T, noise), rtol=tolerance, atol=tolerance)
     # The factor and the right-hand side are unchanged.

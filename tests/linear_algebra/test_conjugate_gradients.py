@@ -37,9 +37,9 @@ def test_solutions_have_the_residual_that_is_allowed(monkeypatch, size, columns,
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", tolerance)
     matrix, right = problem(size, columns, dtype)
     copies = matrix.copy(), right.copy()
-    found = solve(matrix, right)
-    assert found.dtype == dtype
-    assert residual(matrix, right, found) <= 1.05 * tolerance
+    result = solve(matrix, right)
+    assert result.dtype == dtype
+    assert residual(matrix, right, result) <= 1.05 * tolerance
     np.testing.assert_array_equal(matrix, copies[0])
     np.testing.assert_array_equal(right, copies[1])
 
@@ -55,9 +55,9 @@ def test_right_hand_sides_may_depend_on_each_other_or_be_zero(monkeypatch, dtype
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-5)
     matrix, right = problem(120, 3, dtype)
     right = np.hstack([right, right[:, :1] * 2, right @ np.ones((3, 1), dtype), np.zeros((120, 2), dtype)])
-    found = solve(matrix, right)
-    assert residual(matrix, right, found) <= 1.05e-5
-    assert np.abs(found[:, -2:]).max() < 1e-5
+    result = solve(matrix, right)
+    assert residual(matrix, right, result) <= 1.05e-5
+    assert np.abs(result[:, -2:]).max() < 1e-5
     np.testing.assert_array_equal(solve(matrix, np.zeros((120, 4), dtype)), np.zeros((120, 4)))
 
 

@@ -25,7 +25,7 @@ def test_measures_agree_with_scikit_learn(name, average):
     # Any stored score, also a zero, is an assigned label; those of the last point are in descending order.
     stored.indices[stored.indptr[-2] :] = stored.indices[stored.indptr[-2] :][::-1].copy()
     stored = csr_array((np.zeros(stored.nnz), stored.indices, stored.indptr), stored.shape)
-    found = evaluate_assignment(stored, csr_array(truth))
+    result = evaluate_assignment(stored, csr_array(truth))
     if name == "macro":
         some = (truth | assigned).any(axis=0)
         assert not some.all()
@@ -35,7 +35,7 @@ def test_measures_agree_with_scikit_learn(name, average):
         assert not some.all()
         truth, assigned = truth[some], assigned[some]
     expected = precision_recall_fscore_support(truth, assigned, average=average, zero_division=0)[:3]
-    assert [found[f"{measure}_{name}"] for measure in ("precision", "recall", "F1")] == pytest.approx(expected)
+    assert [result[f"{measure}_{name}"] for measure in ("precision", "recall", "F1")] == pytest.approx(expected)
 
 
 def test_what_cannot_be_evaluated_is_refused():

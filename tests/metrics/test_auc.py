@@ -25,13 +25,13 @@ def reference(scores, truth):
 
 def test_hand_worked_example():
     # Three labels. Labels 0 and 2 of point 0 are true, and label 1 of point 1, which lists only 0.9 for label 0.
-    found = multilabel_roc_auc(sparse([{1: 0.5, 0: 0.5, 2: 0.2}, {0: 0.9}], 3), sparse([[2, 0], [1]], 3, bool))
+    result = multilabel_roc_auc(sparse([{1: 0.5, 0: 0.5, 2: 0.2}, {0: 0.9}], 3), sparse([[2, 0], [1]], 3, bool))
     # Label 0: 0.5 loses against 0.9. Label 1: unlisted loses against 0.5. Label 2: 0.2 beats unlisted.
-    assert found["AUC_macro"] == pytest.approx((0 + 0 + 1) / 3)
+    assert result["AUC_macro"] == pytest.approx((0 + 0 + 1) / 3)
     # Point 0: 0.5 ties with 0.5, 0.2 loses. Point 1: unlisted loses against 0.9 and ties with unlisted.
-    assert found["AUC_instance"] == pytest.approx((0.5 / 2 + 0.5 / 2) / 2)
+    assert result["AUC_instance"] == pytest.approx((0.5 / 2 + 0.5 / 2) / 2)
     # Negatives are 0.5, 0.9 and unlisted: 0.5 beats one and a half, 0.2 beats one, unlisted beats a half.
-    assert found["AUC_micro"] == pytest.approx((1.5 + 1 + 0.5) / 9)
+    assert result["AUC_micro"] == pytest.approx((1.5 + 1 + 0.5) / 9)
 
 
 #: Infinite scores are still above unlisted entries.
@@ -55,11 +55,11 @@ def test_agrees_with_scikit_learn_where_the_area_is_defined(problem):
 def test_a_huge_label_space_allocates_nothing():
     last = 2**31 - 2
     scores = sparse([{last: 1.0, 3: 0.5}, {3: 0.75}], last + 1)
-    found = multilabel_roc_auc(scores, sparse([[last, 3], []], last + 1, bool))
+    result = multilabel_roc_auc(scores, sparse([[last, 3], []], last + 1, bool))
     # Label 3 is wrong and the last one right; one of the 2K − 2 negatives beats one of the two positives.
-    assert found["AUC_macro"] == 0.5
-    assert found["AUC_instance"] == 1
-    assert found["AUC_micro"] == pytest.approx(1 - 0.5 / (2 * (last + 1) - 2), rel=1e-15)
+    assert result["AUC_macro"] == 0.5
+    assert result["AUC_instance"] == 1
+    assert result["AUC_micro"] == pytest.approx(1 - 0.5 / (2 * (last + 1) - 2), rel=1e-15)
 
 
 @pytest.mark.parametrize(

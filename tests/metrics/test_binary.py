@@ -26,7 +26,7 @@ SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1) | st.sampled_f
 @given(st.lists(st.tuples(st.floats(0, 1) | SCORES, st.booleans()), min_size=1, max_size=30))
 def test_binary_measures_agree_with_scikit_learn(case):
     scores, truth = zip(*case, strict=True)
-    found = evaluate_binary(column(scores), truth_of(truth))
+    result = evaluate_binary(column(scores), truth_of(truth))
     probabilities = min(scores) >= 0 and max(scores) <= 1
     threshold = 0.5 if probabilities else 0
     expected = {"accuracy": 100 * sklearn.metrics.accuracy_score(truth, np.array(scores) > threshold)}
@@ -34,16 +34,16 @@ def test_binary_measures_agree_with_scikit_learn(case):
         expected["log_loss"] = sklearn.metrics.log_loss(truth, scores, labels=[False, True])
     if len(set(truth)) == 2:
         expected["AUC"] = sklearn.metrics.roc_auc_score(truth, scores)
-    assert found == pytest.approx(expected)
-    assert list(found) == list(expected)
+    assert result == pytest.approx(expected)
+    assert list(result) == list(expected)
 
 
 def test_hand_worked_example():
     # The last score equals the threshold, so it predicts no; positives win three and a half of the four pairs.
-    found = evaluate_binary(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1]))
-    assert found["accuracy"] == 75
-    assert found["AUC"] == 3.5 / 4
-    assert found["log_loss"] == pytest.approx(-(2 * np.log(0.9) + 2 * np.log(0.5)) / 4)
+    result = evaluate_binary(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1]))
+    assert result["accuracy"] == 75
+    assert result["AUC"] == 3.5 / 4
+    assert result["log_loss"] == pytest.approx(-(2 * np.log(0.9) + 2 * np.log(0.5)) / 4)
 
 
 @pytest.mark.parametrize(

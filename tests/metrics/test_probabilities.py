@@ -70,13 +70,13 @@ def ranked():
     return csr_array(probabilities), csr_array(truth), [np.array(column) for column in zip(*entries, strict=True)]
 
 
-def check_curve(found, groups, p, y, names):
-    assert found.names == names
+def check_curve(result, groups, p, y, names):
+    assert result.names == names
     for i in range(len(names)):
         part = groups == i
-        assert found.count[i] == part.sum()
-        assert found.confidence[i] == pytest.approx(p[part].mean())
-        assert found.frequency[i] == pytest.approx(y[part].mean())
+        assert result.count[i] == part.sum()
+        assert result.confidence[i] == pytest.approx(p[part].mean())
+        assert result.frequency[i] == pytest.approx(y[part].mean())
 
 
 def test_reliability_of_the_first_labels(ranked):
@@ -87,8 +87,8 @@ def test_reliability_of_the_first_labels(ranked):
     names, groups = frequency_groups(counts)
     assert (names, groups.tolist()) == (["0", "1", "2-3", "4-7", "8-15"], [0, 1, 2, 2, 3, 3, 4, 4])
     first = rank < 3
-    found = reliability_by_frequency(probabilities, truth, 3, counts)
-    check_curve(found, groups[label[first]], p[first], y[first], names)
+    result = reliability_by_frequency(probabilities, truth, 3, counts)
+    check_curve(result, groups[label[first]], p[first], y[first], names)
     errors = top_calibration_errors(probabilities, truth, (1, 3, 100))
     for k in (1, 3, 100):
         first = rank < k
@@ -100,10 +100,10 @@ def test_reliability_of_the_first_labels(ranked):
 def test_the_curves_of_two_parts_add_up(ranked):
     probabilities, truth, (rank, _, p, y) = ranked
     parts = [reliability_by_rank(probabilities[rows], truth[rows], k) for rows, k in ((slice(9), 2), (slice(9, 50), 9))]
-    found = sum(parts, start=ReliabilityCurve.empty())
+    result = sum(parts, start=ReliabilityCurve.empty())
     first = (rank < 2) | (np.cumsum(rank == 0) > np.count_nonzero(np.diff(probabilities[:9].indptr)))
-    check_curve(found, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
-    assert found.filled[0] == Bin(found.names[0], found.count[0], found.confidence[0], found.frequency[0])
+    check_curve(result, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
+    assert result.filled[0] == Bin(result.names[0], result.count[0], result.confidence[0], result.frequency[0])
 
 
 @pytest.mark.parametrize(

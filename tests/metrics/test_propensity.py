@@ -15,8 +15,8 @@ def labels_with_counts(n_points, counts):
 def test_hand_worked_example():
     # N = 20, A = 0.5, B = 0.25: C = (log 20 − 1) · 1.25^0.5.
     c = (math.log(20) - 1) * math.sqrt(1.25)
-    found = propensities(labels_with_counts(20, [0, 2, 20]), a=0.5, b=0.25)
-    assert found == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
+    result = propensities(labels_with_counts(20, [0, 2, 20]), a=0.5, b=0.25)
+    assert result == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def test_given_parameters_come_first_and_then_those_of_the_catalogue(tmp_path, m
     monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "catalogue.yaml"))
     (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
     counts = np.array([1, 7, 30])
-    found = estimate_propensities(counts, 50, D, *given)
-    assert found[1:] == expected
-    np.testing.assert_array_equal(found.values, propensities_of_counts(counts, 50, *expected[:2]))
+    result = estimate_propensities(counts, 50, D, *given)
+    assert result[1:] == expected
+    np.testing.assert_array_equal(result.values, propensities_of_counts(counts, 50, *expected[:2]))

@@ -42,9 +42,9 @@ def test_hand_worked_example():
     #   point 2: no true label, left out.
     scores = sparse([{0: 0.9, 1: 0.8, 3: 0.7}, {2: 0.5, 1: 0.4}, {0: 1.0}], 4)
     truth = sparse([[0, 3], [1], []], 4, bool)
-    found = evaluate_ranking(scores, truth, ks=(1, 3), propensities=[1, 1 / 2, 1 / 2, 1 / 4])
+    result = evaluate_ranking(scores, truth, ks=(1, 3), propensities=[1, 1 / 2, 1 / 2, 1 / 4])
     second, third = 1 / math.log2(3), 1 / 2
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {
             "P@1": 100 * (1 + 0) / 2,
             "P@3": 100 * (2 / 3 + 1 / 3) / 2,
@@ -67,10 +67,10 @@ def test_agrees_with_a_literal_implementation(problem, data):
     ks = data.draw(st.lists(st.integers(1, n_labels + 2), min_size=1, max_size=3, unique=True))
     arguments = sparse(scores, n_labels), sparse(truth, n_labels, bool)
     before = [matrix.indices.tolist() for matrix in arguments]
-    found = evaluate_ranking(*arguments, ks, propensities)
+    result = evaluate_ranking(*arguments, ks, propensities)
     assert [matrix.indices.tolist() for matrix in arguments] == before
-    assert found == pytest.approx(reference(scores, truth, ks, propensities))
-    assert list(found) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in ks]
+    assert result == pytest.approx(reference(scores, truth, ks, propensities))
+    assert list(result) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in ks]
 
 
 def test_ndcg_agrees_with_scikit_learn():
@@ -78,19 +78,19 @@ def test_ndcg_agrees_with_scikit_learn():
     # scikit-learn too divides by the best DCG at k, which for binary relevance stops at the number of true labels.
     truth = rng.random((50, 12)) < 0.2
     scores = rng.random((50, 12))
-    found = evaluate_ranking(csr_array(scores), csr_array(truth))
+    result = evaluate_ranking(csr_array(scores), csr_array(truth))
     labelled = truth.any(axis=1)
     assert not labelled.all()
     for k in (1, 3, 5):
-        assert found[f"nDCG@{k}"] == pytest.approx(100 * ndcg_score(truth[labelled], scores[labelled], k=k))
+        assert result[f"nDCG@{k}"] == pytest.approx(100 * ndcg_score(truth[labelled], scores[labelled], k=k))
 
 
 def test_a_huge_k_or_label_space_allocates_nothing():
     last = 2**31 - 2
-    found = evaluate_ranking(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
-    assert found["P@2"] == 100
-    found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(10**12,), propensities=[1, 1])
-    assert found[f"nDCG@{10**12}"] == 100
+    result = evaluate_ranking(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
+    assert result["P@2"] == 100
+    result = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(10**12,), propensities=[1, 1])
+    assert result[f"nDCG@{10**12}"] == 100
 
 
 @pytest.mark.parametrize(

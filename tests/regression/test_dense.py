@@ -98,8 +98,8 @@ def test_errors_are_those_of_regressions_on_all_other_points():
         regressor = GaussianProcessRegressor(RBF([1.3] * 3 + [0.7] * 2), alpha=DENSE_NOISE, optimizer=None)
         regressor.fit(points[others], right[others])
         errors.append(right[i] - regressor.predict(points[i : i + 1])[0])
-    found = leave_one_out(np.log([1.3, 0.7]), distances, right)[0]
-    assert found == pytest.approx(0.5 * np.log(np.square(errors).sum()), rel=1e-9)
+    result = leave_one_out(np.log([1.3, 0.7]), distances, right)[0]
+    assert result == pytest.approx(0.5 * np.log(np.square(errors).sum()), rel=1e-9)
 
 
 def test_gradient_agrees_with_central_differences():
@@ -108,8 +108,8 @@ def test_gradient_agrees_with_central_differences():
     expected = central_differences(
         lambda given: leave_one_out(given["log_lengthscales"], distances, right)[0], logarithms, logarithms
     )
-    found = leave_one_out(logarithms["log_lengthscales"], distances, right)[1]
-    np.testing.assert_allclose(found, expected["log_lengthscales"], rtol=1e-5, atol=1e-8)
+    result = leave_one_out(logarithms["log_lengthscales"], distances, right)[1]
+    np.testing.assert_allclose(result, expected["log_lengthscales"], rtol=1e-5, atol=1e-8)
 
 
 def test_lengthscales_are_those_of_blocks_and_long_where_a_block_tells_nothing():
@@ -128,16 +128,16 @@ def test_lengthscales_exist_where_nothing_can_be_learned(constant):
         labels = sp.csr_array(np.ones(labels.shape, bool))
     if constant == "dense":
         features = Features(features.sparse, Dense((np.ones((N, E)),)))
-    found = fitted(features, labels)
-    assert (found.lengthscales > 0).all()
-    assert np.isfinite(prediction(found, features)).all()
+    result = fitted(features, labels)
+    assert (result.lengthscales > 0).all()
+    assert np.isfinite(prediction(result, features)).all()
 
 
 def test_without_words_predictions_follow_the_dense_features():
     features, labels = problem(200, words=0)
     points, true = problem(100, 7, words=0)
-    found = prediction(fitted(features, labels), points)
-    assert ((found > 0.5) == true.toarray()).mean() > 0.85
+    result = prediction(fitted(features, labels), points)
+    assert ((result > 0.5) == true.toarray()).mean() > 0.85
 
 
 @pytest.mark.usefixtures("known_lengthscales")
@@ -145,11 +145,11 @@ def test_without_words_predictions_follow_the_dense_features():
 def test_added_points_give_the_regression_on_all_points(count):
     features, labels = problem()
     expected = fitted(features, labels)
-    found = add_points(fitted(features[:count], labels[:count]), features[count:], labels[count:], [0])
+    result = add_points(fitted(features[:count], labels[:count]), features[count:], labels[count:], [0])
     points, _ = problem(20, 7)
-    np.testing.assert_allclose(prediction(found, points), prediction(expected, points), atol=2e-4)
-    np.testing.assert_array_equal(found.features.dense.values(), expected.features.dense.values())
-    np.testing.assert_array_equal(found.lengthscales, expected.lengthscales)
+    np.testing.assert_allclose(prediction(result, points), prediction(expected, points), atol=2e-4)
+    np.testing.assert_array_equal(result.features.dense.values(), expected.features.dense.values())
+    np.testing.assert_array_equal(result.lengthscales, expected.lengthscales)
 
 
 def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
@@ -188,8 +188,8 @@ def test_arrays_of_a_model_give_the_same_regression():
     parameters = parameters_of_a_model()
     assert are_valid(parameters)
     features, labels = problem()
-    found, points = Regression.of(parameters, D), problem(20, 7)[0]
-    np.testing.assert_array_equal(prediction(found, points), prediction(fitted(features, labels), points))
+    result, points = Regression.of(parameters, D), problem(20, 7)[0]
+    np.testing.assert_array_equal(prediction(result, points), prediction(fitted(features, labels), points))
 
 
 @pytest.mark.parametrize(

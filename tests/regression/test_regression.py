@@ -60,8 +60,8 @@ def prediction(regression, points):
     return RegressionPredictions(regression).latent(Features(points)) @ regression.loadings.T + regression.mean
 
 
-def assert_same_predictions(found, expected, points, atol=2e-4):
-    np.testing.assert_allclose(prediction(found, points), prediction(expected, points), atol=atol)
+def assert_same_predictions(result, expected, points, atol=2e-4):
+    np.testing.assert_allclose(prediction(result, points), prediction(expected, points), atol=atol)
 
 
 @pytest.mark.usefixtures("both_methods")
@@ -76,8 +76,8 @@ def test_full_rank_prediction_agrees_with_scikit_learn(monkeypatch, unit, consta
     regressor = GaussianProcessRegressor(RBF(constants[0]), alpha=constants[1], optimizer=None)
     regressor.fit(features.toarray().astype(float), centred(labels))
     expected = regressor.predict(points.toarray().astype(float)).reshape(20, -1) + mean
-    found = fitted(features, labels)
-    np.testing.assert_allclose(prediction(found, points), expected, atol=2e-4)
+    result = fitted(features, labels)
+    np.testing.assert_allclose(prediction(result, points), expected, atol=2e-4)
 
 
 def system_of(features):
@@ -169,12 +169,12 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     dense = random.random((9, 6)) * (random.random((9, 6)) < 0.5)
     dense[3] = 0
     scales = random.uniform(0.1, 5, 6).astype(np.float32)
-    found = scaled_features(Features(sp.csr_array(dense.astype(dtype))), scales).sparse.toarray()
+    result = scaled_features(Features(sp.csr_array(dense.astype(dtype))), scales).sparse.toarray()
     scaled = dense * scales
     lengths, wanted = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
     expected = np.divide(scaled * wanted, lengths, out=np.zeros_like(scaled), where=lengths > 0)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    assert result.dtype == np.float32
 
 
 def added(features, labels, count, earlier=None, seed=0):
@@ -195,12 +195,12 @@ def test_added_points_give_the_regression_on_all_points(count):
     # Labels that are new.
     labels[:count, 5:] = False
     labels = sp.csr_array(labels)
-    found, expected = added(features, labels, count), fitted(features, labels)
-    assert_same_predictions(found, expected, new_points())
-    np.testing.assert_array_equal(found.mean, expected.mean)
-    assert found.features.sparse.dtype == expected.features.sparse.dtype
+    result, expected = added(features, labels, count), fitted(features, labels)
+    assert_same_predictions(result, expected, new_points())
+    np.testing.assert_array_equal(result.mean, expected.mean)
+    assert result.features.sparse.dtype == expected.features.sparse.dtype
     for name in ("labels", "weights", "loadings", "mean"):
-        array, other = getattr(found, name), getattr(expected, name)
+        array, other = getattr(result, name), getattr(expected, name)
         assert (array.dtype, array.shape) == (other.dtype, other.shape)
 
 
@@ -213,8 +213,8 @@ def test_added_points_give_the_regression_on_all_points_for_any_rank(monkeypatch
     once = added(features, labels, 50)
     # Of several batches as well.
     twice = added(features, labels, 55, added(features[:55], labels[:55], 50))
-    for found in (once, twice):
-        assert_same_predictions(found, expected, features, atol=2e-3)
+    for result in (once, twice):
+        assert_same_predictions(result, expected, features, atol=2e-3)
 
 
 def set_active(monkeypatch, most, each=64):
@@ -229,20 +229,20 @@ def test_with_many_points_the_squared_error_falls_towards_that_of_the_regression
     set_active(monkeypatch, active)
     features, labels = problem()
     fit = fitted(features[:40], labels[:40])
-    found, exact = added(features, labels, 40), fitted(features, labels)
+    result, exact = added(features, labels, 40), fitted(features, labels)
     start = np.zeros((N, K), np.float32)
-    start[:40] = fit.weights @ (fit.loadings.T @ found.loadings)
+    start[:40] = fit.weights @ (fit.loadings.T @ result.loadings)
 
     def squared_error(weights):
         """Return the objective of which the exact regression is the minimum, over the projected labels."""
-        alpha, target = weights.astype(float), target_of(labels, found)
+        alpha, target = weights.astype(float), target_of(labels, result)
         return 0.5 * np.vdot(alpha, system_of(features) @ alpha) - np.vdot(alpha, target)
 
     before, after, least = map(
-        squared_error, (start, found.weights, exact.weights @ (exact.loadings.T @ found.loadings))
+        squared_error, (start, result.weights, exact.weights @ (exact.loadings.T @ result.loadings))
     )
     assert least - 1e-4 < after < before - 1e-3
-    changed = (np.abs(found.weights - start) > 1e-6).any(axis=1)
+    changed = (np.abs(result.weights - start) > 1e-6).any(axis=1)
     assert changed[40:].all()
     assert changed[:40].sum() == active
 
@@ -275,15 +275,15 @@ def test_with_loadings_that_stay_weights_are_those_of_a_direct_solve(monkeypatch
     monkeypatch.setattr(fitting, "DIRECT", direct)
     monkeypatch.setattr(fitting, "RANK", rank)
     features, labels = rare_label(50)
-    before, found = fitted(features[:50], labels[:50]), added(features, labels, 50)
-    np.testing.assert_array_equal(found.mean, before.mean)
+    before, result = fitted(features[:50], labels[:50]), added(features, labels, 50)
+    np.testing.assert_array_equal(result.mean, before.mean)
     width = before.loadings.shape[1]
-    np.testing.assert_array_equal(found.loadings[:, :width][[0, 1, 2, 3, 4, 6]], before.loadings[[0, 1, 2, 3, 4, 6]])
-    gram = found.loadings.T @ found.loadings
+    np.testing.assert_array_equal(result.loadings[:, :width][[0, 1, 2, 3, 4, 6]], before.loadings[[0, 1, 2, 3, 4, 6]])
+    gram = result.loadings.T @ result.loadings
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
-    expected = np.linalg.solve(system_of(features), target_of(labels, found))
+    expected = np.linalg.solve(system_of(features), target_of(labels, result))
     # Of the new columns, the earlier points have the target of π alone.
-    np.testing.assert_allclose(found.weights, expected, rtol=1e-3, atol=2e-4)
+    np.testing.assert_allclose(result.weights, expected, rtol=1e-3, atol=2e-4)
 
 
 @pytest.mark.usefixtures("kept")
@@ -308,9 +308,9 @@ def test_a_new_or_rare_label_is_predicted_as_by_the_regression_of_full_rank(monk
     exact = prediction(fitted(features[: count + 1], labels[: count + 1]), features)[:, 5]
     monkeypatch.setattr(fitting, "RANK", 2)
     before = fitted(features[:count], labels[:count])
-    found = added(features[: count + 1], labels[: count + 1], count, before)
-    assert prediction(before, features)[count, 5] < 0.2 < 0.5 < prediction(found, features)[count, 5]
-    assert np.abs(prediction(found, features)[:, 5] - exact).mean() < 0.05
+    result = added(features[: count + 1], labels[: count + 1], count, before)
+    assert prediction(before, features)[count, 5] < 0.2 < 0.5 < prediction(result, features)[count, 5]
+    assert np.abs(prediction(result, features)[:, 5] - exact).mean() < 0.05
 
 
 def test_labels_that_always_come_together_share_a_column():
@@ -325,7 +325,7 @@ def test_points_close_to_the_new_ones_change_before_others(monkeypatch):
     set_active(monkeypatch, 4)
     features, labels = problem()
     covariances = CrossCovariance(Features(features)).product(Features(features), np.eye(N, dtype=np.float32))[50:, :50]
-    found, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
-    changed = np.abs(found.weights[:50] - before.weights @ (before.loadings.T @ found.loadings)).max(axis=1) > 1e-6
+    result, before = added(features[:51], labels[:51], 50), fitted(features[:50], labels[:50])
+    changed = np.abs(result.weights[:50] - before.weights @ (before.loadings.T @ result.loadings)).max(axis=1) > 1e-6
     assert changed.sum() == 4
     assert changed[np.argsort(-covariances[0])[:2]].all()

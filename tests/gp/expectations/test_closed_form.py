@@ -103,17 +103,17 @@ def test_approximate_log_odds_have_the_formula_of_mackay(dtype):
     mean = np.linspace(-9, 9, 4001).astype(dtype).reshape(-1, 1)
     variance = np.array([-1e-6, 0, 0.5, 40], dtype)
     mean, variance = np.broadcast_arrays(mean, variance)
-    found = approximate_log_odds(mean, variance)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0)), rtol=1e-6)
+    result = approximate_log_odds(mean, variance)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0)), rtol=1e-6)
 
 
 def test_probabilities_do_not_exceed_their_bound():
     mean, variance = np.meshgrid(np.linspace(-30, 10, 161), np.concatenate([[0], np.geomspace(0.01, 50, 30)]))
-    found = expected_sigmoid(mean, variance, 100)
+    result = expected_sigmoid(mean, variance, 100)
     bound = highest_probability(approximate_log_odds(mean, variance))
-    assert (found <= bound).all()
+    assert (result <= bound).all()
     # Around zero it is close.
     near = np.abs(mean) < 1
-    assert (bound - found)[near & (mean <= 0)].max() < 0.03
+    assert (bound - result)[near & (mean <= 0)].max() < 0.03
     np.testing.assert_array_equal(bound[mean > 0], 1)
