@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import create_file, remove_abandoned
+from xmlgp.runtime.atomic_files import create_file, make_folders, remove_abandoned, remove_empty
 from xmlgp.runtime.npy import map_array, write_array
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Entry",
     "is_array_file",
     "is_entry",
-    "make_folders",
+    "make_model_folder",
     "read_array",
     "remove",
     "remove_unused_arrays",
@@ -63,7 +63,7 @@ def is_entry(path: Path, entry: object) -> TypeGuard[Entry]:
     )
 
 
-def make_folders(path: Path) -> list[Path]:
+def make_model_folder(path: Path) -> list[Path]:
     """Make a model folder and its folder of arrays; return the folders that were missing, the innermost first.
 
     ModelFolderError is raised if the folder of arrays is a symbolic link, through which an untrusted folder could have
@@ -72,13 +72,7 @@ def make_folders(path: Path) -> list[Path]:
     folder = path / FOLDER
     if folder.is_symlink():
         raise ModelFolderError(f"{folder}: this is a symbolic link, which is not followed; remove it")
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        remove([], missing)
-        raise
-    return missing
+    return make_folders(folder)
 
 
 def remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
@@ -89,9 +83,7 @@ def remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
     for file in files:
         with contextlib.suppress(OSError):
             file.unlink(missing_ok=True)
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    remove_empty(folders)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], entries: dict[str, Entry]) -> None:

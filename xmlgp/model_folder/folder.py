@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import Entry, make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.arrays import Entry, make_model_folder, read_array, remove, remove_unused_arrays, write_arrays
 from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
 from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
@@ -145,7 +145,7 @@ class ModelFolder:
         names = names or Names()
         if isinstance(names.vectorizer, Vectorizer):
             facts["vectorizer"] = names.vectorizer.mapping()
-        made = make_folders(path)
+        made = make_model_folder(path)
         written: dict[str, Entry] = {}
         try:
             write_arrays(path, {**arrays, **_arrays_of(names)}, written)

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from xmlgp.errors import ModelFolderError, ModelInUseError
-from xmlgp.model_folder.arrays import FOLDER, make_folders, remove
+from xmlgp.model_folder.arrays import FOLDER, make_model_folder, remove
 from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
 
@@ -35,7 +35,7 @@ def lock_model_folder(path: str | PathLike[str]) -> Iterator[None]:
             ) from None
         except NotALockError:
             raise ModelFolderError(f"{path / LOCK}: this is not the lock of a model folder; remove it") from None
-        stack.callback(remove, [], make_folders(path))
+        stack.callback(remove, [], make_model_folder(path))
         check_writable(path / FOLDER, path)
         yield
 

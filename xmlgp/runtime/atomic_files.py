@@ -17,7 +17,7 @@ import shutil
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -32,7 +32,9 @@ __all__ = [
     "atomic_write",
     "check_writable",
     "create_file",
+    "make_folders",
     "remove_abandoned",
+    "remove_empty",
     "report_errors_as",
     "sync_file",
     "temporary_name",
@@ -137,6 +139,24 @@ def check_writable(folder: Path, shown_as: PathLike | None = None) -> None:
             pass
     finally:
         _remove(probe)
+
+
+def make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those that it is in; return the ones that were missing, the innermost first."""
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        remove_empty(missing)
+        raise
+    return missing
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove the folders that are empty; ignore errors."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def temporary_name(folder: Path) -> Path:

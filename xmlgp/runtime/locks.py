@@ -20,7 +20,14 @@ from typing import TypeAlias
 
 from filelock import FileLock, Timeout
 
-from xmlgp.runtime.atomic_files import FOLDER_LOCK, remove_abandoned, report_errors_as, temporary_name
+from xmlgp.runtime.atomic_files import (
+    FOLDER_LOCK,
+    make_folders,
+    remove_abandoned,
+    remove_empty,
+    report_errors_as,
+    temporary_name,
+)
 
 __all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder", "temporary_folder"]
 
@@ -80,9 +87,7 @@ def hold_lock(file: str | os.PathLike[str], waiting: Waiting | None = None) -> I
                 file.unlink()
             lock.release()
     finally:
-        for folder in missing:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        remove_empty(missing)
 
 
 @contextlib.contextmanager
@@ -121,9 +126,8 @@ def lock_holder(file: str | os.PathLike[str]) -> str | None:
 def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting | None) -> None:
     """Take the lock, if the file system has locks; add the folders that are created to `missing`."""
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
-        missing += [folder for folder in (file.parent, *file.parent.parents) if not folder.exists()]
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            missing += make_folders(file.parent)
             _check_is_lock(file)
             with report_errors_as(file.parent, file, file.absolute()):
                 try:

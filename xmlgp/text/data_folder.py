@@ -14,7 +14,7 @@ from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import Header, write_blocks
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import SettingsError
-from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
+from xmlgp.runtime.atomic_files import check_writable, create_file, make_folders, remove_empty, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock, temporary_folder
 from xmlgp.runtime.progress import Progress, ignore, silent
@@ -82,9 +82,8 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
         LABELS: format_names(first.labels),
         VECTORIZER: description.encode(),
     }
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    missing = make_folders(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder) as staged:
             for name, vectorized in files.items():
                 header = Header(vectorized.N, len(vectorizer.words), len(first.labels))
@@ -101,9 +100,7 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
                 for name in (*files, *contents):
                     os.replace(staged / name, folder / name)
     except BaseException:
-        for parent in missing:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        remove_empty(missing)
         raise
     return [folder / name for name in (*files, *contents)]
 
