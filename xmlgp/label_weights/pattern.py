@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["LABELS", "WEIGHTS_LIMIT", "label_features", "label_weight_count", "used_by_default"]
+__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "label_weight_count", "used_by_default"]
 
 #: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
 #: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
@@ -29,6 +29,18 @@ BLOCK = 1 << 22
 
 #: Least number of labels per thread whose features are counted.
 LABELS = 1 << 12
+
+
+class Pattern(NamedTuple):
+    """The index arrays of a matrix in CSR format."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> Pattern:
+        """Return those of a csr_array."""
+        return cls(matrix.indptr, matrix.indices)
 
 
 def used_by_default(feature_count: int, factor_count: int) -> bool:
@@ -50,7 +62,7 @@ def label_features(
     most = _most_each(_lengths(features, by_label), limit)
     # Blocks of labels whose points have about `BLOCK` stored elements.
     ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
-    cuts = np.searchsorted(ends, np.arange(1, ends[-1] // BLOCK + 1) * BLOCK) if len(ends) else []
+    cuts = np.searchsorted(ends, np.arange(1, ends[-1:].sum() // BLOCK + 1) * BLOCK)
     bounds = np.unique([0, *cuts, len(ends)])
 
     lengths = [np.zeros(1, np.int64)]
@@ -75,28 +87,22 @@ def label_weight_count(features: csr_array, labels: csr_array, limit: int = WEIG
 def _lengths(features: csr_array, by_label: csr_array) -> NDArray[np.int64]:
     """Return the number of features that the points of each label have, K, given X and Yᵀ."""
     lengths = np.zeros(by_label.shape[0], np.int64)
-    arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], lengths
-    parallel_for(lambda start, stop: _count_features(start, stop, *arrays), len(lengths), LABELS)
+    arguments = Pattern.of(by_label), Pattern.of(features), features.shape[1], lengths
+    parallel_for(lambda start, stop: _count_features(start, stop, *arguments), len(lengths), LABELS)
     return lengths
 
 
 @compiled
 def _count_features(
-    start: int,
-    stop: int,
-    indptr: NDArray[Any],
-    points: NDArray[Any],
-    x_indptr: NDArray[Any],
-    x_indices: NDArray[Any],
-    feature_count: int,
-    lengths: NDArray[np.int64],
+    start: int, stop: int, by_label: Pattern, features: Pattern, feature_count: int, lengths: NDArray[np.int64]
 ) -> None:
     seen = np.full(feature_count, -1, np.int32)
     for k in range(start, stop):
-        for e in range(indptr[k], indptr[k + 1]):
-            for t in range(x_indptr[points[e]], x_indptr[points[e] + 1]):
-                if seen[x_indices[t]] != k:
-                    seen[x_indices[t]] = k
+        for e in range(by_label.indptr[k], by_label.indptr[k + 1]):
+            point = by_label.indices[e]
+            for t in range(features.indptr[point], features.indptr[point + 1]):
+                if seen[features.indices[t]] != k:
+                    seen[features.indices[t]] = k
                     lengths[k] += 1
 
 
@@ -110,10 +116,10 @@ def _strongest(totals: csr_array, most: int) -> NDArray[np.int32]:
     """Return the features of largest value in each row, at most `most`, in ascending order."""
     if np.diff(totals.indptr).max(initial=0) <= most:
         totals.sort_indices()
-        return totals.indices.astype(np.int32)
+        return np.asarray(totals.indices, np.int32)
     rows = np.repeat(np.arange(totals.shape[0]), np.diff(totals.indptr))
     order = np.lexsort((totals.indices, -totals.data, rows))
     kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
     rows = rows[kept]
     columns = totals.indices[kept]
-    return columns[np.lexsort((columns, rows))].astype(np.int32)
+    return np.asarray(columns[np.lexsort((columns, rows))], np.int32)

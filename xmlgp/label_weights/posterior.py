@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
-from xmlgp.label_weights.pattern import LABELS, label_features
+from xmlgp.label_weights.pattern import LABELS, Pattern, label_features
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
@@ -52,8 +52,8 @@ class WeightsPrior(NamedTuple):
     In training it is N(0, ρ_k τ_d), and where a model learns on the posterior of what it learned before.
     """
 
-    mean: np.ndarray
-    precision: np.ndarray
+    mean: NDArray[Any]
+    precision: NDArray[Any]
 
 
 class LabelWeights(NamedTuple):
@@ -64,11 +64,11 @@ class LabelWeights(NamedTuple):
     names of these parameters begin with "label_weights.".
     """
 
-    indptr: np.ndarray
-    features: np.ndarray
-    mean: np.ndarray
-    log_variance: np.ndarray
-    log_prior: np.ndarray
+    indptr: NDArray[np.int64]
+    features: NDArray[np.int32]
+    mean: NDArray[Any]
+    log_variance: NDArray[Any]
+    log_prior: NDArray[Any]
 
     @classmethod
     def of(cls, parameters: Mapping[str, NDArray[Any]]) -> LabelWeights | None:
@@ -110,7 +110,7 @@ class LabelWeights(NamedTuple):
         self.log_prior[used] = np.log(total[used] / count[used])
 
     def grown(self, K: int, D: int) -> LabelWeights:
-        """Return W with room for new labels and features, of which there are K and D then."""
+        """Return W for K labels and D features: new labels have no weights."""
         new_labels = K + 1 - len(self.indptr)
         new_features = D - len(self.log_prior)
         new = np.full(new_features, np.log(PRIOR_VARIANCE), self.log_prior.dtype)
@@ -152,13 +152,19 @@ class LabelWeights(NamedTuple):
         # Between runs of other labels as they are: for a few labels, no more than a copy of the memory.
         starts = np.append(0, self.indptr[labels + 1])
         ends = np.append(self.indptr[labels], self.indptr[-1])
-        arrays = []
-        for array, own in zip(self[1:4], part[1:4], strict=True):
-            pieces = [array[start:end] for start, end in zip(starts, ends, strict=True)]
-            replaced = np.split(own, part.indptr[1:-1])
-            pairs = itertools.zip_longest(pieces, replaced[: len(labels)], fillvalue=own[:0])
-            arrays.append(np.concatenate([piece for pair in pairs for piece in pair]))
-        return LabelWeights(_starts(lengths), *arrays, self.log_prior)
+
+        def merged(array: NDArray[Any], replacement: NDArray[Any]) -> NDArray[Any]:
+            others = [array[start:end] for start, end in zip(starts, ends, strict=True)]
+            blocks = np.split(replacement, part.indptr[1:-1])[: len(labels)]
+            pairs = itertools.zip_longest(others, blocks, fillvalue=replacement[:0])
+            return np.concatenate([block for pair in pairs for block in pair])
+
+        return self._replace(
+            indptr=_starts(lengths),
+            features=merged(self.features, part.features),
+            mean=merged(self.mean, part.mean),
+            log_variance=merged(self.log_variance, part.log_variance),
+        )
 
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -222,8 +228,9 @@ def hidden_label_weights(
         return
     by_label = labels.T.tocsr()
     hidden = np.ones(len(weights.features), bool)
-    arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], *weights[:2]
-    parallel_for(lambda start, stop: _unmark(start, stop, *arrays, hidden), labels.shape[1], LABELS)
+    patterns = Pattern.of(by_label), Pattern.of(features), Pattern(weights.indptr, weights.features)
+    arguments = *patterns, features.shape[1], hidden
+    parallel_for(lambda start, stop: _unmark(start, stop, *arguments), labels.shape[1], LABELS)
     kept = weights.mean[hidden], weights.log_variance[hidden]
     try:
         weights.mean[hidden] = 0
@@ -234,13 +241,22 @@ def hidden_label_weights(
 
 
 @compiled
-def _unmark(start, stop, indptr, points, x_indptr, x_indices, feature_count, starts, columns, hidden):
+def _unmark(
+    start: int,
+    stop: int,
+    by_label: Pattern,
+    features: Pattern,
+    weights: Pattern,
+    feature_count: int,
+    hidden: NDArray[np.bool_],
+) -> None:
     """Set `hidden` to False for the weights of some labels on features that a point of the label has."""
     seen = np.full(feature_count, -1, np.int32)
     for k in range(start, stop):
-        for e in range(indptr[k], indptr[k + 1]):
-            for t in range(x_indptr[points[e]], x_indptr[points[e] + 1]):
-                seen[x_indices[t]] = k
-        for e in range(starts[k], starts[k + 1]):
-            if seen[columns[e]] == k:
+        for e in range(by_label.indptr[k], by_label.indptr[k + 1]):
+            point = by_label.indices[e]
+            for t in range(features.indptr[point], features.indptr[point + 1]):
+                seen[features.indices[t]] = k
+        for e in range(weights.indptr[k], weights.indptr[k + 1]):
+            if seen[weights.indices[e]] == k:
                 hidden[e] = False

@@ -156,7 +156,7 @@ class UtilityMoments:
         mean = product_by_rows(batch.extended.mean, right.T)
         mean += self._bias[labels]
         variance = self._variance(batch, labels) if with_variance else None
-        if weights is not None and batch.by_feature is not None:
+        if weights and batch.by_feature and batch.cursors is not None:
             first = labels.start or 0
             if first < batch.visited:
                 batch.cursors = weights.by_feature.starts[batch.by_feature.features]
@@ -178,7 +178,7 @@ class UtilityMoments:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
-        if self._weights is not None:
+        if self._weights and batch.points:
             row = np.zeros(len(self._weights.slots), mean.dtype)
             _add_to_pairs(batch.points, row, labels, self._weights.by_label, mean, variance)
         return mean, variance
