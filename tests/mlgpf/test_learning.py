@@ -310,7 +310,7 @@ def test_label_weights_solve_their_equations_with_what_is_replayed_and_the_earli
     mean_point = batch.sum(axis=0) * (parameters["statistics.features"] - occurrences)
     mean_point /= np.maximum(occurrences, 1) * earlier.N
     x = np.vstack([x, mean_point])
-    rows = Points(sp.csr_array(x.astype(dtype)), np.zeros(len(x), dtype))
+    rows = Points(Features(sp.csr_array(x.astype(dtype))), np.zeros(len(x), dtype))
     latent = WeightSpaceMethod(found.settings).predict(parameters).mean(rows).astype(float)
     offsets = sweep.OFFSET_SHARE * latent @ parameters["loadings"].T.astype(float) + parameters["bias"]
     tau = np.full(D, PRIOR_VARIANCE)

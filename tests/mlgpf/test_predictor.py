@@ -177,7 +177,7 @@ def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, s
     np.testing.assert_array_equal(top.labels.reshape(order.shape), order)
     found = top.scores.reshape(order.shape)
     np.testing.assert_allclose(found, np.take_along_axis(probabilities, order, axis=1), rtol=1e-9)
-    utility, _ = predictor.score(Features(points), "utility")
+    utility, _ = predictor.score(points, "utility")
     assert (np.argsort(-utility, axis=1)[:, :k] != order).any()
 
 

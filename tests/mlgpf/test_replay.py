@@ -259,7 +259,7 @@ def test_points_without_labels_and_new_labels_without_points_are_remembered(tmp_
     assert (found.size, found.labels.shape) == (60, (60, 9))
     # The next batch lists all of them.
     batch = BATCHES[1]
-    found = memory_of(xmlgp.learn(tmp_path, Features(Dataset(batch.features, with_columns(batch.labels, 9)))))
+    found = memory_of(xmlgp.learn(tmp_path, Dataset(batch.features, with_columns(batch.labels, 9))))
     assert (found.shortlist[:, 0] != NOT_LISTED).all()
 
 
