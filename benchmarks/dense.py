@@ -298,7 +298,7 @@ def train_watched(data, model, settings):
     with contextlib.ExitStack() as stack:
         for owner, name, part in BEGINNINGS:
             stack.enter_context(mock.patch.object(owner, name, watch.before(getattr(owner, name), part)))
-        xmlgp.train(data, model, settings=settings, cache=False)
+        xmlgp.train(xmlgp.Source(data, cache=False), model, settings=settings)
         watch.enter("end")
     return watch.parts
 

@@ -18,8 +18,9 @@ from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.names import Names
+from xmlgp.text.word_counts import WordCounts
 
 #: Settings for each way of learning on, by a name.
 KINDS = {
@@ -131,7 +132,7 @@ def test_the_settings_are_those_of_fit(tmp_path, models):
 def test_names_stay_as_long_as_they_name_all(models):
     name = "weight space"
     labels, words = [f"label {k}" for k in range(7)], [f"word{d}" for d in range(25)]
-    names = Names(labels, words, Vectorizer(Analysis(), words))
+    names = Names(labels, words, WordCounts(Analysis(), words))
     more_labels = Dataset(SAME.features, sp.csr_array(sp.hstack([SAME.labels, SAME.labels[:, :1]])))
     more_features = Dataset(
         Features(sp.csr_array(sp.hstack([SAME.features.sparse, SAME.features.sparse[:, :1]]))), SAME.labels

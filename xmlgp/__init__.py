@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Evaluation,
         Predictions,
         Preview,
+        Source,
         TrainedModel,
         Tuned,
         evaluate,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         tune,
     )
 
-__all__ = ["Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned", "__version__"]
+__all__ = ["Evaluation", "Predictions", "Preview", "Source", "TrainedModel", "Tuned", "__version__"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "train", "tune"]
 
 

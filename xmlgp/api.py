@@ -1,5 +1,6 @@
 """The façade: what the command line does, for Python users. `import xmlgp` has all of it."""
 
+from xmlgp.inputs.source import Source
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runs.batch import Preview, preview
 from xmlgp.runs.evaluate import Evaluation, evaluate
@@ -12,6 +13,6 @@ from xmlgp.runs.tune import tune
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "TrainedModel", "Tuned"]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "Source", "TrainedModel", "Tuned"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "serve"]
 __all__ += ["train", "tune"]

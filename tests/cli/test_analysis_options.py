@@ -28,7 +28,7 @@ def test_a_corpus_is_trained_on_the_chosen_words():
     assert rows.description["data"] == text.description["data"]
     assert rows.names[:2] == text.names[:2]
     vectorizer = text.vectorizer
-    assert rows.vectorizer.mapping() == vectorizer.mapping()
+    assert rows.vectorizer.stored() == vectorizer.stored()
     assert vectorizer.analysis == Analysis("word", 1, 2, 2, 30, stop_words("english"))
     assert len(vectorizer.words) == 30
     assert not {"the", "is", "where"} & set(vectorizer.words)
@@ -57,6 +57,8 @@ def test_what_cannot_be_chosen(workdir):
 
 def test_the_same_in_python():
     texts, labels = zip(*((found["text"], found["labels"]) for found in documents(60, 0)), strict=True)
-    model = api.train(list(texts), labels=labels, analysis=Analysis(longest=2, max_features=9), settings={"epochs": 1})
+    model = api.train(
+        api.Source(list(texts), labels, analysis=Analysis(longest=2, max_features=9)), settings={"epochs": 1}
+    )
     assert len(model.names.vectorizer.words) == 9
     assert len(api.learn(model, list(texts), labels=labels).names.vectorizer.words) == 9

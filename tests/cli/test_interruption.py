@@ -28,7 +28,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
-READ = "xmlgp.runs.given.read_training_data"
+READ = "xmlgp.inputs.source.Source.training"
 WRITE = "xmlgp.model_folder.arrays.write_array"
 STEP = "xmlgp.mlgpf.stochastic.Stochastic.step"
 SWEEP = "xmlgp.mlgpf.sweep.Sweep._update_weights"

@@ -22,7 +22,7 @@ AGAIN = "resume with `xmlgp learn model new.txt -q`"
 
 #: By phase: the function and the number of its call at which a signal comes, whether after it, and what is said.
 PHASES = {
-    "reading": ("xmlgp.runs.given.read_more_data", 1, False, "the model is unchanged"),
+    "reading": ("xmlgp.inputs.source.Source.more", 1, False, "the model is unchanged"),
     "preparing": ("xmlgp.mlgpf.incremental.IncrementalTraining.__init__", 1, False, "the model is unchanged"),
     "learning": (STEP, 3, False, rf"stopped after 3 of \d+ steps of learning, and the model is unchanged; {AGAIN}"),
     "regression": (

@@ -1,12 +1,14 @@
 """`xmlgp predict` on the workers of a Dask cluster: the output is that of one process, byte for byte."""
 
 import contextlib
+import itertools
 import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from scipy.sparse import csr_array
 
 import xmlgp
 from tests.cli.command import run
@@ -14,8 +16,10 @@ from tests.cli.texts import as_json, documents
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cli import predict as command
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import ClusterError
+from xmlgp.inputs.points import Block
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
@@ -99,21 +103,26 @@ def test_scores_do_not_depend_on_the_number_of_cores(on_workers, model, monkeypa
     assert len(found) == 1
 
 
+def block(features, start, stop):
+    """Return some points as a `Block`."""
+    return Block(start + 1, Dataset(features[start:stop], csr_array((stop - start, 0), dtype=bool)))
+
+
 def test_scores_do_not_depend_on_blocks():
     rows = library.ROWS
     features = small_dataset(seed=7, N=2 * rows + 4).features
     cuts = [0, 1, 700, rows, rows + 1, 2 * rows - 1, 2 * rows + 4]
-    pieces = [(range(a, b), features[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    pieces = [block(features, a, b) for a, b in itertools.pairwise(cuts)]
     shards = list(library._shards(pieces, lambda: False))
-    assert [number for numbers, _ in shards for number in numbers] == list(range(2 * rows + 4))
-    assert [part.shape[0] for _, part in shards] == [rows, rows, 4]
-    assert (shards[1][1] != features[rows : 2 * rows]).nnz == 0
+    assert [id for shard in shards for id in shard.ids] == list(range(1, 2 * rows + 5))
+    assert [shard.features.N for shard in shards] == [rows, rows, 4]
+    assert (shards[1].features.sparse != features[rows : 2 * rows].sparse).nnz == 0
 
 
 def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
     shutil.copytree(files / "subspace", tmp_path / "gone")
     folder = ModelFolder(tmp_path / "gone")
-    blocks = [(range(9), small_dataset().features[:9])]
+    blocks = [block(small_dataset().features, 0, 9)]
     scoring = Scoring(open_predictor(folder), folder, AssignmentRule(limit=3))
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):

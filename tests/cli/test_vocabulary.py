@@ -13,9 +13,9 @@ from xmlgp import api
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.names import Names
-from xmlgp.text.points import TrainingData
 
 URIS = {f"the {colour}": f"http://ex.org/{number}" for number, colour in enumerate(COLOURS)}
 

@@ -16,14 +16,15 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.strict_corpus_reader import read_corpus
 from tests.fuzzing.strict_readers import read_data
 from tests.fuzzing.text_files import TextFiles, ends_well, maybe_compressed
+from tests.text.corpora import vectorized_by
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.characters import normalized_name, normalized_text
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import CorpusOptions
-from xmlgp.text.vectorize import vectorize
+from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["Corpora"]
 
@@ -127,7 +128,7 @@ def read_stream(content, name):
 def vectorized_labels(reader, name):
     """Raise the errors of a corpus, those of labels included."""
     try:
-        vectorize(reader, Vectorizer(Analysis(), []), options=CorpusOptions(format=name), extend=True)
+        vectorized_by(reader, WordCounts(Analysis(), []), options=CorpusOptions(format=name))
     except Exception as error:
         if not re.search(r": (there are no documents|no document has a (label|word))$", str(error)):
             raise

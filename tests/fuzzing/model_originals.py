@@ -12,7 +12,8 @@ from tests.fuzzing.npy_files import packed, unpacked
 from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["DESCRIPTION", "NAMED", "TUNED", "make_originals"]
 
@@ -84,7 +85,7 @@ def _write_named(folder):
     folder.mkdir()
     write_dataset(folder / "train.txt", small_dataset())
     words = [f"wörd{place:02d}" for place in range(25)]
-    description = Vectorizer(Analysis(), words).mapping()
+    description = WordCounts(Analysis(), words).stored().description
     (folder / "features.txt").write_text("".join(f"{word}\n" for word in words))
     (folder / "labels.txt").write_text("".join(f"label {place} 機\n" for place in range(7)))
     (folder / "vectorizer.json").write_text(json.dumps(description))

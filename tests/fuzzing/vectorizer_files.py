@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 from tests.fuzzing.mangling import Sample, mangled
 from tests.fuzzing.model_folders import TOKENS, rewritten
 from tests.fuzzing.text_files import attempted
+from tests.inputs.reading import read_training
+from tests.text.corpora import vectorized_by
 from xmlgp.data.lines import LineReader
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import TRAIN, write_folder
 from xmlgp.text.documents import CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
-from xmlgp.text.points import read_training_data
-from xmlgp.text.vectorize import vectorize
+from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["VectorizerFiles"]
 
@@ -36,8 +37,8 @@ class VectorizerFiles:
         (folder / "corpus.csv").write_bytes(CORPUS)
         with open(folder / "corpus.csv", "rb") as stream:
             options = CorpusOptions(("title",), ("tags",))
-            vectorizer = Vectorizer(Analysis("char-wb", 2, 3), [], options.columns())
-            found = vectorize(LineReader(stream, "corpus.csv"), vectorizer, options=options, extend=True)
+            vectorizer = WordCounts(Analysis("char-wb", 2, 3), [], options.columns())
+            found = vectorized_by(LineReader(stream, "corpus.csv"), vectorizer, options=options)
         write_folder(folder / "whole", {TRAIN: found})
         contents = {name: (folder / "whole" / name).read_bytes() for name in (VECTORIZER, FEATURES, LABELS)}
         changed = st.one_of(
@@ -59,7 +60,7 @@ class VectorizerFiles:
                 (copy / name).write_bytes(content)
         try:
             notes = []
-            found, _ = attempted(lambda: read_training_data(str(copy / TRAIN), cache=False, note=notes.append))
+            found, _ = attempted(lambda: read_training(str(copy / TRAIN), cache=False, note=notes.append))
             if found is None:
                 return False
             assert notes == [] or not (copy / VECTORIZER).exists()

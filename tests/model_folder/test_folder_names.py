@@ -9,13 +9,14 @@ import pytest
 from tests.model_folder.test_folder import ARRAYS, DATA, write
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
+from xmlgp.text.word_counts import WordCounts
 
 LABELS = ["機械 学習", ""]
 WORDS = ["\ufeff", " a", "b ", "é"]
-VECTORIZER = Vectorizer(Analysis("char", 1, 2), WORDS, Columns(("title",), id="key"))
+VECTORIZER = WordCounts(Analysis("char", 1, 2), WORDS, Columns(("title",), id="key"))
 NAMES = Names(LABELS, WORDS, VECTORIZER)
 
 
@@ -61,7 +62,7 @@ CONTENTS = [
     b"", b"a\nb", b"a\nb\nc\n", b"a\n\xff\n", b"a\n\x1b[2J\n", "a\n\x9b2J\n".encode(), b"a\nb\r\n", b"\x7f\n\n",
     np.zeros((2, 2), np.uint8), np.array(10, np.uint8), np.array([97, 10, 98, 10]),
 ]  # fmt: skip
-MAPPING = VECTORIZER.mapping()
+MAPPING = VECTORIZER.stored().description
 OTHER_MAPPINGS = [{}, MAPPING | {"analyzer": "x"}, MAPPING | {"ngrams": [1, 10**9]}, MAPPING | {"format_version": 2}]
 WITHOUT_NAMES, NOT_OF_TEXT = "its {} do not have a name each", "its features are not those of text"
 

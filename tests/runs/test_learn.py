@@ -22,6 +22,7 @@ from xmlgp.data.dataset import Dataset, no_points
 from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.mlgpf import incremental, learning_steps
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.lock import lock_model_folder
@@ -31,7 +32,6 @@ from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runs.learn import learn_points
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.text.names import Names
-from xmlgp.text.points import TrainingData
 from xmlgp.training import checkpoints
 from xmlgp.training.trained import STATISTICS, Earlier
 

@@ -7,12 +7,14 @@ from tests.fuzzing.data_files import standard_input
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.vectorize import vectorize
+from xmlgp.text.labels import LabelNumbers
+from xmlgp.text.vectorize import check_vocabulary, vectorize
+from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["documents_of", "in_every_way", "vectorized"]
+__all__ = ["documents_of", "in_every_way", "vectorized", "vectorized_by"]
 
 
 def documents_of(path, options=NO_OPTIONS, **arguments):
@@ -41,6 +43,15 @@ def in_every_way(path, content, read):
 def vectorized(path, content, analysis=None, options=NO_OPTIONS):
     """Return a corpus with this content, vectorized."""
     path.write_bytes(content)
-    vectorizer = Vectorizer(analysis or Analysis(), [], options.columns())
     with open_input(path) as stream:
-        return vectorize(LineReader(stream, str(path)), vectorizer, options=options, extend=True)
+        return vectorized_by(LineReader(stream, str(path)), WordCounts(analysis or Analysis(), []), options=options)
+
+
+def vectorized_by(reader, vectorizer, labels=(), options=NO_OPTIONS, extend=True):
+    """Return an open corpus, vectorized with the words and labels of another one."""
+    vectorizer = WordCounts(vectorizer.analysis, vectorizer.words, options.columns(vectorizer.columns))
+    documents = read_documents(reader, options, vectorizer.columns)
+    corpus = vectorize(documents, reader.path, vectorizer, LabelNumbers(labels), extend)
+    if extend:
+        check_vocabulary(corpus, reader.path)
+    return corpus

@@ -5,10 +5,10 @@ import pytest
 from scipy.io import arff as scipy_arff
 
 from tests.cli.command import run
+from tests.inputs.reading import read_training
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import Document
-from xmlgp.text.points import read_training_data
 
 TEXT = """% made by Weka
 @RELATION tickets
@@ -74,7 +74,7 @@ def test_a_file_of_meka_has_the_numbers_that_scipy_reads(tmp_path):
         labels, features = np.split(table, [2], axis=1)
         if count < 0:
             labels, features = features, labels
-        found = read_training_data(str(path), cache=True).dataset
+        found = read_training(str(path), cache=True).dataset
         assert np.array_equal(found.labels.toarray(), labels == 1)
         assert np.array_equal(found.features.sparse.toarray(), features.astype(np.float32))
 
@@ -82,7 +82,7 @@ def test_a_file_of_meka_has_the_numbers_that_scipy_reads(tmp_path):
 def test_sparse_rows(tmp_path):
     path = tmp_path / "a.arff"
     path.write_text(MUSIC)
-    found = read_training_data(str(path)).dataset
+    found = read_training(str(path)).dataset
     # By the definition of the format, a value that is not listed is the first one of its type.
     assert found.labels.toarray().tolist()[2:] == [[True, True], [False, True], [False, True]]
     assert found.features.sparse.toarray().tolist()[2:] == [[3, 0, 0], [0, 0, 0], [0, 0, 0]]
@@ -126,7 +126,7 @@ def test_mistakes_are_reported_with_the_way_out(tmp_path, old, new, reason):
     path = tmp_path / "a.arff"
     path.write_text(MUSIC.replace(old, new))
     with pytest.raises(XmlgpError) as caught:
-        read_training_data(str(path))
+        read_training(str(path))
     assert reason in str(caught.value)
     assert str(path) in str(caught.value)
 

@@ -6,16 +6,17 @@ import threading
 import numpy as np
 import pytest
 
+from tests.inputs.reading import read_training
 from tests.text.corpora import in_every_way, vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, add_label_names, read_names
-from xmlgp.text.points import read_training_data
+from xmlgp.text.word_counts import WordCounts
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ DAMAGES = [
 def test_a_damaged_folder_is_refused(folder, name, damage, reason):
     (folder / name).write_bytes(damage((folder / name).read_bytes()))
     with pytest.raises(XmlgpError) as caught:
-        read_training_data(folder / "train.txt")
+        read_training(folder / "train.txt")
     text = str(caught.value)
     assert text.startswith(f"{folder / name}:")
     assert reason in text
@@ -85,11 +86,11 @@ def test_a_damaged_folder_is_refused(folder, name, damage, reason):
 def test_a_vectorizer_needs_names_and_other_files_of_these_names_are_not_used(folder):
     (folder / LABELS).unlink()
     with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
-        read_training_data(folder / "train.txt")
+        read_training(folder / "train.txt")
     (folder / VECTORIZER).unlink()
     (folder / LABELS).write_text("notes\n")
     messages = []
-    assert read_training_data(folder / "train.txt", note=messages.append).names == Names()
+    assert read_training(folder / "train.txt", note=messages.append).names == Names()
     (message,) = messages
     assert message.startswith(f"names are not used: {folder / LABELS}:2: the file ends after 1 of ")
 
@@ -122,7 +123,7 @@ def test_the_later_of_two_processes_replaces_all_files_of_the_other(folder, monk
     write_folder(folder, {"train.txt": earlier})
     others[0].join()
     monkeypatch.undo()
-    found = read_training_data(folder / "train.txt")
+    found = read_training(folder / "train.txt")
     assert found.dataset.N == 30
     assert (found.names.features, found.names.labels) == (later.vectorizer.words, later.labels)
     assert sorted(file.name for file in folder.iterdir()) == sorted(["train.txt", FEATURES, LABELS, VECTORIZER])
@@ -141,7 +142,7 @@ OWN = ["trees", "", "trees", "graph theory"]
     ],
 )
 def test_added_names_follow_those_of_the_model(tmp_path, content):
-    names = Names(list(OWN), ["word"], Vectorizer(Analysis(), ["word"]))
+    names = Names(list(OWN), ["word"], WordCounts(Analysis(), ["word"]))
     found = in_every_way(tmp_path / "new", content.encode(), lambda path: add_label_names(path, names, 4))
     assert found == (OWN + ["Zürich", "機械学習", "a b"], *names[1:])
     assert names.labels == OWN

@@ -25,9 +25,9 @@ from tests.text.encoders import WORDS, make_encoder
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.estimators import MLGPFClassifier, TextTagger
 from xmlgp.text import embedding_cache
-from xmlgp.text.analysis import Analysis, Vectorizer
-from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.encoder import open_encoder
+from xmlgp.text.word_counts import WordCounts
 
 ENCODER = os.environ.get("ENCODER")
 
@@ -78,7 +78,7 @@ def model():
 
 
 def test_embeddings_are_those_of_model2vec():
-    vectorizer = Vectorizer(Analysis(encoder=open_encoder("encoders/one")), WORDS)
+    vectorizer = WordCounts(Analysis(encoder=open_encoder("encoders/one")), WORDS)
     features = vectorizer.features([*TEXTS, "", "unknown \ud800"])
     expected = StaticModel.from_pretrained("encoders/one").encode([*TEXTS, "", "unknown ?"])
     assert np.array_equal(features.dense.values(), expected)
@@ -180,12 +180,12 @@ def test_show_names_the_encoder(model):
 
 
 def test_texts_in_memory():
-    found = xmlgp.train(TEXTS, labels=LABELS, encoder=Path("encoders/one"), settings=SMALL)
+    found = xmlgp.train(xmlgp.Source(TEXTS, LABELS, encoder=Path("encoders/one")), settings=SMALL)
     kept = list(xmlgp.predict(found, TEXTS))
     found.save("m")
     assert list(xmlgp.predict("m", TEXTS)) == kept
     Path("encoders/one").rename("moved")
-    assert list(xmlgp.predict("m", TEXTS, corpus=CorpusOptions(encoder="moved"))) == kept
+    assert list(xmlgp.predict("m", xmlgp.Source(TEXTS, encoder="moved"))) == kept
 
 
 def test_a_tagger_has_an_encoder():
@@ -385,11 +385,9 @@ def test_a_name_of_nothing_is_one_sentence(place):
 def test_an_encoder_is_for_text_alone(encoders):
     np.savetxt("x", [[1.0]])
     Path("rows.txt").write_text("2 2 1\n0 0:1\n0 1:1\n")
-    assert "rows of numbers, not text; an encoder needs the text" in said(
-        run("train", "rows.txt", "m", "--encoder", "encoders/one")
-    )
+    assert "these are rows of numbers, not text" in said(run("train", "rows.txt", "m", "--encoder", "encoders/one"))
     with pytest.raises(SettingsError, match="give the text"):
-        xmlgp.train(np.ones((2, 3)), labels=[[1], [1]], encoder="encoders/one")
+        xmlgp.train(xmlgp.Source(np.ones((2, 3)), [[1], [1]], encoder="encoders/one"))
     assert run("train", "train.jsonl", "m", "--download").exit_code == 2
     trained()
     assert "trained without an encoder" in said(run("predict", "m", "train.jsonl", "--encoder", "encoders/one"))

@@ -15,16 +15,18 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from tests.problems import DETERMINISTIC
-from tests.text.corpora import vectorized
-from xmlgp.data import lines
+from tests.text.corpora import vectorized, vectorized_by
+from xmlgp.data import lines, spool
 from xmlgp.data.dataset import stack
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import XmlgpError
 from xmlgp.text import vectorize
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.labels import LabelNumbers
+from xmlgp.text.word_counts import WordCounts
 
 
 def corpus(N=300, seed=0):
@@ -58,11 +60,18 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
+def lacking(corpus):
+    """Return how many documents lack labels and words."""
+    dataset = corpus.dataset()
+    matrices = dataset.labels, dataset.features.sparse
+    return tuple(np.count_nonzero(np.diff(matrix.indptr) == 0) for matrix in matrices)
+
+
 def more(path, content, vectorizer, labels, options=NO_OPTIONS, extend=True):
     """Return a corpus with this content, vectorized with the words and labels of another one."""
     path.write_bytes(content)
     with open_input(path) as stream:
-        return vectorize.vectorize(LineReader(stream, str(path)), vectorizer, labels, options, extend=extend)
+        return vectorized_by(LineReader(stream, str(path)), vectorizer, labels, options, extend)
 
 
 @pytest.mark.parametrize("analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 2, 3)], ids=str)
@@ -82,14 +91,14 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     binarizer = MultiLabelBinarizer(sparse_output=True)
     assert_same(dataset.labels, binarizer.fit_transform(labels))
     assert found.labels == binarizer.classes_.tolist()
-    assert found.without_labels == labels.count([]) > 0
-    assert found.without_words == np.count_nonzero(counted.sum(axis=1) == 0) > 0
+    assert lacking(found) == (labels.count([]), np.count_nonzero(counted.sum(axis=1) == 0))
+    assert min(lacking(found)) > 0
     assert found.N == dataset.N == 300
     # The blocks can be read again, and points of the same texts are the same.
     assert sum(block.N for block in found.blocks()) == 300
-    assert found.without_labels == labels.count([])
     with open_input(tmp_path / "a") as stream:
-        blocks = list(vectorize.vectorize_blocks(LineReader(stream, "a"), found.vectorizer, LabelNumbers(found.labels)))
+        documents = read_documents(LineReader(stream, "a"))
+        blocks = list(vectorize.points_of(documents, "a", found.vectorizer.features, LabelNumbers(found.labels)))
     assert [document.text for read, _ in blocks for document in read] == texts
     points = stack([block for _, block in blocks])
     assert (points.features.sparse != dataset.features.sparse).nnz == (points.labels != dataset.labels).nnz == 0
@@ -106,14 +115,14 @@ def test_rare_words_are_left_out(tmp_path, min_count, max_features):
     assert found.vectorizer.words == kept
     expected = [[text.split().count(word) for word in kept] for text in texts]
     np.testing.assert_array_equal(found.dataset().features.sparse.toarray(), expected)
-    assert found.without_words == sum(not any(row) for row in expected)
+    assert lacking(found)[1] == sum(not any(row) for row in expected)
 
 
 def test_more_documents_add_words_as_the_analysis_says(tmp_path):
     content = as_json(["new new once of of ten ten ten"], [["x"]])
     for limit, expected in (None, ["cat", "new", "ten"]), (2, ["cat", "ten"]), (1, ["cat"]):
         analysis = Analysis(min_count=2, max_features=limit, stop_words=("of",))
-        assert more(tmp_path / "a", content, Vectorizer(analysis, ["cat"]), ["x"]).vectorizer.words == expected
+        assert more(tmp_path / "a", content, WordCounts(analysis, ["cat"]), ["x"]).vectorizer.words == expected
 
 
 @pytest.mark.parametrize(
@@ -137,7 +146,7 @@ def test_names_of_labels_have_no_surrounding_spaces_and_are_not_empty(tmp_path):
     found = vectorized(tmp_path / "a", as_json(["word"] * 3, labels))
     assert found.labels == ["a", "a b"]
     np.testing.assert_array_equal(found.dataset().labels.toarray(), [[1, 0], [0, 0], [0, 1]])
-    assert found.without_labels == 1
+    assert lacking(found)[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -158,18 +167,18 @@ def test_corpora_without_documents_words_or_labels_are_refused(tmp_path, content
 
 def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     content = as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]])
-    found = more(tmp_path / "test", content, Vectorizer(Analysis(), ["cat", "sat"]), ["x", "y"], extend=False)
+    found = more(tmp_path / "test", content, WordCounts(Analysis(), ["cat", "sat"]), ["x", "y"], extend=False)
     dataset = found.dataset()
     np.testing.assert_array_equal(dataset.features.sparse.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
-    assert (found.unknown_labels, found.without_labels, found.without_words) == (3, 2, 2)
+    assert (found.unknown_labels, lacking(found)) == (2, (2, 2))
 
 
 def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     content = as_json(
         ["zebra cat ant zebra", "sat", "", "émigré zebra"], [["z", "y", "a", "z"], ["x"], [], ["", "é", " a "]]
     )
-    vectorizer, labels = Vectorizer(Analysis(), ["sat", "cat"]), ["y", "x"]
+    vectorizer, labels = WordCounts(Analysis(), ["sat", "cat"]), ["y", "x"]
     found = more(tmp_path / "a", content, vectorizer, labels)
     dataset = found.dataset()
     assert found.vectorizer.words == ["sat", "cat", "ant", "zebra", "émigré"]
@@ -181,7 +190,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
     )
     assert found.new == (3, 3)
-    assert found.summary(with_new=True) == (
+    assert found.summary(found.blocks(), with_new=True) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels and will train as having "
         "none; leave out those whose labels are not known yet; 1 document has no words"
     )
@@ -192,7 +201,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
 
 def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
     # Names beside rows of numbers are free.
-    found = more(tmp_path / "a", as_json(["cat"], [["", "x", "new"]]), Vectorizer(Analysis(), ["cat"]), ["x", "", "x"])
+    found = more(tmp_path / "a", as_json(["cat"], [["", "x", "new"]]), WordCounts(Analysis(), ["cat"]), ["x", "", "x"])
     assert found.labels == ["x", "", "x", "new"]
     assert found.dataset().labels.toarray().tolist() == [[0, 0, 1, 1]]
 
@@ -211,7 +220,7 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
     def check(known, labels, documents):
         words = sorted({word for text in {"a", *known} for word in analysis.function()(text)}, reverse=True)
         content = as_json(*zip(*documents, strict=True))
-        found = more(tmp_path / "a", content, Vectorizer(analysis, words), labels)
+        found = more(tmp_path / "a", content, WordCounts(analysis, words), labels)
         dataset, longer = found.dataset(), found.vectorizer
         D, K = len(words), len(labels)
         assert (longer.words[:D], found.labels[:K]) == (words, labels)
@@ -223,12 +232,12 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
         read = more(tmp_path / "a", content, longer, found.labels, extend=False)
         assert_same_points(read.dataset(), dataset)
         assert read.unknown_labels == 0
-        assert (read.without_labels, read.without_words) == (found.without_labels, found.without_words)
+        assert lacking(read) == lacking(found)
         assert dataset.features.sparse.sum() == sum(len(analysis.function()(text)) for text, _ in documents)
         assert dataset.features.sparse[:, D:].sum(axis=0).all()
         assert dataset.labels[:, K:].sum(axis=0).all()
         # What the earlier words and labels count stays.
-        before = more(tmp_path / "a", content, Vectorizer(analysis, words), labels, extend=False).dataset()
+        before = more(tmp_path / "a", content, WordCounts(analysis, words), labels, extend=False).dataset()
         assert (
             (dataset.features.sparse[:, :D] != before.features.sparse).nnz
             == (dataset.labels[:, :K] != before.labels).nnz
@@ -243,9 +252,9 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectorize, "WORDS", 1 << 12)
+    monkeypatch.setattr(vectorize, "CHARACTERS", 1 << 14)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
-    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
+    monkeypatch.setattr(spool, "IN_MEMORY", 1)
 
     def peak(N):
         chosen = random.Random(0)
@@ -263,7 +272,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch
 
     def vectorized_blocks(path):
         with open_input(path) as stream:
-            found = vectorize.vectorize(LineReader(stream, str(path)), Vectorizer(Analysis(), []), extend=True)
+            found = vectorized_by(LineReader(stream, str(path)), WordCounts(Analysis(), []))
             for _ in found.blocks():
                 pass
 
@@ -275,7 +284,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is full")
 def test_a_full_temporary_folder_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
+    monkeypatch.setattr(spool, "IN_MEMORY", 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
     with pytest.raises(OSError, match="No space left") as caught:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options
+from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
 
 __all__ = ["evaluate"]
 
@@ -124,7 +124,7 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
       xmlgp evaluate new.jsonl new.csv --train models/tickets
     """
     check_standard_input(scores, data, train, options["filter_labels"])
-    result = api.evaluate(scores, data, train=train, ks=ks, **options)
+    result = api.evaluate(scores, source_of(data, options), train=train, ks=ks, **options)
     curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
         additions = {"reliability": curves, "unknown_labels": result.unknown}

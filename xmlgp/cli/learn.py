@@ -16,6 +16,7 @@ from xmlgp.cli.options import (
     encoder_options,
     reading_options,
     resume_advice,
+    source_of,
     threads_option,
     vocabulary_options,
 )
@@ -26,7 +27,7 @@ __all__ = ["learn"]
 SHOWN = 5
 
 #: The options of --dry-run, which are those of `preview`.
-PREVIEW = ("add_labels", "dense", "corpus", "cache", "progress", "note")
+PREVIEW = ("add_labels", "progress", "note")
 
 
 @click.command()
@@ -83,12 +84,13 @@ def learn(model: str, data: str | None, dry_run: bool, as_json: bool, **options:
     check_standard_input(data, options["add_labels"], options["vocabulary"])
     if as_json and not dry_run:
         raise click.UsageError("--json is for --dry-run.")
+    source = source_of(data, options)
     if dry_run:
-        preview = api.preview(model, data, **{name: options[name] for name in PREVIEW})
+        preview = api.preview(model, source, **{name: options[name] for name in PREVIEW})
         (_print_json if as_json else _print_table)(preview)
         return
     with resume_advice(data):
-        api.learn(model, data, **options)
+        api.learn(model, source, **options)
 
 
 def _print_json(preview: Preview) -> None:

@@ -17,6 +17,7 @@ import click
 
 from xmlgp.cli import with_options
 from xmlgp.errors import SettingsError
+from xmlgp.inputs.source import Source
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.plurals import counted
@@ -53,6 +54,7 @@ __all__ = [
     "overwrite_option",
     "quiet_option",
     "reading_options",
+    "source_of",
     "resume_advice",
     "same_command",
     "show_note",
@@ -305,7 +307,7 @@ CORPUS = [
 ]
 
 #: The fields of `CorpusOptions` that they give; `encoder_options` gives the others.
-CORPUS_FIELDS = [name for name in CorpusOptions._fields if name not in ("encoder", "download")]
+CORPUS_FIELDS = CorpusOptions._fields
 
 
 def corpus_options(command: Function) -> Function:
@@ -340,13 +342,13 @@ ENCODER = [
 
 
 def encoder_options(command: Function) -> Function:
-    """Add `--encoder` and `--download` to a command that has `corpus_options`, as fields of its `corpus`."""
+    """Add `--encoder` and `--download`."""
 
     @functools.wraps(command)
-    def wrapped(corpus: CorpusOptions, encoder: str | None, download: bool, **options: OptionValue) -> object:
+    def wrapped(encoder: str | None, **options: OptionValue) -> object:
         if encoder == "":
             raise click.UsageError("--encoder is empty.")
-        return command(corpus=corpus._replace(encoder=encoder, download=download), **options)
+        return command(encoder=encoder, **options)
 
     return add_options(wrapped, ENCODER)
 
@@ -455,6 +457,16 @@ def dense_option(command: Function) -> Function:
         return command(dense=dense or None, **options)
 
     return wrapped
+
+
+def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
+    """Return the points in a file as the options of a command say, and take these options away."""
+    taken = {
+        name: options.pop(name)
+        for name in ("dense", "corpus", "analysis", "encoder", "download", "cache")
+        if name in options
+    }
+    return Source(data, **taken)
 
 
 def reading_options(command: Function) -> Function:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from xmlgp.cli.options import INPUT, Decorator, NonEmptyPath, OptionValue, check_standard_input, reading_options
+from xmlgp.cli.options import (
+    INPUT,
+    Decorator,
+    NonEmptyPath,
+    OptionValue,
+    check_standard_input,
+    reading_options,
+    source_of,
+)
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.probabilities import ReliabilityCurve, log_loss, reliability_curve
@@ -15,6 +23,7 @@ from xmlgp.models import MODELS
 from xmlgp.plots import Panel, plot_objective, plot_reliability
 from xmlgp.runs.evaluate import check_probabilities, describe_coverage
 from xmlgp.runs.matching import matched
+from xmlgp.runtime.progress import Reporter
 
 __all__ = ["plot"]
 
@@ -97,8 +106,9 @@ def reliability(
     """
     check_standard_input(*scores, data, train)
     check_outputs([out], [*scores, data, train])
+    source = source_of(data, reading)
     curves: dict[str, ReliabilityCurve] = {}
-    for path, pair in zip(scores, matched(scores, data, train, **reading), strict=True):
+    for path, pair in zip(scores, matched(scores, source, train, Reporter(**reading)), strict=True):
         check_probabilities(pair.scores, path)
         probabilities = top_entries(pair.scores.matrix, k or pair.scores.K)
         try:

@@ -21,6 +21,7 @@ from xmlgp.cli.options import (
     dense_option,
     encoder_options,
     quiet_option,
+    source_of,
     threads_option,
     work_of,
 )
@@ -169,5 +170,6 @@ def predict(
         # A bar would be drawn over the answers, which show the progress themselves.
         options["progress"] = silent
     with work_of(cluster, note) as work:
-        predictions = api.predict(model, data, calibrated=not no_calibration, note=note, work=work, **options)
+        source = source_of(data, options)
+        predictions = api.predict(model, source, calibrated=not no_calibration, note=note, work=work, **options)
         predictions.write(out, output_format)

@@ -16,6 +16,7 @@ from xmlgp.cli.options import (
     overwrite_option,
     reading_options,
     same_command,
+    source_of,
     threads_option,
     work_of,
 )
@@ -51,5 +52,5 @@ def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: O
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     with work_of(cluster, note) as work:
-        folder = api.preprocess(data, model, note=note, work=work, **options)
+        folder = api.preprocess(source_of(data, options), model, note=note, work=work, **options)
     note(f"{model}: {folder.stage}; continue with `{same_command('train')}`")

@@ -13,6 +13,7 @@ from xmlgp.cli.options import (
     dense_option,
     encoder_options,
     reading_options,
+    source_of,
     threads_option,
 )
 
@@ -73,6 +74,6 @@ def report(model: str, data: str, out: str, train: str | None, label_names: str 
       xmlgp report models/bibtex data/bibtex -o bibtex.html
     """
     check_standard_input(data, train, label_names)
-    api.report(model, data, out, train=train, label_names=label_names, **options)
+    api.report(model, source_of(data, options), out, train=train, label_names=label_names, **options)
     if out != "-":
         click.echo(out)

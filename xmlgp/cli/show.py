@@ -19,8 +19,6 @@ from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
-from xmlgp.text.analysis import Vectorizer
-from xmlgp.text.transformer import Transformer
 
 __all__ = ["show"]
 
@@ -119,7 +117,7 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in named]
     preferred = "; preferred labels of a vocabulary" if "names.preferred" in named else ""
     yield "names", f"of {' and '.join(kinds)}{preferred}" if kinds else ""
-    yield "text", _unless_damaged(lambda: _describe_reading(folder.vectorizer))
+    yield "text", _unless_damaged(lambda: folder.vectorizer.describe() if folder.vectorizer else "")
     history = description.get("history")
     if history:
         record = MODELS[folder.settings.model]
@@ -163,27 +161,6 @@ def _unless_damaged(text: Callable[[], str]) -> str:
         return text()
     except (ModelFolderError, LookupError, TypeError, ValueError):
         return "damaged"
-
-
-def _describe_reading(vectorizer: Vectorizer | Transformer | None) -> str:
-    if vectorizer is None:
-        return ""
-    if isinstance(vectorizer, Transformer):
-        return "by a vectorizer of scikit-learn"
-    analysis = vectorizer.analysis
-    columns = vectorizer.columns
-    lengths = "-".join(map(str, dict.fromkeys((analysis.shortest, analysis.longest))))
-    limits = {
-        "min_count": f"min count {analysis.min_count}",
-        "max_features": f"max features {analysis.max_features}",
-        "stop_words": f"{len(analysis.stop_words)} stop words",
-    }
-    words = [analysis.analyzer, f"n-grams {lengths}", *(limits[name] for name in analysis.limits())]
-    if analysis.encoder:
-        words.append(f"encoder {analysis.encoder.name}")
-    texts = ", ".join(map(repr, columns.text))
-    labels = ", ".join([*map(repr, columns.labels), *(f"columns {pattern!r}" for pattern in columns.flags)])
-    return ", ".join([*words, f"text in {texts}", f"labels in {labels}"])
 
 
 def _in_words(hyperparameters: Mapping[str, float]) -> str:

@@ -18,6 +18,7 @@ from xmlgp.cli.options import (
     overwrite_option,
     reading_options,
     resume_advice,
+    source_of,
     threads_option,
     vocabulary_options,
     work_of,
@@ -70,4 +71,4 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     """
     check_standard_input(data, options["vocabulary"])
     with resume_advice(data), work_of(cluster, note) as work:
-        api.train(data, model, note=note, work=work, **options)
+        api.train(source_of(data, options), model, note=note, work=work, **options)

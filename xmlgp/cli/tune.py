@@ -12,6 +12,7 @@ from xmlgp.cli.options import (
     dense_option,
     encoder_options,
     reading_options,
+    source_of,
     threads_option,
 )
 from xmlgp.prediction.tuning import METRICS
@@ -53,7 +54,7 @@ def tune(model: str, data: str, as_json: bool, **options: OptionValue) -> None:
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
       xmlgp evaluate bibtex.labels data/bibtex
     """
-    tuned = api.tune(model, data, **options)
+    tuned = api.tune(model, source_of(data, options), **options)
     if as_json:
         click.echo(json.dumps(tuned._asdict()))
     else:

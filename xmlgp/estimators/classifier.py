@@ -25,13 +25,15 @@ from xmlgp.data.dense_files import as_list, read_dense
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
+from xmlgp.inputs.kinds import is_matrix
+from xmlgp.inputs.memory import check_columns, columns_of, features_in_memory, labels_in_memory
+from xmlgp.inputs.source import check_widths
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.given import check_columns, check_dense, columns_of, features_in_memory, is_matrix, labels_in_memory
 from xmlgp.runtime.threads import core_count, limit_threads
 from xmlgp.settings.shared import SEED_LIMIT
 from xmlgp.text.names import Names
-from xmlgp.text.points import TrainingData
 from xmlgp.text.written_names import separator_of
 from xmlgp.work import THIS_MACHINE
 from xmlgp.work.connection import open_work
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from typing_extensions import Self
 
+    from xmlgp.inputs.source import DenseFeatures
     from xmlgp.model import Model
-    from xmlgp.runs.given import DenseFeatures
 
     #: A matrix of features or labels.
     Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
@@ -216,7 +218,7 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
 
     def _check_features(self, features):
         self.model_.predictor.check(features.D)
-        check_dense(features.widths, self.model_.data.get("dense", []), "X")
+        check_widths(features.widths, self.model_.known.widths, "X")
 
     def _features(self, X, dense=None, known=None):
         """Return the features of points, for a known `TrainedModel` or a new one."""

@@ -15,10 +15,10 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.estimators.classifier import Classifier, Estimator
 from xmlgp.gpc.record import GPC
+from xmlgp.inputs.memory import columns_of
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.mlgpf.record import MLGPF
-from xmlgp.runs.given import columns_of
 from xmlgp.text.names import Names
-from xmlgp.text.points import TrainingData
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -16,17 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, _predicted, check_feature_count, load_estimator, split
 from xmlgp.estimators.models import MLGPFClassifier
+from xmlgp.inputs.data_frames import text_column
+from xmlgp.inputs.kinds import is_matrix
+from xmlgp.inputs.source import Source
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.data_frames import text_column
-from xmlgp.runs.given import in_memory, is_matrix
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.encoder import open_encoder
+from xmlgp.text.fitted_vectorizer import FittedVectorizer
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.transformer import Transformer
+from xmlgp.text.word_counts import WordCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from xmlgp.estimators.classifier import Features
-    from xmlgp.runs.given import DenseFeatures, FilePath
+    from xmlgp.inputs.kinds import FilePath
+    from xmlgp.inputs.source import DenseFeatures
     from xmlgp.runs.trained_model import TrainedModel
 
     #: Texts, or their features.
@@ -176,15 +179,15 @@ class TextTagger(BaseEstimator):
             transformer = clone(self.vectorizer)
             features: Any = transformer.fit_transform(_not_a_table(X, transformer))
             X = features
-            known = Transformer(features.shape[1], transformer)
-            names = Names([], known.feature_names(), known)
+            vectorizer = FittedVectorizer(features.shape[1], transformer)
+            names = Names([], vectorizer.words, vectorizer)
         else:
             if is_matrix(X) and self.vectorizer is not None:
                 raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
             analysis.check()
             X = _not_a_table(X)
-            names = Names([], None, None if is_matrix(X) else Vectorizer(analysis, []))
-        points = in_memory(X, y, names, extend=True, dense=dense)
+            names = Names([], None, None if is_matrix(X) else WordCounts(analysis, []))
+        points = Source(X, y, dense).numbered(names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
@@ -201,7 +204,7 @@ class TextTagger(BaseEstimator):
             return self.fit(X, y, dense=dense)
         self._check_features(X, dense, more=True)
         X, dense = self._transformed(X, dense)
-        points = in_memory(X, y, self.classifier_.names_, extend=True, dense=dense)
+        points = Source(X, y, dense).numbered(self.classifier_.names_, extend=True)
         if not points.dataset.N:
             raise SettingsError("there are no documents")
         if points.names.vectorizer and is_matrix(X):
@@ -241,10 +244,11 @@ class TextTagger(BaseEstimator):
         found: list[list[tuple[str, float]]] = []
         with self.classifier_._threads():
             assigned = self.classifier_._assigned(self._features(X, dense), only, without, **rule)
-            for _, features, scores in assigned.blocks():
+            for block in assigned.blocks():
+                scores = block.scores
                 scores.check_finite(len(found))
                 if not rule and self.tuned_ and self.tuned_.output != "probability":
-                    scores = self._with_probabilities(features, scores)
+                    scores = self._with_probabilities(block.features, scores)
                 pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
                 found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
         return found
@@ -311,7 +315,7 @@ class TextTagger(BaseEstimator):
         """
         found = self.predict(X, dense=dense)
         known = Names(self.classes_.tolist())
-        true, _, names = in_memory(csr_array((len(found), 0)), y, known, extend=True)
+        true, _, names = Source(csr_array((len(found), 0)), y).numbered(known, extend=True)
         return evaluate_assignment(label_matrix(found, names.labels)[1], true.labels)["F1_micro"]
 
     def tune(
@@ -355,9 +359,9 @@ class TextTagger(BaseEstimator):
         if classifier.names_.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
         parameter = encoder = None
-        if isinstance(vectorizer, Transformer):
-            parameter = clone(vectorizer.fitted)
-        elif vectorizer:
+        if vectorizer and vectorizer.estimator is not None:
+            parameter = clone(vectorizer.estimator)
+        elif isinstance(vectorizer, WordCounts):
             analysis = vectorizer.analysis._replace(encoder=None)
             parameter = None if analysis == Analysis() else analysis
             encoder = vectorizer.analysis.encoder and vectorizer.analysis.encoder.name
@@ -384,8 +388,8 @@ class TextTagger(BaseEstimator):
         """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""
         self.classifier_ = classifier
         self.vectorizer_ = classifier.names_.vectorizer
-        if isinstance(self.vectorizer_, Transformer):
-            self.vectorizer_ = self.vectorizer_.fitted
+        if isinstance(self.vectorizer_, FittedVectorizer):
+            self.vectorizer_ = self.vectorizer_.estimator
         # Strings of a fixed length would take the memory of the longest for each.
         self.classes_ = np.array(classifier.names_.labels, object)
         return self
@@ -397,8 +401,8 @@ class TextTagger(BaseEstimator):
 
     def _transformed(self, X, dense):
         """Return documents as the classifier takes them, and their dense features."""
-        known = self.classifier_.names_.vectorizer
-        transformer = known.fitted if isinstance(known, Transformer) else None
+        vectorizer = self.classifier_.names_.vectorizer
+        transformer = vectorizer.estimator if vectorizer else None
         X, dense = _divided(X, dense, self.classifier_, transformer, self.model_)
         if X is None:
             return X, dense
@@ -414,7 +418,7 @@ class TextTagger(BaseEstimator):
         """Return the features of documents, as the predictor takes them."""
         self._check_features(X, dense)
         X, dense = self._transformed(X, dense)
-        features = in_memory(X, None, self.classifier_.names_, extend=False, dense=dense).dataset.features
+        features = Source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features)
         return features
 

@@ -23,9 +23,10 @@ from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.settings.fields import Settings
-from xmlgp.text.analysis import Vectorizer
+from xmlgp.text.fitted_vectorizer import FittedVectorizer
 from xmlgp.text.names import Names
-from xmlgp.text.transformer import Transformer
+from xmlgp.text.vectorizer import StoredVectorizer, Vectorizer
+from xmlgp.text.word_counts import WordCounts
 from xmlgp.training.trained import HeldOut
 from xmlgp.version import __version__
 
@@ -143,12 +144,13 @@ class ModelFolder:
         """
         path = Path(path)
         names = names or Names()
-        if isinstance(names.vectorizer, Vectorizer):
-            facts["vectorizer"] = names.vectorizer.mapping()
+        vectorizer = names.vectorizer.stored() if names.vectorizer else StoredVectorizer()
+        if vectorizer.description is not None:
+            facts["vectorizer"] = vectorizer.description
         made = make_model_folder(path)
         written: dict[str, Entry] = {}
         try:
-            write_arrays(path, {**arrays, **_arrays_of(names)}, written)
+            write_arrays(path, {**arrays, **_arrays_of(names, vectorizer)}, written)
             entries = {**(keep or {}), **written}
             description = {
                 "format": "xmlgp model folder",
@@ -172,19 +174,19 @@ class ModelFolder:
         return cls(path)
 
     @property
-    def vectorizer(self) -> Vectorizer | Transformer | None:
+    def vectorizer(self) -> Vectorizer | None:
         """What maps text to the features, or None."""
         mapping = self.description.get("vectorizer")
         stored = self.array(STORED_VECTORIZER)
         if stored is not None and stored.nbytes > LARGEST_VECTORIZER:
             raise ModelFolderError(f"{self.path}: the vectorizer has more than {LARGEST_VECTORIZER >> 20} MB")
         if stored is not None:
-            return Transformer(self.description["data"]["D"], stored=stored.tobytes(), source=self.path)
+            return FittedVectorizer(self.description["data"]["D"], content=stored.tobytes(), source=self.path)
         if mapping is None:
             return None
         words = self._names("features", "D")
-        vectorizer: Vectorizer | None = None if words is None else Vectorizer.from_mapping(mapping, words)
-        encoder = vectorizer and vectorizer.analysis.encoder
+        vectorizer = None if words is None else WordCounts.from_description(mapping, words)
+        encoder = vectorizer and vectorizer.encoder
         if vectorizer is None or (encoder and encoder.width != self.description["data"].get("dense", [0])[0]):
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
         return vectorizer
@@ -194,7 +196,7 @@ class ModelFolder:
         """The names of labels and features, and what maps text to features."""
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
-        words = vectorizer.words if isinstance(vectorizer, Vectorizer) else self._names("features", "D")
+        words = vectorizer.words if isinstance(vectorizer, WordCounts) else self._names("features", "D")
         labels, uris, preferred = (self._names(kind, "K") for kind in ("labels", "uris", "preferred"))
         vocabulary = (uris, preferred) if uris and preferred else ()
         return Names(labels, words, vectorizer, *vocabulary)
@@ -233,12 +235,12 @@ class ModelFolder:
         write_description(self.path, self.description)
 
 
-def _arrays_of(names: Names) -> dict[str, NDArray[np.uint8]]:
+def _arrays_of(names: Names, vectorizer: StoredVectorizer) -> dict[str, NDArray[np.uint8]]:
     """Return the arrays in which names and a vectorizer of scikit-learn are stored."""
     kinds = {kind: getattr(names, kind) for kind in ("labels", "features", "uris", "preferred")}
     texts = {f"names.{kind}": format_names(values) for kind, values in kinds.items() if values is not None}
-    if isinstance(names.vectorizer, Transformer):
-        texts[STORED_VECTORIZER] = names.vectorizer.stored
+    if vectorizer.content is not None:
+        texts[STORED_VECTORIZER] = vectorizer.content
     return {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
 
 

@@ -7,9 +7,9 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple
 
 from xmlgp.data.features import Features
 from xmlgp.data.names import CONTROL
@@ -18,7 +18,7 @@ from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import escape_undecodable
 
-__all__ = ["LabelExplanations", "LabelWriter"]
+__all__ = ["LabelExplanations", "LabelWriter", "ScoredPoints"]
 
 #: The digits that single precision has.
 NUMBER = ".7g"
@@ -29,8 +29,17 @@ CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 #: Points that are explained and formatted at a time.
 POINTS = 256
 
-#: Identifiers, features and scores of consecutive points.
-ScoredPoints: TypeAlias = tuple[Sequence[Any], Features, Scores]
+
+class ScoredPoints(NamedTuple):
+    """Consecutive points: identifiers, features, scores, and the errors of malformed points by row.
+
+    A point without identifier, None, is left out.
+    """
+
+    ids: Sequence[str | int | None]
+    features: Features
+    scores: Scores
+    errors: Mapping[int, DataFormatError] = {}
 
 
 @dataclass(frozen=True)
@@ -112,25 +121,28 @@ class LabelWriter:
     def records(self, blocks: Iterable[ScoredPoints]) -> Iterator[dict[str, Any]]:
         """Yield what a line of JSON Lines has, a dict for each point; see `write`.
 
-        A point whose identifier is a DataFormatError has the fields `id` and `error`; a point without identifier, None,
-        is left out.
+        A malformed point has the fields `id` and `error`.
         """
         done = 0
         mark = {"assigned": True} if self.assigned else {}
-        for identifiers, features, block in blocks:
-            block.check_finite(done)
-            scores = block.descending()
+        for block in blocks:
+            block.scores.check_finite(done)
+            scores = block.scores.descending()
             for start in range(0, scores.N, POINTS):
                 rows = slice(start, min(start + POINTS, scores.N))
                 chunk = scores.rows(rows.start, rows.stop)
-                labels = self._labels(features, rows, chunk)
-                for i, (first, last) in zip(identifiers[rows], itertools.pairwise(chunk.indptr), strict=True):
+                labels = self._labels(block.features, rows, chunk)
+                for row, (first, last) in enumerate(itertools.pairwise(chunk.indptr), start):
                     done += 1
-                    if isinstance(i, DataFormatError):
-                        identifier = i.id if type(i.id) in (str, int) else done
-                        yield {"id": identifier, "error": f"line {i.line}: {i.reason}"}
-                    elif i is not None:
-                        yield {"id": i, "labels": labels[first:last], **mark}
+                    id = block.ids[row]
+                    if row in block.errors:
+                        error = block.errors[row]
+                        yield {
+                            "id": done if error.id is None else error.id,
+                            "error": f"line {error.line}: {error.reason}",
+                        }
+                    elif id is not None:
+                        yield {"id": id, "labels": labels[first:last], **mark}
 
     def _header(self) -> list[str]:
         """Return the names of the columns of a table."""

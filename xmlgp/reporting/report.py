@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.inputs.points import Block
 from xmlgp.prediction.predictor import MEMORY, Predictor
 from xmlgp.reporting.charts import draw_frequencies, draw_ranks
 from xmlgp.reporting.content import About, make_content
@@ -21,7 +22,6 @@ from xmlgp.reporting.evidence import LISTED, Evidence
 from xmlgp.runtime.progress import Progress, ignore, silent
 
 if TYPE_CHECKING:
-    from xmlgp.data.dataset import Dataset
     from xmlgp.prediction.tuning import Tuned
 
 __all__ = ["check_available", "make_report", "render"]
@@ -37,7 +37,7 @@ def check_available() -> None:
 
 def make_report(
     predictor: Predictor,
-    blocks: Iterable[tuple[Dataset, Sequence[str] | None, Sequence[str] | None]],
+    blocks: Iterable[Block],
     about: Callable[[csr_array], About],
     *,
     tuned: Tuned | None = None,
@@ -48,7 +48,7 @@ def make_report(
 ) -> str:
     """Return an HTML page that evaluates a model of two labels or more.
 
-    `blocks` has the test points, with texts and identifiers or None. `about` returns what else the page says, given the
+    `blocks` has the test points. `about` returns what else the page says, given the
     true labels, N×K or more. Labels are assigned by the threshold and the limit of `tuned` if these are for
     probabilities, otherwise by the highest expected F1, from the probabilities of the 50 best labels. `neighbours` is
     the number of nearest training documents to show of each document.
@@ -62,13 +62,14 @@ def make_report(
     evidence = Evidence(predictor.label_count, tuned and tuned.rule, seed=seed)
     k = max(LISTED, tuned.limit) if tuned else LISTED
     with progress("report", unit=" points") as bar:
-        for block, texts, ids in blocks:
+        for block in blocks:
             done = 0
-            for scores in predictor.top(block.features, k, "probability", memory=MEMORY):
+            points = block.points
+            for scores in predictor.top(points.features, k, "probability", memory=MEMORY):
                 scores.check_finite(evidence.point_count)
                 rows = slice(done, done + scores.N)
-                texts_and_ids = [None if values is None else values[rows] for values in (texts, ids)]
-                evidence.add(scores, block.labels[rows], block.features[rows], *texts_and_ids)
+                texts_and_ids = [None if values is None else values[rows] for values in (block.texts, block.ids)]
+                evidence.add(scores, points.labels[rows], points.features[rows], *texts_and_ids)
                 done += scores.N
                 bar.update(scores.N)
     page = dataclasses.replace(about(evidence.labels), rule=rule)

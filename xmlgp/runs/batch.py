@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,13 +10,15 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, widened
 from xmlgp.errors import SettingsError, UsageError
+from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_widths
 from xmlgp.models import MODELS
-from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, check_dense, more_labels, more_points
 from xmlgp.runs.trained_model import TrainedModel, opened
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.text.labels import label_matrix
+from xmlgp.text.names import Names, add_label_names
 
-__all__ = ["Preview", "check_given", "has_learned", "preview", "read_batch", "refuse_foreign"]
+__all__ = ["Preview", "check_batch", "has_learned", "preview", "read_batch", "refuse_foreign"]
 
 #: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
 #: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
@@ -60,79 +63,100 @@ class Preview(NamedTuple):
 
 def preview(
     model: FilePath | TrainedModel,
-    data: Points | None = None,
+    data: Points | Source | None = None,
     *,
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
     add_labels: FilePath | Sequence[str] | None = None,
-    corpus: CorpusOptions = NO_OPTIONS,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Preview:
     """Return what `learn` with the same arguments would add to a model; nothing changes."""
-    check_given(data, dense, add_labels)
+    source = Source.of(data, labels, dense)
+    check_batch(source, add_labels)
     trained = opened(model)
-    return _preview(trained, *read_batch(trained, data, labels, dense, add_labels, corpus, cache, progress, note))
-
-
-def check_given(data, dense, add_labels):
-    """Raise UsageError if there is nothing to learn."""
-    if data is None and dense is None and add_labels is None:
-        raise UsageError("Nothing to learn: give data, or labels to add.")
-
-
-def read_batch(model, data, labels, dense, add_labels, corpus, cache, progress, note):
-    """Return the points that a `TrainedModel` is to learn (`Dataset`), perhaps none, and the names after them."""
-    kind = model.settings.model
-    if MODELS[kind].learn is None:
-        able = " and ".join(name for name, other in MODELS.items() if other.learn)
-        raise SettingsError(f"a model of {kind} cannot learn on, only {able} can; train again on all points together")
-    D = model.data["D"]
-    K = model.data["K"]
-    widths = model.data.get("dense", [])
-    names = model.names
-    if add_labels is not None:
-        names, K = more_labels(names, K, add_labels)
-    if data is None and dense is None:
-        return no_points(D, K, widths), names
-    points, names = more_points(data, labels, dense, model, names, corpus, cache, progress, note)
-    check_sizes(points, D, K)
-    check_dense(points.features.widths, widths, data)
-    return points, names
-
-
-def _preview(model, points, names):
-    D = model.data["D"]
-    K = model.data["K"]
-    (known_assignments, assignments), (known_occurrences, occurrences) = _known_counts(model, points, names)
+    points, names = read_batch(trained, source, add_labels, Reporter.of(progress, note))
+    D = trained.data["D"]
+    K = trained.data["K"]
+    counts = _known_counts(trained, points, names)
     return Preview(
         points=points.N,
-        learned=has_learned(model, points),
+        learned=has_learned(trained, points),
         new_labels=points.K - K,
         new_features=points.D - D,
         label_names=names.labels and names.labels[K:],
-        assignments=assignments,
-        known_assignments=known_assignments,
-        occurrences=occurrences,
-        known_occurrences=known_occurrences,
+        assignments=counts.assignments,
+        known_assignments=counts.known_assignments,
+        occurrences=counts.occurrences,
+        known_occurrences=counts.known_occurrences,
         is_text=bool(names.vectorizer),
     )
 
 
-def _known_counts(model, points, names):
-    """Return how many labels of points the model knows, and of how many; the same of words, or nonzero features."""
+def check_batch(source: Source, add_labels: FilePath | Sequence[str] | None) -> None:
+    """Raise UsageError if there is nothing to learn."""
+    if source.is_empty and add_labels is None:
+        raise UsageError("Nothing to learn: give data, or labels to add.")
+
+
+def read_batch(
+    model: TrainedModel, source: Source, add_labels: FilePath | Sequence[str] | None, reporter: Reporter
+) -> tuple[Dataset, Names]:
+    """Return the points that a model is to learn, perhaps none, and the names after them."""
+    kind = model.settings.model
+    if MODELS[kind].learn is None:
+        able = " and ".join(name for name, other in MODELS.items() if other.learn)
+        raise SettingsError(f"a model of {kind} cannot learn on, only {able} can; train again on all points together")
+    known = model.known
+    K = known.K
+    if add_labels is not None:
+        known = known._replace(names=_with_labels(known.names, K, add_labels))
+        K = len(known.names.labels or ())
+    if source.is_empty:
+        return no_points(known.D, K, known.widths), known.names
+    points, _, names = source.more(known, reporter)
+    check_sizes(points, known.D, K)
+    check_widths(points.features.widths, known.widths, source.data)
+    return points, names
+
+
+def _with_labels(names: Names, K: int, add_labels: FilePath | Sequence[str]) -> Names:
+    """Return the names of a model of K labels with more labels, of a file or a list."""
+    if is_path(add_labels):
+        return add_label_names(os.fspath(add_labels), names, K)
+    if names.labels is None:
+        raise SettingsError("the model has no names of labels, so none can be added")
+    return names._replace(labels=label_matrix([list(add_labels)], names.labels, names.same)[0])
+
+
+class _Counts(NamedTuple):
+    """How many labels points have together, and how many of them a model knows; the same of words or features."""
+
+    assignments: int
+    known_assignments: int
+    occurrences: int
+    known_occurrences: int
+
+
+def _known_counts(model: TrainedModel, points: Dataset, names: Names) -> _Counts:
     words = points.features.sparse
     labels = points.labels.indices
     # Features of text are counts.
     counts = words.data.astype(np.float64) if names.vectorizer else np.ones(words.nnz)
-    known = int(counts[words.indices < model.data["D"]].sum())
-    return (int(np.count_nonzero(labels < model.data["K"])), len(labels)), (known, int(counts.sum()))
+    return _Counts(
+        assignments=len(labels),
+        known_assignments=int(np.count_nonzero(labels < model.data["K"])),
+        occurrences=int(counts.sum()),
+        known_occurrences=int(counts[words.indices < model.data["D"]].sum()),
+    )
 
 
-def refuse_foreign(model, points, names, force, note):
+def refuse_foreign(
+    model: TrainedModel, points: Dataset, names: Names, force: bool, note: Callable[[str], object]
+) -> None:
     """Raise SettingsError if points are probably for another model; note it if the user has said `force`."""
-    pairs = _known_counts(model, points, names)
+    counts = _known_counts(model, points, names)
+    pairs = ((counts.known_assignments, counts.assignments), (counts.known_occurrences, counts.occurrences))
     if any(total >= LEAST and known < FOREIGN_SHARE * total for known, total in pairs):
         labels, words = (f"{known / max(total, 1):.1%}" for known, total in pairs)
         what = "words" if names.vectorizer else "features"
@@ -146,7 +170,7 @@ def refuse_foreign(model, points, names, force, note):
         note(f"{model}: warning: {text}")
 
 
-def has_learned(model, dataset):
+def has_learned(model: TrainedModel, dataset: Dataset) -> bool:
     """Return whether a model was trained on these points, or has learned them, perhaps with fewer features and labels.
 
     No points are never known.
@@ -168,7 +192,7 @@ def has_learned(model, dataset):
     return False
 
 
-def _fingerprint(dataset, D, K):
+def _fingerprint(dataset: Dataset, D: int, K: int) -> str | None:
     """Return the fingerprint of points with D features and K labels, or None if they have more."""
     X = dataset.features.sparse
     if X.indices.max(initial=-1) >= D or dataset.labels.indices.max(initial=-1) >= K:

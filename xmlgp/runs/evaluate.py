@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, Matrix, is_path, title_of
+from xmlgp.inputs.source import Labels, Source
+from xmlgp.inputs.training_data import TrainingData
+from xmlgp.inputs.unknown_labels import note_unknown
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.binary import are_probabilities, evaluate_binary
@@ -25,13 +32,10 @@ from xmlgp.metrics.probabilities import (
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.given import FilePath, Labels, Matrix, is_path, label_of, note_unknown
-from xmlgp.runs.matching import matched
+from xmlgp.runs.matching import Matched, matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.points import TrainingData
+from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["Evaluation", "check_probabilities", "describe_coverage", "evaluate"]
 
@@ -64,10 +68,10 @@ class Evaluation:
 
 @memory_errors_reported()
 def evaluate(
-    scores: FilePath | Matrix | Scores | Predictions | Sequence,
-    labels: FilePath | Labels | Dataset | TrainingData,
+    scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
+    labels: FilePath | Labels | Dataset | TrainingData | Source,
     *,
-    train: FilePath | Dataset | TrainingData | TrainedModel | None = None,
+    train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
     ks: Sequence[int] = (1, 3, 5),
     propensity_a: float | None = None,
     propensity_b: float | None = None,
@@ -76,10 +80,8 @@ def evaluate(
     reliability: bool = False,
     assigned: bool | None = None,
     filter_labels: FilePath | None = None,
-    corpus: CorpusOptions = NO_OPTIONS,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Evaluation:
     """Compare scores with the true labels.
 
@@ -88,7 +90,7 @@ def evaluate(
     scores : path, matrix N×K, Scores, Predictions or list
         A scores file or JSON Lines, what `predict` returns or yields, or a list of the names of the labels of each
         point, which are assigned, or of pairs of name and score.
-    labels : path, matrix N×K, list of lists of names, or Dataset
+    labels : path, matrix N×K, list of lists of names, Dataset or Source
         The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched
         with those in `scores`, or with those that `train` has for numbers.
     train : path, Dataset or TrainedModel, optional
@@ -105,7 +107,7 @@ def evaluate(
         Whether all labels in `scores` are assigned: precision, recall and F1. Default: as the scores say.
     filter_labels : path, optional
         Lines `point label` of numbers from 0: these pairs count neither as scores nor as true labels.
-    corpus, cache, progress, note
+    progress, note
         As for `train`.
 
     Raises
@@ -115,70 +117,106 @@ def evaluate(
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
-    name = label_of(scores, "the table of scores")
-    (found,) = matched([scores], labels, train, corpus, cache, progress, note)
+    reporter = Reporter.of(progress, note)
+    source = Source.of(labels)
+    name = title_of(scores, "the table of scores")
+    (matching,) = matched([scores], source, train, reporter)
     if filter_labels is not None:
-        found = found.without(filter_labels, note)
-    elif is_path(labels):
-        for file in pairs_beside(locate(labels, "test"), "test"):
-            note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
-    listed, true, K, unknown = found[:4]
-    note_unknown(label_of(labels, "the data"), unknown, true, note)
-    longest = int(np.diff(listed.indptr).max(initial=0))
-    if not longest:
-        note(f"{name} lists no labels")
-    elif assigned and not listed.assigned:
-        note(f"{name} is a ranking: its labels of each point, at most {longest}, count as assigned")
-    if assigned is None:
-        assigned = listed.assigned
-        if longest and (listed.K > 1 or assigned):
-            note(f"{name} {'has the assigned' if assigned else 'ranks the'} labels of each point")
+        matching = matching.without(filter_labels, reporter.note)
+    elif is_path(source.data):
+        for file in pairs_beside(locate(source.data, "test"), "test"):
+            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
+    note_unknown(title_of(source.data, "the data"), matching.unknown, matching.labels, reporter.note)
+    assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
     if (calibration or reliability) and not assigned:
-        check_probabilities(listed, name)
+        check_probabilities(matching.scores, name)
     unused = {
-        "training data": train is not None and not found.named,
+        "training data": train is not None and not matching.named,
         "`reliability=True`": reliability,
         "k": tuple(ks) != (1, 3, 5),
     }
     if assigned:
-        _note_unused(unused | {"`auc=True`": auc, "`calibration=True`": calibration}, "on assigned labels", note)
-        return Evaluation("assignment", evaluate_assignment(listed.matrix, true), unknown=unknown)
-    if listed.K == 1:
-        _note_unused(unused, "on binary data", note)
-        return _evaluate_binary(listed, true, name, calibration, note)
-    if ks[-1] > longest > 0:
-        note(f"{name} lists at most {longest} labels per point; for larger k the others count as wrong")
+        unused |= {"`auc=True`": auc, "`calibration=True`": calibration}
+        _note_unused(unused, "on assigned labels", reporter.note)
+        measures = evaluate_assignment(matching.scores.matrix, matching.labels)
+        return Evaluation("assignment", measures, unknown=matching.unknown)
+    if matching.scores.K == 1:
+        _note_unused(unused, "on binary data", reporter.note)
+        return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
     propensities = counts = None
     if train is not None:
-        (N, D, _), counts = found.with_counts(train, name)[1:3]
-        estimated = estimate_propensities(counts, N, D, propensity_a, propensity_b)
-        note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
+        facts = matching.with_counts(train, name)
+        counts = facts.counts
+        estimated = estimate_propensities(counts, *facts.shape[:2], propensity_a, propensity_b)
         propensities = estimated.values
+        origin = f"A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})"
+        reporter.note(f"Propensity model: {origin}")
     else:
-        note("Without training data there are no propensity-scored measures")
-    if auc and len(listed.labels) < listed.N * K:
-        text = "AUC treats the labels that are not listed as tied in the last place"
-        # The note about log loss says which labels are listed.
-        listing = f"; {name} lists at most {longest} of {K} per point, `xmlgp predict -k all` lists all"
-        note(text if calibration else text + listing)
-    if calibration:
-        note(f"Log loss and ECE are over {describe_coverage(listed, K)}")
-    pair = (listed.matrix, true)
-    curves = {}
-    measures = evaluate_ranking(*pair, ks, propensities)
+        reporter.note("Without training data there are no propensity-scored measures")
+    ranking = _Ranking(matching, name, ks, reporter.note)
+    measures = evaluate_ranking(matching.scores.matrix, matching.labels, ks, propensities)
     if auc:
-        measures |= multilabel_roc_auc(*pair)
+        measures |= ranking.auc(with_listing=not calibration)
     if calibration:
-        measures |= {"log_loss": log_loss(*pair), "ECE": reliability_curve(*pair).error}
-        measures |= top_calibration_errors(*pair, ks)
-    if reliability:
-        curves["rank"] = reliability_by_rank(*pair, ks[-1]).filled
+        measures |= ranking.calibration()
+    curves = ranking.reliability(counts) if reliability else {}
+    return Evaluation("ranking", measures, curves, matching.unknown)
+
+
+def _are_assigned(scores: Scores, assigned: bool | None, name: str, note: Callable[[str], object]) -> bool:
+    """Return whether the labels in scores are assigned, as asked or as the scores say, and note what they are."""
+    longest = int(np.diff(scores.indptr).max(initial=0))
+    if not longest:
+        note(f"{name} lists no labels")
+    elif assigned and not scores.assigned:
+        note(f"{name} is a ranking: its labels of each point, at most {longest}, count as assigned")
+    if assigned is not None:
+        return assigned
+    if longest and (scores.K > 1 or scores.assigned):
+        note(f"{name} {'has the assigned' if scores.assigned else 'ranks the'} labels of each point")
+    return scores.assigned
+
+
+class _Ranking:
+    """The measures of a ranking that only some users ask for, with notes about what they are over."""
+
+    def __init__(self, matching: Matched, name: str, ks: Sequence[int], note: Callable[[str], object]) -> None:
+        self._scores = matching.scores
+        self._pair = matching.scores.matrix, matching.labels
+        self._K = matching.K
+        self._name = name
+        self._ks = ks
+        self._note = note
+        self._longest = int(np.diff(self._scores.indptr).max(initial=0))
+        if ks[-1] > self._longest > 0:
+            note(f"{name} lists at most {self._longest} labels per point; for larger k the others count as wrong")
+
+    def auc(self, with_listing: bool) -> dict[str, float]:
+        """Return the areas under the ROC curve; the note about log loss says which labels are listed."""
+        if len(self._scores.labels) < self._scores.N * self._K:
+            text = "AUC treats the labels that are not listed as tied in the last place"
+            if with_listing:
+                text += f"; {self._name} lists at most {self._longest} of {self._K} per point, `xmlgp predict -k all` "
+                text += "lists all"
+            self._note(text)
+        return multilabel_roc_auc(*self._pair)
+
+    def calibration(self) -> dict[str, float]:
+        """Return log loss and calibration errors."""
+        self._note(f"Log loss and ECE are over {describe_coverage(self._scores, self._K)}")
+        measures = {"log_loss": log_loss(*self._pair), "ECE": reliability_curve(*self._pair).error}
+        return measures | top_calibration_errors(*self._pair, self._ks)
+
+    def reliability(self, counts: NDArray[np.int64] | None) -> dict[str, list[Bin]]:
+        """Return how often labels come true, by rank, and by the number of training points if that is known."""
+        most = self._ks[-1]
+        curves = {"rank": reliability_by_rank(*self._pair, most).filled}
         if counts is not None:
-            curves["training points"] = reliability_by_frequency(*pair, ks[-1], counts).filled
-    return Evaluation("ranking", measures, curves, unknown)
+            curves["training points"] = reliability_by_frequency(*self._pair, most, counts).filled
+        return curves
 
 
-def check_probabilities(scores, name):
+def check_probabilities(scores: Scores, name: str) -> None:
     """Raise SettingsError if scores are not probabilities, or if there are none."""
     if not len(scores.scores):
         raise SettingsError(f"{name} contains no scores, so there are no probabilities to evaluate")
@@ -186,7 +224,7 @@ def check_probabilities(scores, name):
         raise SettingsError(f"{name} contains scores outside [0, 1]; predict probabilities with `output=probability`")
 
 
-def describe_coverage(scores, K):
+def describe_coverage(scores: Scores, K: int) -> str:
     """Return which of the K labels scores list, as the end of a sentence."""
     if len(scores.labels) == scores.N * K:
         return f"all {K} labels of each point"
@@ -198,13 +236,15 @@ def describe_coverage(scores, K):
     )
 
 
-def _note_unused(options, reason, note):
-    for name, given in options.items():
-        if given:
+def _note_unused(options: Mapping[str, bool], reason: str, note: Callable[[str], object]) -> None:
+    for name, is_set in options.items():
+        if is_set:
             note(f"{name} has no effect {reason}")
 
 
-def _evaluate_binary(scores, true, name, calibration, note):
+def _evaluate_binary(
+    scores: Scores, true: csr_array, name: str, calibration: bool, note: Callable[[str], object]
+) -> Evaluation:
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
         # The first point is in the second line.

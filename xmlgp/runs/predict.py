@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.dense_files import as_list
 from xmlgp.data.file_kinds import compressed_ending
-from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.data.streams import check_outputs, open_input, open_output
-from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.data.streams import check_outputs, open_output
+from xmlgp.errors import DataFormatError, UsageError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, check_count, check_exists, is_path
+from xmlgp.inputs.points import Identifier, PointStream
+from xmlgp.inputs.source import DenseFeatures, Points, Source
+from xmlgp.inputs.training_data import TrainingData
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_formats import FORMATS, check_format, format_of
 from xmlgp.prediction.label_reader import NamedScores
-from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter
+from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints
 from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.prediction.table_output import TABLES, write_table
-from xmlgp.runs.given import DenseFeatures, FilePath, Points, check_count, check_exists, is_path, label_of, open_given
+from xmlgp.runs.allowed_labels import allowed_labels
 from xmlgp.runs.shards import Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
-from xmlgp.text.points import TrainingData
-from xmlgp.work import THIS_MACHINE, ThisMachine
+from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["BAD_LINES", "RANKED", "Predictions", "predict"]
 
@@ -44,7 +45,7 @@ BAD_LINES = ("stop", "skip", "report")
 @memory_errors_reported()
 def predict(
     model: FilePath | TrainedModel,
-    data: Points | None,
+    data: Points | Source | None,
     *,
     dense: DenseFeatures | None = None,
     k: int | str | None = None,
@@ -59,10 +60,9 @@ def predict(
     with_std: bool = False,
     memory: int = MEMORY,
     bad_lines: str = "stop",
-    corpus: CorpusOptions = NO_OPTIONS,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
-    work: ThisMachine = THIS_MACHINE,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
+    work: Work | None = None,
 ) -> Predictions:
     """Return the labels of points, a ranking or those assigned.
 
@@ -73,7 +73,7 @@ def predict(
     Parameters
     ----------
     model : path or TrainedModel
-    data, dense, corpus, progress, note, work
+    data, dense, progress, note, work
         As for `train`. A path is read when the labels are asked for.
     k : int or "all", optional
     threshold : float, optional
@@ -120,32 +120,37 @@ def predict(
         raise UsageError("assign needs probabilities, not utilities.")
     if bad_lines not in BAD_LINES:
         raise UsageError(f"bad_lines is one of {', '.join(BAD_LINES)}, not {bad_lines!r}.")
+    reporter = Reporter.of(progress, note)
+    work = work or THIS_MACHINE
+    source = Source.of(data, None, dense)
     model = opened(model)
-    check_exists(data, 'predict(model, ["a text"])')
+    check_exists(source.data, 'predict(model, ["a text"])')
     predictor = model.predictor
     if explain:
         predictor.check_explainable()
     uncalibrated = not calibrated and predictor.calibration is not None
     output = "probability" if assign else output or predictor.default_output
     if not calibrated and not (uncalibrated and output == "probability"):
-        note("utilities are not calibrated anyway" if uncalibrated else f"{model} has no calibration to leave out")
+        effect = "utilities are not calibrated anyway" if uncalibrated else f"{model} has no calibration to leave out"
+        reporter.note(effect)
     if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
         raise UsageError(f"the threshold {threshold:g} is not a probability from 0 to 1.")
     rule = None
     if threshold is not None or limit is not None or assign:
         rule = AssignmentRule(threshold, limit, assign)
     elif k is None:
-        rule = _tuned_rule(model, output, uncalibrated, note)
+        rule = _tuned_rule(model, output, uncalibrated, reporter.note)
     assigned = rule is not None
     rule = rule or AssignmentRule(limit=None if k == "all" else int(RANKED if k is None else k))
-    allowed = _allowed_labels(only, without, predictor.label_count, model.names)
+    allowed = allowed_labels(only, without, model.names, predictor.label_count)
     scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
-    inputs = model.folder and model.folder.path, data, only, without, *as_list(dense)
-    return Predictions(model, data, dense, scoring, assigned, explain, bad_lines, corpus, progress, note, work, inputs)
+    return Predictions(model, source, scoring, assigned, explain, bad_lines, reporter, work, (only, without))
 
 
-def _tuned_rule(model, output, uncalibrated, note):
-    """Return the tuned rule if there is one for this output, otherwise None."""
+def _tuned_rule(
+    model: TrainedModel, output: str, uncalibrated: bool, note: Callable[[str], object]
+) -> AssignmentRule | None:
+    """Return the tuned rule if there is one for this output."""
     tuned = model.tuned
     if tuned is None:
         return None
@@ -157,52 +162,13 @@ def _tuned_rule(model, output, uncalibrated, note):
     return tuned.rule
 
 
-def _folder_for(model, work):
-    """Return the folder from which the workers of a cluster open a model; None on this machine."""
+def _folder_for(model: TrainedModel, work: Work) -> ModelFolder | None:
+    """Return the folder from which the workers of a cluster open a model; on this machine that of the model, if any."""
     if model.folder or not work.is_cluster:
         return model.folder
     path = work.new_folder()
     model.save(path)
     return ModelFolder(path)
-
-
-def _allowed_labels(only, without, K, names):
-    """Return which of the K labels are allowed, bool, or None if all are; see `predict`."""
-    if only is None and without is None:
-        return None
-    known = {}
-    for kind in names.labels or map(str, range(K)), names.uris or (), names.preferred or ():
-        for label, name in enumerate(kind):
-            # Several labels can have the same name, and a label the same as name, URI and preferred label.
-            known.setdefault(name, {})[label] = True
-    allowed = np.full(K, only is None)
-    for labels, value in (only, True), (without, False):
-        if labels is not None:
-            find = _in_file if is_path(labels) else _in_sequence
-            allowed[[label for same in find(labels, known, K, names.labels) for label in same]] = value
-    if not allowed.any():
-        raise SettingsError("`only` and `without` allow no label")
-    return allowed
-
-
-def _in_file(path, known, K, names):
-    """Yield the labels (list) of each line of a file, which has names, or numbers if the model has no names."""
-    with open_input(os.fspath(path)) as stream:
-        for number, line in decoded_lines(LineReader(stream, path)):
-            name = line.strip()
-            if name in known:
-                yield known[name]
-            elif name:
-                expected = "" if names else f": a number below {K}"
-                raise DataFormatError(path, number, f"{excerpt(name)} is not a label of the model{expected}")
-
-
-def _in_sequence(entries, known, K, names):
-    for entry in entries:
-        found = known.get(entry, []) if isinstance(entry, str) else [entry] if entry in range(K) else []
-        if not found:
-            raise SettingsError(f"{excerpt(entry)} is not a label of the model")
-        yield found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,37 +185,31 @@ class Predictions:
     """
 
     _model: TrainedModel
-    _data: Points | None
-    _dense: DenseFeatures | None
+    _source: Source
     _scoring: Scoring
     _assigned: bool
     _explain: int | None
     _bad_lines: str
-    _corpus: CorpusOptions
-    _progress: Callable
-    _note: Callable
-    _work: ThisMachine
-    _inputs: tuple
+    _reporter: Reporter
+    _work: Work
+    _label_files: tuple[object, ...]
 
     def __repr__(self) -> str:
-        data = self._data
+        data: Any = self._source.data
         limit = self._scoring.rule.limit
         data = data.dataset if isinstance(data, TrainingData) else data
         shape = getattr(data, "shape", None)
         if not shape and isinstance(data, Sized) and not is_path(data):
             shape = (len(data),)
-        points = counted(shape[0], "point") if shape else label_of(data)
+        points = counted(shape[0], "point") if shape else self._source.title
         return f"<labels of {points}{f', at most {limit} each' if limit else ''}, by {self._model!r}>"
 
-    def __iter__(self) -> Iterator[dict]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         with self._points() as points:
             yield from self._writer().records(self._scored(points))
 
-    def blocks(self) -> Iterator[tuple[list, csr_array, Scores]]:
-        """Yield the identifiers, the features and the scores of points, some points at a time.
-
-        A malformed line has no scores, and None or its error as identifier.
-        """
+    def blocks(self) -> Iterator[ScoredPoints]:
+        """Yield the points with their scores, some at a time; a malformed line has an error and no scores."""
         with self._points() as points:
             yield from self._scored(points)
 
@@ -262,11 +222,11 @@ class Predictions:
 
     def named_scores(self) -> NamedScores:
         """Return the scores with the names of all labels of the model, and the identifiers of the points."""
-        ids = []
+        ids: list[Identifier | None] = []
         blocks = []
-        for identifiers, _, scores in self.blocks():
-            ids += identifiers
-            blocks.append(scores)
+        for block in self.blocks():
+            ids += block.ids
+            blocks.append(block.scores)
         scores = dataclasses.replace(Scores.stack(blocks, self._model.data["K"]), assigned=self._assigned)
         return NamedScores(scores, self._model.names.labels, ids)
 
@@ -282,7 +242,8 @@ class Predictions:
             numbers.
         """
         out = os.fspath(out)
-        check_outputs([out], self._inputs)
+        folder = self._model.folder and self._model.folder.path
+        check_outputs([out], [folder, *self._source.inputs, *self._label_files])
         format = format or format_of(out)
         check_format(out, format)
         if self._explain and format == "scores":
@@ -292,24 +253,25 @@ class Predictions:
             format = format or ("jsonl" if points.is_text or self._explain or report else "scores")
             if report and format != "jsonl":
                 raise UsageError(f"a report of bad lines needs the format jsonl, not {format}.")
-            # The number of points comes first in a scores file.
-            N = points.count() if format == "scores" or not points.is_text else None
-            with open_output(out) as stream:
-                scored = self._scored(points, N)
-                if not compressed_ending(out):
-                    scored = _flushed(scored, stream)
-                if format == "scores":
-                    write_scores(stream, N, self._model.data["K"], (scores for *_, scores in scored), self._assigned)
-                elif format in TABLES:
-                    write_table(stream, format, out, *self._writer().table(scored))
-                else:
-                    self._writer().write(stream, format, scored)
+            self._write(out, format, points)
 
-    def _points(self):
-        """Open the points, `Rows` or `Texts` of `xmlgp.text.points`."""
-        return open_given(
-            self._data, None, self._dense, self._model, self._corpus, False, self._note, self._bad_lines != "stop"
-        )
+    def _write(self, out: str, format: str, points: PointStream) -> None:
+        # The number of points comes first in a scores file.
+        N = points.count() if format == "scores" or not points.is_text else None
+        with open_output(out) as stream:
+            scored = self._scored(points, N)
+            if not compressed_ending(out):
+                scored = _flushed(scored, stream)
+            if format == "scores":
+                scores = (block.scores for block in scored)
+                write_scores(stream, N or 0, self._model.data["K"], scores, self._assigned)
+            elif format in TABLES:
+                write_table(stream, format, out, *self._writer().table(scored))
+            else:
+                self._writer().write(stream, format, scored)
+
+    def _points(self) -> contextlib.AbstractContextManager[PointStream]:
+        return self._source.stream(self._model.known, False, self._reporter, keep_errors=self._bad_lines != "stop")
 
     def _writer(self) -> LabelWriter:
         explain = None
@@ -320,30 +282,30 @@ class Predictions:
         output = self._scoring.output
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
-    def _scored(self, points, N=None):
-        blocks = ((block.identifiers, block.points.features) for block in points.blocks())
-        left_out = 0
-        first = None
-        with memory_errors_reported(), self._progress("predict", N, " points") as bar:
-            for identifiers, features, scores in score_blocks(self._scoring, blocks, self._work, points.waits):
-                wrong = [isinstance(own, DataFormatError) for own in identifiers]
-                if any(wrong):
-                    scores = scores.first(np.where(wrong, 0, np.diff(scores.indptr)))
-                if any(wrong) and self._bad_lines == "skip":
-                    left_out = left_out + sum(wrong)
-                    first = first or identifiers[wrong.index(True)]
-                    identifiers = [None if bad else own for own, bad in zip(identifiers, wrong, strict=True)]
-                yield identifiers, features, scores
-                bar.update(scores.N)
+    def _scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
+        left_out: list[DataFormatError] = []
+        with memory_errors_reported(), self._reporter.progress("predict", N, " points") as bar:
+            for block in score_blocks(self._scoring, points.blocks(), self._work, points.waits):
+                if block.errors:
+                    sizes = np.diff(block.scores.indptr)
+                    sizes[list(block.errors)] = 0
+                    block = block._replace(scores=block.scores.first(sizes))
+                if block.errors and self._bad_lines == "skip":
+                    left_out += block.errors.values()
+                    ids = [None if row in block.errors else id for row, id in enumerate(block.ids)]
+                    block = block._replace(ids=ids, errors={})
+                yield block
+                bar.update(block.scores.N)
         if left_out:
-            lines = "line was" if left_out == 1 else "lines were"
-            self._note(f"{left_out} malformed {lines} left out; the first: {first}")
+            lines = "line was" if len(left_out) == 1 else "lines were"
+            self._reporter.note(f"{len(left_out)} malformed {lines} left out; the first: {left_out[0]}")
         if points.without_words:
-            documents = "document has" if points.without_words == 1 else "documents have"
-            self._note(f"{label_of(self._data)}: {points.without_words} {documents} no word that the model knows")
+            verb = "has" if points.without_words == 1 else "have"
+            documents = f"{counted(points.without_words, 'document')} {verb}"
+            self._reporter.note(f"{self._source.title}: {documents} no word that the model knows")
 
 
-def _flushed(blocks, stream):
+def _flushed(blocks: Iterable[ScoredPoints], stream: BinaryIO) -> Iterator[ScoredPoints]:
     """Yield blocks, and flush the stream when each is written."""
     for block in blocks:
         yield block

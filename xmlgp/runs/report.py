@@ -5,34 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from xmlgp.data.dense_files import as_list
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import check_outputs, open_output
 from xmlgp.errors import SettingsError, UsageError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, check_count, is_path, title_of
+from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
+from xmlgp.inputs.unknown_labels import added_labels, note_unknown, unknown_labels
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.runs.given import (
-    DenseFeatures,
-    FilePath,
-    Labels,
-    Points,
-    added_labels,
-    check_count,
-    check_points,
-    is_path,
-    known_points,
-    label_of,
-    note_unknown,
-    open_given,
-    unknown_labels,
-)
 from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["report"]
 
@@ -40,27 +30,25 @@ __all__ = ["report"]
 @memory_errors_reported()
 def report(
     model: FilePath | TrainedModel,
-    data: Points | None,
+    data: Points | Source | None,
     out: FilePath | None = None,
     *,
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
-    train: Points | TrainedModel | None = None,
+    train: Points | Source | TrainedModel | None = None,
     label_names: FilePath | Sequence[str] | None = None,
     title: str | None = None,
     neighbours: int | None = None,
     seed: int = 0,
-    corpus: CorpusOptions = NO_OPTIONS,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> str:
     """Return an HTML page about how a model does on points whose labels are known, and write it if asked.
 
     Parameters
     ----------
     model : path or TrainedModel
-    data, labels, dense, corpus, cache, progress, note
+    data, labels, dense, progress, note
         As for `train`, of the test points.
     out : path, optional
         Where to write the page; `-` for standard output.
@@ -86,60 +74,80 @@ def report(
     check_available()
     if out is not None and not is_path(out):
         raise UsageError("The third argument is the path of the page; give labels as labels=….")
-    check_points(data, labels)
+    source = Source.of(data, labels, dense)
+    reporter = Reporter.of(progress, note)
+    source.check()
     check_count("neighbours", neighbours)
     model = opened(model)
     if out is not None:
-        check_outputs([out], [model.folder and model.folder.path, data, train, label_names, *as_list(dense)])
+        folder = model.folder and model.folder.path
+        check_outputs([out], [folder, *source.inputs, train, label_names])
     K = model.data["K"]
     if K < 2:
         raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
-    name = locate(os.fspath(data), "test") if is_path(data) else label_of(data)
+    name = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
     names = read_label_names(label_names, K) if is_path(label_names) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
-        with open_given(data, labels, dense, model, corpus, True, note) as points:
-            training = _training_facts_of(model, train, corpus, cache, progress, note)
+        with source.stream(model.known, True, reporter) as points:
+            training = _training_facts_of(model, train, source, reporter)
 
-            def about(true):
+            def about(true: csr_array) -> dict[str, Any]:
                 unknown = unknown_labels(points.labels, true, K)
-                note_unknown(name, unknown, true, note)
+                note_unknown(name, unknown, true, reporter.note)
                 counts = None
-                if training is not None:
+                propensities = None
+                if training is not None and training.counts is not None:
                     counts = np.pad(training.counts, (0, true.shape[1] - K))
-                own = names or model.names.shown
+                    propensities = _propensities(training.shape, counts, reporter.note)
+                shown = names or model.names.shown
                 return About(
                     title or (model.folder.path.resolve().name if model.folder else "Model"),
                     _facts(model, name, counts),
                     counts,
-                    None if training is None else _propensities(training.shape, counts, note),
-                    own and [*own, *(points.labels or [])[K:]],
+                    propensities,
+                    shown and [*shown, *(points.labels or [])[K:]],
                     model.names.features,
                     model.block_names,
                     unknown=unknown or {},
                 )
 
-            blocks = ((block.points, block.texts, block.ids) for block in points.blocks())
-            options = {"tuned": model.tuned, "neighbours": neighbours, "seed": seed, "progress": progress, "note": note}
-            page = make_report(model.predictor, blocks, about, **options)
+            page = make_report(
+                model.predictor,
+                points.blocks(),
+                about,
+                tuned=model.tuned,
+                neighbours=neighbours,
+                seed=seed,
+                progress=reporter.progress,
+                note=reporter.note,
+            )
         if stream:
             stream.write(page.encode())
     return page
 
 
-def _training_facts_of(model, train, corpus, cache, progress, note):
-    """Return the `TrainingFacts` of what is given, by default of the model; None if that has no counts."""
+def _training_facts_of(
+    model: TrainedModel, train: Points | Source | TrainedModel | None, test: Source, reporter: Reporter
+) -> TrainingFacts | None:
+    """Return the facts of training points, by default those that the model has; None if it has no counts.
+
+    Training points are read as the `test` ones are.
+    """
     K = model.data["K"]
     if train is not None and known_model(train) is None:
-        training, _, names = known_points(train, None, None, "train", model, corpus, cache, progress, note)
-        own = training.K - added_labels(names, model.names)
-        check_label_count(label_of(train, "the training data"), own, K, str(model))
-        return TrainingFacts(None, training.shape, np.bincount(training.labels.indices, minlength=K)[:K])
-    facts = training_facts(model if train is None else train, True, corpus, cache, progress, note)
+        source = train if isinstance(train, Source) else replace(test, data=train, labels=None, dense=None)
+        points, _, names = source.known(model.known, "train", reporter)
+        count = points.K - added_labels(names, model.names)
+        check_label_count(title_of(source.data, "the training data"), count, K, str(model))
+        return TrainingFacts(None, points.shape, np.bincount(points.labels.indices, minlength=K)[:K])
+    facts = training_facts(model if train is None else train, True, test, reporter)
     if train is None and facts.counts is None:
-        note("Without training data, labels are grouped by their frequency in the test data, and there is no PSP")
+        reporter.note(
+            "Without training data, labels are grouped by their frequency in the test data, and there is no PSP"
+        )
         return None
-    name = label_of(train, "the model in `train`")
-    check_label_count(name, facts.shape[2], K, str(model))
+    name = title_of(train, "the model in `train`")
+    check_label_count(name, facts.shape[2] if facts.shape else 0, K, str(model))
     if facts.names != model.names.labels:
         raise SettingsError(f"{name} has other names of labels than {model}")
     if facts.counts is None:
@@ -147,8 +155,12 @@ def _training_facts_of(model, train, corpus, cache, progress, note):
     return facts
 
 
-def _propensities(shape, counts, note):
+def _propensities(
+    shape: tuple[int, int, int] | None, counts: NDArray[np.int64], note: Callable[[str], object]
+) -> NDArray[np.floating] | None:
     """Return the propensities of the labels, or None if there are too few training points for them."""
+    if shape is None:
+        return None
     try:
         return estimate_propensities(counts, *shape[:2]).values
     except SettingsError as error:
@@ -156,7 +168,7 @@ def _propensities(shape, counts, note):
         return None
 
 
-def _facts(model, name, counts):
+def _facts(model: TrainedModel, name: str, counts: NDArray[np.int64] | None) -> list[tuple[str, str]]:
     facts = [
         ("Model", f"{model} ({model.settings.model})"),
         ("Test data", "standard input" if name == "-" else name),

@@ -4,21 +4,31 @@ Points are scored in shards of a fixed number of rows, whatever the sizes of the
 in BLAS depends on the shapes of matrices, so only equal shards give equal scores.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
 import hashlib
 import json
 import os
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.data.features import Features
-from xmlgp.errors import ModelFolderError, up_to_error
+from xmlgp.errors import DataFormatError, ModelFolderError, up_to_error
+from xmlgp.inputs.points import Block, Identifier, never
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import RestrictedPredictor, assign
-from xmlgp.prediction.predictor import MEMORY
+from xmlgp.prediction.assignment import AssignmentRule, RestrictedPredictor, assign
+from xmlgp.prediction.label_writer import ScoredPoints
+from xmlgp.prediction.predictor import MEMORY, Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runs.trained_model import open_predictor
-from xmlgp.work import THIS_MACHINE
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["ROWS", "Scoring", "score_blocks"]
 
@@ -26,46 +36,48 @@ __all__ = ["ROWS", "Scoring", "score_blocks"]
 ROWS = 4096
 
 
+@dataclass(frozen=True, eq=False)
 class Scoring:
     """How points are scored and labels are chosen: what all shards share.
 
-    Each worker of a cluster opens the predictor from `folder` (`ModelFolder`), at the same path; on this machine
-    `folder` may be None. `rule` is an `AssignmentRule`; `memory` limits the megabytes of each thread of a cluster,
-    besides the model; `allowed`, K of bool, marks the labels that can be assigned, by default all.
+    Each worker of a cluster opens the predictor from `folder`, at the same path; on this machine `folder` may be None.
+    `memory` limits the megabytes of each thread of a cluster, besides the model; `allowed`, K, marks the labels that
+    can be assigned, by default all.
     """
 
-    def __init__(
-        self, predictor, folder, rule, output=None, with_std=False, memory=MEMORY, calibrated=True, allowed=None
-    ):
-        self._predictor = predictor
-        self._location = folder and (os.path.abspath(folder.path), _identity(folder))
-        self.rule = rule
-        self.output = output
-        self.with_std = with_std
-        self.memory = memory
-        self._calibrated = calibrated
-        self._allowed = allowed
+    predictor: Predictor | None
+    folder: ModelFolder | None
+    rule: AssignmentRule
+    output: str | None = None
+    with_std: bool = False
+    memory: int = MEMORY
+    calibrated: bool = True
+    allowed: NDArray[np.bool_] | None = None
 
-    def __getstate__(self):
-        return self.__dict__ | {"_predictor": None}
+    def __getstate__(self) -> dict[str, Any]:
+        location = self.folder and (os.path.abspath(self.folder.path), _identity(self.folder))
+        return self.__dict__ | {"predictor": None, "folder": location}
 
-    def opened(self):
-        """Return the predictor that ranks labels and this object."""
-        predictor = self._predictor or _open_model(*self._location)
-        if not self._calibrated:
+    def opened(self) -> tuple[Predictor, Scoring]:
+        """Return the predictor that ranks labels, and this object."""
+        predictor = self.predictor
+        if predictor is None:
+            # Of a worker, where the folder is its path and its identity.
+            predictor = _open_model(*self.folder)  # type: ignore[misc]
+        if not self.calibrated:
             predictor = copy.copy(predictor)
             predictor.calibration = None
-        return predictor if self._allowed is None else RestrictedPredictor(predictor, self._allowed), self
+        return predictor if self.allowed is None else RestrictedPredictor(predictor, self.allowed), self
 
 
-def _identity(folder):
+def _identity(folder: ModelFolder) -> str:
     """Return a digest of the model in a folder, which tuning does not change."""
     facts = [folder.description[name] for name in ("settings", "data", "arrays")]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1)
-def _open_model(path, identity):
+def _open_model(path: str, identity: str) -> Predictor:
     try:
         folder, predictor = ModelFolder.read(path, lambda folder: (folder, open_predictor(folder)))
     except ModelFolderError as error:
@@ -76,66 +88,83 @@ def _open_model(path, identity):
     return predictor
 
 
-def score_blocks(scoring, blocks, work=THIS_MACHINE, waits=lambda: False):
-    """Yield the identifiers, the features and the `Scores` of points, a chunk at a time, in order.
+class _Shard(NamedTuple):
+    """Consecutive points to be scored: identifiers, features, and the errors of malformed ones by row."""
 
-    Each block has the identifiers of consecutive points and their features as read. Memory holds only a few shards. On
-    this machine, points are scored without others of their shard when the blocks are waited for (`waits`). A
-    DataFormatError of the blocks is raised after the points before it.
+    ids: list[Identifier | None]
+    features: Features
+    errors: dict[int, DataFormatError]
+
+    def scored(self, start: int, scores: Scores) -> ScoredPoints:
+        """Return the points from a row on, with their scores."""
+        rows = range(start, start + scores.N)
+        errors = {row - start: self.errors[row] for row in rows if row in self.errors}
+        return ScoredPoints(self.ids[start : rows.stop], self.features[start : rows.stop], scores, errors)
+
+
+def score_blocks(
+    scoring: Scoring, blocks: Iterable[Block], work: Work = THIS_MACHINE, waits: Callable[[], bool] = never
+) -> Iterator[ScoredPoints]:
+    """Yield points with their scores, a chunk at a time, in order.
+
+    Memory holds only a few shards. On this machine, points are scored without others of their shard when the blocks are
+    waited for (`waits`). A DataFormatError of the blocks is raised after the points before it.
     """
-    pending = deque()
-    errors = []
+    pending: deque[_Shard] = deque()
+    errors: list[DataFormatError] = []
 
-    def arguments():
-        for identifiers, features in _shards(up_to_error(blocks, errors), lambda: not work.is_cluster and waits()):
-            pending.append((identifiers, features))
-            yield (features,)
+    def arguments() -> Iterator[tuple[Features]]:
+        for shard in _shards(up_to_error(blocks, errors), lambda: not work.is_cluster and waits()):
+            pending.append(shard)
+            yield (shard.features,)
 
     for chunks in work.map(_assign_shard, arguments(), scoring):
-        identifiers, features = pending.popleft()
+        shard = pending.popleft()
         start = 0
-        for scores in chunks:
-            scores = Scores(*scores)
-            rows = slice(start, start + scores.N)
-            yield identifiers[rows], features[rows], scores
+        for fields in chunks:
+            scores = Scores(*fields)
+            yield shard.scored(start, scores)
             start += scores.N
     if errors:
         raise errors[0]
 
 
-def _assign_shard(opened, features):
-    """Return a list of the fields of `Scores`, one for each chunk of a shard, given `Scoring.opened`."""
+def _assign_shard(opened: tuple[Predictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
+    """Return the fields of `Scores` for each chunk of a shard, given `Scoring.opened`."""
     predictor, scoring = opened
     chunks = assign(predictor, features, scoring.rule, scoring.output, scoring.with_std, scoring.memory)
     return [(chunk.indptr, chunk.labels, chunk.scores, chunk.K, chunk.std) for chunk in chunks]
 
 
-def _shards(blocks, waits):
+def _shards(blocks: Iterable[Block], waits: Callable[[], bool]) -> Iterator[_Shard]:
     """Yield the points of blocks in shards of `ROWS`; the last one may have fewer, and one before the blocks wait."""
-    identifiers = []
-    parts = []
+    pieces: list[_Shard] = []
     count = 0
-    for names, features in blocks:
+    for block in blocks:
+        ids = block.identifiers
         start = 0
-        while start < len(names):
-            stop = min(len(names), start + ROWS - count)
-            identifiers += names[start:stop]
-            parts.append(features[start:stop])
+        while start < len(ids):
+            stop = min(len(ids), start + ROWS - count)
+            errors = {count + row - start: error for row, error in block.errors.items() if start <= row < stop}
+            pieces.append(_Shard(ids[start:stop], block.points.features[start:stop], errors))
             count += stop - start
             start = stop
             if count == ROWS:
-                yield identifiers, _stack(parts)
-                identifiers = []
-                parts = []
+                yield _joined(pieces)
+                pieces = []
                 count = 0
         if count and waits():
-            yield identifiers, _stack(parts)
-            identifiers = []
-            parts = []
+            yield _joined(pieces)
+            pieces = []
             count = 0
     if count:
-        yield identifiers, _stack(parts)
+        yield _joined(pieces)
 
 
-def _stack(parts):
-    return parts[0] if len(parts) == 1 else Features.stack(parts)
+def _joined(pieces: list[_Shard]) -> _Shard:
+    """Return pieces of a shard as one; their errors have the rows of the shard already."""
+    if len(pieces) == 1:
+        return pieces[0]
+    ids = [id for piece in pieces for id in piece.ids]
+    errors = {row: error for piece in pieces for row, error in piece.errors.items()}
+    return _Shard(ids, Features.stack([piece.features for piece in pieces]), errors)

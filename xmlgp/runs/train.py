@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
 from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS, default_model
-from xmlgp.runs.given import DenseFeatures, FilePath, Labels, Points, is_path, training_points
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
+    InterruptedRun,
     Request,
+    RunPlan,
     check_overwriting,
     describe_run,
     plan_run,
@@ -33,13 +38,12 @@ from xmlgp.runs.trained_model import (
     stored_preprocessing,
     write_model,
 )
-from xmlgp.runtime.progress import ignore, silent, tell_if_slow
+from xmlgp.runtime.progress import Progress, Reporter, tell_if_slow
 from xmlgp.settings.fields import Settings
-from xmlgp.text.analysis import Analysis
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.names import Names
 from xmlgp.text.vocabulary import name_labels, read_vocabulary
-from xmlgp.training.checkpoints import CheckpointWriter
-from xmlgp.work import THIS_MACHINE, ThisMachine
+from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter
+from xmlgp.work import THIS_MACHINE, Work
 
 __all__ = ["CHECKPOINT_SECONDS", "preprocess", "train"]
 
@@ -49,7 +53,7 @@ CHECKPOINT_SECONDS = 300
 
 @memory_errors_reported()
 def preprocess(
-    data: Points | None,
+    data: Points | Source | None,
     path: FilePath,
     *,
     labels: Labels | None = None,
@@ -57,21 +61,20 @@ def preprocess(
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
     overwrite: bool = False,
-    corpus: CorpusOptions = NO_OPTIONS,
-    analysis: Analysis | None = None,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
-    work: ThisMachine = THIS_MACHINE,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
+    work: Work | None = None,
 ) -> ModelFolder:
     """Preprocess points into a model folder, from which `train` continues.
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
-    dataset, data_format, _ = training_points(data, labels, dense, path, corpus, analysis, cache, progress, note)
+    reporter = Reporter.of(progress, note)
+    work = work or THIS_MACHINE
+    dataset, data_format, _ = Source.of(data, labels, dense).training(path, reporter=reporter)
     chosen, notes = Request(settings or {}, recipe, default_model(data_format)).settings(dataset)
     for text in notes:
-        note(f"{path}: {text}")
+        reporter.note(f"{path}: {text}")
     with lock_model_folder(path):
         check_overwriting(Path(path), dataset, overwrite)
         _check(dataset, chosen, work)
@@ -82,14 +85,14 @@ def preprocess(
             settings=chosen,
             stage="preprocessed",
             data=dataset.facts,
-            arrays=named_arrays(preprocess_data(dataset, chosen, progress, work)),
+            arrays=named_arrays(preprocess_data(dataset, chosen, reporter.progress, work)),
             protected=protected_arrays(path),
         )
 
 
 @memory_errors_reported()
 def train(
-    data: Points | None,
+    data: Points | Source | None,
     path: FilePath | None = None,
     *,
     labels: Labels | None = None,
@@ -99,23 +102,19 @@ def train(
     resume: bool | None = None,
     overwrite: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    corpus: CorpusOptions = NO_OPTIONS,
-    analysis: Analysis | None = None,
-    encoder: FilePath | None = None,
-    download: bool = False,
     vocabulary: FilePath | None = None,
     vocabulary_language: str | None = None,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
-    work: ThisMachine = THIS_MACHINE,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
+    work: Work | None = None,
 ) -> TrainedModel:
     """Train a model, in memory or into a folder.
 
     Parameters
     ----------
-    data : path, matrix N×D, list of str or Dataset
-        The training points; a path as for `xmlgp train`. The columns of a DataFrame are the names of the features,
+    data : path, matrix N×D, list of str, Dataset or Source
+        The training points; a path as for `xmlgp train`; a `Source` also says how a file of text is read, which words
+        are features, and which encoder computes embeddings. The columns of a DataFrame are the names of the features,
         which later ones must have in the same order; those of a DataFrame of labels are the names of the labels. None
         for points with dense features alone.
     path : path, optional
@@ -141,28 +140,16 @@ def train(
         data is replaced either way.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for none.
-    corpus : CorpusOptions
-        Where a file of text has its texts and labels, and for a trained model where its encoder is; any of it makes
-        the file a corpus.
-    analysis : xmlgp.text.analysis.Analysis, optional
-        Which words of texts are features. Default: all single words.
-    encoder : str or path, optional
-        The encoder that computes an embedding of each text, a dense block beside the words: a folder, or a name on
-        Hugging Face. The model names it, and reads it again for other texts; see docs/text.md.
-    download : bool
-        Whether to download the encoder if it is neither a folder nor in the cache of Hugging Face.
     vocabulary : path, optional
         A vocabulary with URIs and preferred labels, by which predictions name the labels; see docs/text.md.
     vocabulary_language : str, optional
         The language of preferred labels. Default: English if there are any, otherwise that of most labels.
-    cache : bool
-        Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    note : callable
-        Receives messages.
-    work : ThisMachine or DaskCluster
-        Where to train, see `xmlgp.work.connection.open_work`.
+    progress : callable, optional
+        Shows the progress of long work, see `xmlgp.runtime.progress`. Default: nothing does.
+    note : callable, optional
+        Receives messages. Default: nothing does.
+    work : ThisMachine or DaskCluster, optional
+        Where to train, see `xmlgp.work.connection.open_work`. Default: on this machine.
 
     Raises
     ------
@@ -181,27 +168,29 @@ def train(
     """
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
-    if encoder is not None or download:
-        corpus = corpus._replace(encoder=None if encoder is None else os.fspath(encoder), download=download)
+    reporter = Reporter.of(progress, note)
+    work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
-    reading = corpus, analysis, cache, progress, note
-    dataset, data_format, names = training_points(data, labels, dense, path, *reading, same)
-    names = name_labels(names, known, note=note)
+    dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
+    names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
-        _train_into_folder(Path(path), dataset, names, request, resume, checkpoint_seconds, progress, note, work)
-        return load(path)
+        training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work)
+        with lock_model_folder(path):
+            plan = training.plan(request, resume)
+            model = training.run(plan) if plan else None
+        return model or load(path)
     chosen, notes = request.settings(dataset)
     for text in notes:
-        note(text)
+        reporter.note(text)
     _check(dataset, chosen, work)
     check_memory("training", MODELS[chosen.model].memory(chosen, dataset))
-    preprocessed = preprocess_data(dataset, chosen, progress, work)
-    return _trained(dataset, chosen, preprocessed, progress, None, names, work)
+    preprocessed = preprocess_data(dataset, chosen, reporter.progress, work)
+    return _trained(dataset, chosen, preprocessed, names, reporter.progress, work)
 
 
-def _check(dataset, settings, work):
+def _check(dataset: Dataset, settings: Settings, work: Work) -> None:
     """Raise SettingsError for data that the model cannot be trained on, or a cluster that it cannot use."""
     model = MODELS[settings.model]
     if dataset.K == 0:
@@ -211,116 +200,145 @@ def _check(dataset, settings, work):
     model.work_options(work)
 
 
-def preprocess_data(dataset, settings, progress, work):
-    """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it."""
+def preprocess_data(dataset: Dataset, settings: Settings, progress: Progress, work: Work) -> Preprocessed:
+    """Return the result of preprocessing as the model of the settings does it."""
     model = MODELS[settings.model]
     return model.preprocess(dataset.features, settings, progress, **model.work_options(work))
 
 
-def _trained(dataset, settings, preprocessed, progress, checkpoints, names, work):
-    """Return the `TrainedModel` of preprocessed points."""
+def _trained(
+    dataset: Dataset,
+    settings: Settings,
+    preprocessed: Preprocessed,
+    names: Names,
+    progress: Progress,
+    work: Work,
+    checkpoints: CheckpointWriter | None = None,
+) -> TrainedModel:
+    """Return the model that is trained on preprocessed points."""
     model = MODELS[settings.model]
-    run = preprocessed, settings, progress, checkpoints
-    trained = model.train(dataset.features, dataset.labels, *run, **model.work_options(work))
-    parameters, history, held_out = trained
+    parameters, history, held_out = model.train(
+        dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **model.work_options(work)
+    )
     return TrainedModel(settings, dataset.facts, preprocessed, parameters, history, names, held_out=held_out)
 
 
-def _train_into_folder(path, dataset, names, request, resume, checkpoint_seconds, progress, note, work):
-    """Train a model into its folder, unless it is trained as asked; messages begin with the path."""
+@dataclass(frozen=True, eq=False)
+class FolderTraining:
+    """Training into a locked model folder, with checkpoints some seconds apart; messages begin with the path."""
 
-    def note_here(text):
-        note(f"{path}: {text}")
+    path: Path
+    dataset: Dataset
+    names: Names
+    checkpoint_seconds: float
+    reporter: Reporter
+    work: Work
 
-    with lock_model_folder(path):
-        notes = []
-        plan = plan_run(path, dataset, request, resume, notes.append)
+    def note(self, text: str) -> None:
+        """Note a message about the folder."""
+        self.reporter.note(f"{self.path}: {text}")
+
+    def plan(self, request: Request, resume: bool | None) -> RunPlan | None:
+        """Return what is to be done, or None if the model is trained as asked; see `plan_run`."""
+        notes: list[str] = []
+        plan = plan_run(self.path, self.dataset, request, resume, notes.append)
         if plan:
             # Before it is said that an interrupted run is discarded.
-            _check(dataset, plan.settings, work)
-            model = MODELS[plan.settings.model]
-            check_memory("training", model.memory(plan.settings, dataset))
+            _check(self.dataset, plan.settings, self.work)
+            check_memory("training", MODELS[plan.settings.model].memory(plan.settings, self.dataset))
         for text in notes:
-            note_here(text)
-        if not plan:
-            return
-        if faster := model.faster(plan.settings):
+            self.note(text)
+        return plan
 
-            def tell(seconds):
-                note_here(f"training takes about {seconds / 60:.0f} more minutes; {faster}")
+    def run(self, plan: RunPlan) -> TrainedModel:
+        """Train, write the model and return it, and say how it went."""
+        record = MODELS[plan.settings.model]
+        progress = self.reporter.progress
+        if faster := record.faster(plan.settings):
+
+            def tell(seconds: float) -> None:
+                self.note(f"training takes about {seconds / 60:.0f} more minutes; {faster}")
 
             progress = tell_if_slow(progress, "train", tell)
         began = time.perf_counter()
-        with what_is_left(path, note_here):
-            folder = _run(path, dataset, plan, names, progress, checkpoint_seconds, work)
-    took = f"trained in {time.perf_counter() - began:.1f} s"
-    held_out = folder.held_out
-    # The best of a single label is no measure.
-    note_here(f"{took}; {held_out.precision(dataset.K)}" if held_out and dataset.K > 1 else took)
-    if held_out and held_out.reliability():
-        note_here(held_out.reliability())
-    for text in [*model.review(folder.settings, folder.description), next_commands(path, dataset.facts, names)]:
-        note_here(text)
+        with what_is_left(self.path, self.note):
+            model = self._train(plan, progress)
+        took = f"trained in {time.perf_counter() - began:.1f} s"
+        held_out = model.held_out
+        # The best of a single label is no measure.
+        self.note(f"{took}; {held_out.precision(self.dataset.K)}" if held_out and self.dataset.K > 1 else took)
+        if held_out and held_out.reliability():
+            self.note(held_out.reliability())
+        description = model.folder.description if model.folder else {}
+        for text in record.review(model.settings, description):
+            self.note(text)
+        self.note(next_commands(self.path, self.dataset.facts, self.names))
+        return model
+
+    def _train(self, plan: RunPlan, progress: Progress) -> TrainedModel:
+        """Train and write the model; what fails leaves the earlier model, and a run that can be resumed."""
+        resumed = plan.interrupted
+        # Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
+        is_resumable = bool(resumed and resumed.preprocessed)
+        checkpoint = resumed.checkpoint if resumed and resumed.steps else None
+        written: dict[str, Any] = {}
+        checkpoints = None
+        if plan.discarded:
+            # Nothing names its arrays once the checkpoint is gone.
+            _remove(self.path, plan.discarded.preprocess)
+        try:
+            preprocessed, entries = self._preprocessed(plan, written, progress)
+            if self.checkpoint_seconds or checkpoint:
+                checkpoints = self._writer(plan.settings, entries, checkpoint)
+                if not is_resumable:
+                    checkpoints.save()
+            model = _trained(self.dataset, plan.settings, preprocessed, self.names, progress, self.work, checkpoints)
+            workers = {"workers": self.work.workers} if self.work.is_cluster else {}
+            folder = write_model(model, self.path, entries, **workers)
+        except BaseException as error:
+            # An interruption leaves what a checkpoint names.
+            is_useless = isinstance(error, Exception) or not self.checkpoint_seconds
+            if is_useless and not (is_resumable or (checkpoints and checkpoints.has_state)):
+                _remove(self.path, written)
+            raise
+        remove([self.path / CHECKPOINT], ())
+        return replace(model, folder=folder)
+
+    def _preprocessed(
+        self, plan: RunPlan, written: dict[str, Any], progress: Progress
+    ) -> tuple[Preprocessed, Mapping[str, Any]]:
+        """Return the preprocessing of an earlier run or a new one, and the entries of its arrays in the folder.
+
+        Those of a new one are also put into `written`.
+        """
+        resumed = plan.interrupted
+        if resumed and resumed.preprocessed:
+            return _left_by(self.path, resumed), resumed.preprocess
+        if self.checkpoint_seconds:
+            # From now on it is known what is to be trained.
+            self._writer(plan.settings, {}).save()
+        if plan.preprocessed:
+            return stored_preprocessing(plan.preprocessed), plan.preprocessed.entries("preprocess.")
+        preprocessed = preprocess_data(self.dataset, plan.settings, progress, self.work)
+        write_arrays(self.path, named_arrays(preprocessed), written)
+        return preprocessed, written
+
+    def _writer(
+        self, settings: Settings, entries: Mapping[str, Any], checkpoint: Checkpoint | None = None
+    ) -> CheckpointWriter:
+        about = describe_run(self.dataset.facts, settings, entries)
+        return CheckpointWriter(self.path / CHECKPOINT, about, self.checkpoint_seconds, checkpoint)
 
 
-def _run(path, dataset, plan, names, progress, seconds, work):
-    """Train into a locked folder, and return it; what fails leaves the earlier model, and a run that can be resumed."""
-    settings = plan.settings
-    resumed = plan.interrupted
-    file = path / CHECKPOINT
-    # Whether the folder holds a run to resume, even if this one fails before its first checkpoint.
-    kept = bool(resumed and resumed.preprocessed)
-    checkpoint = resumed.checkpoint if resumed and resumed.steps else None
-    written = {}
-    checkpoints = None
-
-    def writer(entries, checkpoint=None):
-        return CheckpointWriter(file, describe_run(dataset.facts, settings, entries), seconds, checkpoint)
-
-    if plan.discarded:
-        # Nothing names its arrays once the checkpoint is gone.
-        _remove(path, plan.discarded.preprocess)
-    try:
-        if kept:
-            preprocessed = _left_by(path, resumed)
-            entries = resumed.preprocess
-        else:
-            if seconds:
-                # From now on it is known what is to be trained.
-                writer({}).save()
-            if plan.preprocessed:
-                entries = plan.preprocessed.entries("preprocess.")
-                preprocessed = stored_preprocessing(plan.preprocessed)
-            else:
-                preprocessed = preprocess_data(dataset, settings, progress, work)
-                entries = written
-                write_arrays(path, named_arrays(preprocessed), written)
-        if seconds or checkpoint:
-            checkpoints = writer(entries, checkpoint)
-            if not kept:
-                checkpoints.save()
-        model = _trained(dataset, settings, preprocessed, progress, checkpoints, names, work)
-        workers = {"workers": work.workers} if work.is_cluster else {}
-        folder = write_model(model, path, entries, **workers)
-    except BaseException as error:
-        # An interruption leaves what a checkpoint names.
-        useless = isinstance(error, Exception) or not seconds
-        if useless and not (kept or (checkpoints and checkpoints.has_state)):
-            _remove(path, written)
-        raise
-    remove([file], ())
-    return folder
-
-
-def _left_by(path, run):
-    """Return the `Preprocessed` that an interrupted run left in a folder."""
+def _left_by(path: Path, run: InterruptedRun) -> Preprocessed:
+    """Return the preprocessing that an interrupted run left in a folder."""
     try:
         return preprocessed_from(path, run.settings, run.data, run.preprocess, CHECKPOINT)
     except ModelFolderError as error:
         raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from error
 
 
-def _remove(path, entries):
+def _remove(path: Path, entries: Mapping[str, Any]) -> None:
     """Remove the checkpoint in a folder, and the files of those arrays that the model in it does not name."""
     try:
         named = {entry["file"] for entry in ModelFolder(path).entries("").values()}

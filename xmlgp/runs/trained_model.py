@@ -6,12 +6,16 @@ import contextlib
 import functools
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.training_data import Known
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder
@@ -20,7 +24,6 @@ from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.runs.given import FilePath, is_path
 from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
@@ -74,12 +77,12 @@ class TrainedModel:
     settings: Settings
     data: dict[str, Any]
     preprocessed: Preprocessed
-    parameters: dict[str, np.ndarray]
+    parameters: dict[str, NDArray[Any]]
     history: list[dict[str, Any]]
     names: Names = Names()
     tuned: Tuned | None = None
     learned: list[dict[str, Any]] = field(default_factory=list)
-    classes: np.ndarray | None = None
+    classes: NDArray[Any] | None = None
     folder: ModelFolder | None = None
     held_out: HeldOut | None = None
 
@@ -88,6 +91,13 @@ class TrainedModel:
         """Scores points with this model."""
         predictor = MODELS[self.settings.model].predictor
         return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
+
+    @property
+    def known(self) -> Known:
+        """What the model knows of its points."""
+        data = self.data
+        folder = self.folder.path if self.folder else None
+        return Known(self.names, data["D"], data["K"], data.get("dense", ()), str(self), folder)
 
     @property
     def block_names(self) -> list[str]:
@@ -117,8 +127,10 @@ class TrainedModel:
         return str(self.folder.path) if self.folder else "the model"
 
 
-def write_model(model, path, keep=None, **facts):
-    """Write a `TrainedModel` into a locked folder, and return it; it has the arrays of the entries `keep` already."""
+def write_model(
+    model: TrainedModel, path: FilePath, keep: Mapping[str, Any] | None = None, **facts: object
+) -> ModelFolder:
+    """Write a model into a locked folder, and return the folder; it has the arrays of the entries `keep` already."""
     arrays = {f"parameters.{name}": value for name, value in model.parameters.items()}
     arrays = named_arrays(model.preprocessed) | arrays
     keep = keep or {}
@@ -162,7 +174,7 @@ def load(path: FilePath) -> TrainedModel:
 def _block_names(data, names):
     vectorizer = names.vectorizer
     count = len(data.get("dense", []))
-    own = ["encoder"] if vectorizer and vectorizer.analysis.encoder else []
+    own = ["encoder"] if vectorizer and vectorizer.encoder else []
     return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
 
 

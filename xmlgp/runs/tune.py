@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from xmlgp.errors import ModelFolderError, SettingsError, memory_errors_reported
+from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_widths
+from xmlgp.inputs.unknown_labels import added_labels, note_unknown, unknown_labels
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.prediction.tuning import tune as tune_predictor
 from xmlgp.runs.batch import has_learned
-from xmlgp.runs.given import (
-    DenseFeatures,
-    FilePath,
-    Labels,
-    Points,
-    added_labels,
-    check_dense,
-    check_points,
-    is_path,
-    known_points,
-    label_of,
-    note_unknown,
-    unknown_labels,
-)
 from xmlgp.runs.trained_model import TrainedModel, held
-from xmlgp.runtime.progress import ignore, silent
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["tune"]
 
@@ -33,17 +21,15 @@ __all__ = ["tune"]
 @memory_errors_reported()
 def tune(
     model: FilePath | TrainedModel,
-    data: Points | None,
+    data: Points | Source | None,
     *,
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
     metric: str = "f1-micro",
     output: str | None = None,
     force: bool = False,
-    corpus: CorpusOptions = NO_OPTIONS,
-    cache: bool = True,
-    progress: Callable = silent,
-    note: Callable[[str], object] = ignore,
+    progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Tuned:
     """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
@@ -54,7 +40,7 @@ def tune(
     ----------
     model : path or TrainedModel
         Its folder stores what is chosen, if it has one.
-    data, labels, dense, corpus, cache, progress, note
+    data, labels, dense, progress, note
         As for `train`; points that the model was not trained on.
     metric : str
         "f1-micro", F1 over all pairs of point and label; "f1-macro", the mean over labels; "f1-point", over points.
@@ -69,44 +55,53 @@ def tune(
     SettingsError
         If the points do not fit the model, no point has a label, or the model has one label, or was trained on them.
     """
-    with _held(model) as known:
-        if known.data["K"] == 1:
-            where = f"{known}: " if known.folder else ""
+    source = Source.of(data, labels, dense)
+    reporter = Reporter.of(progress, note)
+    with _held(model) as trained:
+        K = trained.data["K"]
+        if K == 1:
+            where = f"{trained}: " if trained.folder else ""
             raise SettingsError(f"{where}the model has one label, so there is no number of labels to tune")
-        check_points(data, labels)
-        reading = corpus, cache, progress, note
-        points, _, names = known_points(data, labels, dense, "validation", known, *reading)
-        check_dense(points.features.widths, known.data.get("dense", []), data)
-        if not force and has_learned(known, points):
-            which = f"the points of {data}" if is_path(data) else "these points"
+        source.check()
+        points, _, names = source.known(trained.known, "validation", reporter)
+        check_widths(points.features.widths, trained.known.widths, source.data)
+        if not force and has_learned(trained, points):
+            which = f"the points of {source.data}" if is_path(source.data) else "these points"
             raise SettingsError(
-                f"{known} was trained on {which}, so F1 on them is too high; give held-out points, or use `force=True`"
+                f"{trained} was trained on {which}, so F1 on them is too high; give held-out points, or use "
+                "`force=True`"
             )
-        unknown = unknown_labels(names.labels, points.labels, known.data["K"])
-        note_unknown(label_of(data), unknown, points.labels, note)
-        before = known.tuned
-        labelled = (points.features, points.labels)
+        unknown = unknown_labels(names.labels, points.labels, K)
+        note_unknown(source.title, unknown, points.labels, reporter.note)
+        before = trained.tuned
         try:
-            added = added_labels(names, known.names)
-            tuned, value = tune_predictor(known.predictor, *labelled, metric, output, progress, before, added)
+            tuned, value = tune_predictor(
+                trained.predictor,
+                points.features,
+                points.labels,
+                metric,
+                output,
+                reporter.progress,
+                before,
+                added_labels(names, trained.names),
+            )
         except SettingsError as error:
-            raise SettingsError(f"{data}: {error}" if is_path(data) else str(error)) from None
-        if known.folder:
-            known.folder.write_tuned(tuned)
+            raise SettingsError(f"{source.data}: {error}" if is_path(source.data) else str(error)) from None
+        if trained.folder:
+            trained.folder.write_tuned(tuned)
         if isinstance(model, TrainedModel):
             model.tuned = tuned
     if before:
         reached = "is for other scores" if value is None else f"has {metric} {value:.5f} on these points"
-        note(f"{known}: the earlier rule, {before}, {reached}")
+        reporter.note(f"{trained}: the earlier rule, {before}, {reached}")
     return tuned
 
 
 @contextlib.contextmanager
-def _held(model):
+def _held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model as `held` does; ModelFolderError if the folder of a `TrainedModel` holds another one by now."""
-    with held(model) as known:
-        if known.folder and isinstance(model, TrainedModel):
-            now, then = (own.folder.description["arrays"] for own in (known, model))
-            if now != then:
-                raise ModelFolderError(f"{known}: the folder holds another model by now; load it again")
-        yield known
+    with held(model) as trained:
+        if trained.folder and isinstance(model, TrainedModel) and model.folder:
+            if trained.folder.description["arrays"] != model.folder.description["arrays"]:
+                raise ModelFolderError(f"{trained}: the folder holds another model by now; load it again")
+        yield trained

@@ -3,6 +3,8 @@
 Library functions take `progress=silent` and know neither terminals nor options.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import os
@@ -11,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import ClassVar, Protocol, TextIO
+from typing import ClassVar, NamedTuple, Protocol, TextIO
 from weakref import WeakSet
 
 from tqdm import tqdm
@@ -20,8 +22,10 @@ from tqdm.utils import disp_len
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = [
+    "QUIET",
     "Bar",
     "Progress",
+    "Reporter",
     "between_bars",
     "end_bars",
     "ignore",
@@ -94,6 +98,22 @@ def silent(label: str, total: float | None = None, unit: str | None = "it") -> I
 
 def ignore(text: str) -> None:
     """Take no notice of a message; the default `note` of every library function."""
+
+
+class Reporter(NamedTuple):
+    """What hears of long work: the progress of each piece of it, and messages."""
+
+    progress: Progress = silent
+    note: Callable[[str], object] = ignore
+
+    @classmethod
+    def of(cls, progress: Progress | None, note: Callable[[str], object] | None) -> Reporter:
+        """Return the reporter of optional arguments: without them, nobody hears."""
+        return cls(progress or silent, note or ignore)
+
+
+#: Nobody hears.
+QUIET = Reporter()
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run time

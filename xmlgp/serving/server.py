@@ -16,7 +16,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]  # a module that this system does not have
 
 from xmlgp.errors import UsageError, XmlgpError
-from xmlgp.runs.given import FilePath
+from xmlgp.inputs.kinds import FilePath
 from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count

@@ -91,8 +91,7 @@ def read_documents(
 
     Unless `with_texts`, the columns of texts may be missing. Unless `labelled`, documents need no labels, none are
     read, and a line may be a text alone. Labels that look as if they were separated otherwise, or a row each, are
-    noted. If the reader keeps the errors of malformed lines, these are documents without text whose identifier is the
-    error.
+    noted. If the reader keeps the errors of malformed lines, these are documents without text that have the error.
     """
     reading = Reading(reader.path, options.columns(usual), labelled, options.quotes, note, with_texts)
     if isinstance(reader, DocumentFolder):
@@ -110,7 +109,7 @@ def read_documents(
     _check_encoding(first, reader)
     format = FORMATS[format_of_corpus(reader.path, first, options, usual)]
     if labelled and not format.has_labels:
-        raise reading.error(1, _without_labels(first, reader.path, options))
+        raise reading.error(1, _without_labels(first, reader.path))
     if not format.has_columns:
         # The separator of a model is that of its columns.
         reading = reading._replace(columns=reading.columns._replace(separator=options.separator))
@@ -128,11 +127,10 @@ def _check_encoding(first: bytes, reader: LineReader) -> None:
         raise DataFormatError(reader.path, 1, reason)
 
 
-def _without_labels(first: bytes, path: str, options: CorpusOptions) -> str:
+def _without_labels(first: bytes, path: str) -> str:
     """Return what is wrong with a first line that tells a format without labels."""
     if is_rows(path, first, strict=True):
-        reason = "these are rows of numbers, not text"
-        return f"{reason}; an encoder needs the text" if options.encoder else reason
+        return "these are rows of numbers, not text"
     return (
         f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a corpus "
         f"with labels: `text<TAB>label label ...`, a JSON object, {FASTTEXT_LABEL}, or a header with a column for the "
@@ -161,7 +159,7 @@ def _finished(
 def _or_errors(
     items: Iterator[Document | DataFormatError], errors: dict[int, DataFormatError] | None
 ) -> Iterator[Document]:
-    """Yield documents; a malformed one has its error as identifier, or raises it if the reader keeps no `errors`."""
+    """Yield documents; a malformed one has its error, or raises it if the reader keeps no `errors`."""
     for item in items:
         if errors is None and isinstance(item, DataFormatError):
             raise item
@@ -171,7 +169,7 @@ def _or_errors(
             error.id = item.id if isinstance(item.id, str | int) else None
             errors.clear()
             item = error
-        yield Document(item.line, item, "", []) if isinstance(item, DataFormatError) else item
+        yield Document(item.line, item.id, "", [], item) if isinstance(item, DataFormatError) else item
 
 
 def _advise(lines: bytes, position: int) -> str:

@@ -18,11 +18,14 @@ from xmlgp.runtime.atomic_files import check_writable, create_file, make_folders
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.locks import hold_lock, temporary_folder
 from xmlgp.runtime.progress import Progress, ignore, silent
-from xmlgp.text.analysis import Analysis, Vectorizer
-from xmlgp.text.corpus import open_corpus
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.doubtful_texts import note_texts
+from xmlgp.text.labels import LabelNumbers, note_case
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
-from xmlgp.text.vectorize import Vectorized, vectorize
+from xmlgp.text.vectorize import Vectorized, check_vocabulary, vectorize
+from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["TRAIN", "vectorize_files", "write_folder"]
 
@@ -53,18 +56,24 @@ def vectorize_files(
     _check_writable(folder)
     written = [Path(folder, name) for name in (*names, FEATURES, LABELS, VECTORIZER)]
     check_outputs([*written, *_of_an_earlier_data_set(Path(folder))], paths)
-    vectorizer = Vectorizer(analysis, [], options.columns())
+    vectorizer = WordCounts(analysis, [], options.columns())
     labels: list[str] = []
     files: dict[str, Vectorized] = {}
     for name, path in zip(names, paths, strict=True):
         with open_corpus(path, options, note) as reader:
-            corpus = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, note=note)
+            documents = read_documents(reader, options, vectorizer.columns, note=note)
+            if not files:
+                documents = note_texts(documents, reader.path, analysis.analyzer, note)
+            corpus = vectorize(documents, reader.path, vectorizer, LabelNumbers(labels), not files, progress=progress)
+        if not files:
+            check_vocabulary(corpus, reader.path)
+            note_case(corpus.labels, 0, reader.path, note)
         vectorizer = corpus.vectorizer
         labels = corpus.labels
         files[name] = corpus
     written = write_folder(folder, files, progress)
     for corpus, path in zip(files.values(), paths, strict=True):
-        note(f"{path}: {corpus.summary()}")
+        note(f"{path}: {corpus.summary(corpus.blocks())}")
     return written
 
 
@@ -76,7 +85,7 @@ def write_folder(folder: str | Path, files: Mapping[str, Vectorized], progress: 
     folder = Path(folder)
     first = next(iter(files.values()))
     vectorizer = first.vectorizer
-    description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
+    description = json.dumps(vectorizer.stored().description, indent=1, ensure_ascii=False) + "\n"
     contents = {
         FEATURES: format_names(vectorizer.words),
         LABELS: format_names(first.labels),

@@ -22,13 +22,14 @@ class Document(NamedTuple):
     """A document: the line where it starts, its identifier if it has one, its text, and its labels.
 
     The labels are names; a reader may yield a text or a tuple of texts instead, which `xmlgp.text.label_rows` divides.
-    Where readers keep the errors of malformed lines, such a document has its error as identifier.
+    Where readers keep the errors of malformed lines, such a document has its error, and no text.
     """
 
     line: int
-    id: str | int | DataFormatError | None
+    id: str | int | None
     text: str
     labels: list[str] | str | tuple[str, ...]
+    error: DataFormatError | None = None
 
 
 class StoredCorpus:
@@ -78,8 +79,7 @@ class CorpusOptions(NamedTuple):
     `id` are refused if it is given. `format` is one of `xmlgp.text.formats.FORMATS`. `encoding` is one that Python
     knows, of text that is not UTF-8. With `merge_ids`, rows of the same identifier are one document with the labels of
     all. `quotes` says whether fields in quotes may have what separates fields and lines; by default those of CSV may.
-    `encoder` is the name or the folder of the encoder of the texts, for a new model or where that of a model is now,
-    and `download` allows to fetch it. What is not given, the file or the model tells.
+    What is not given, the file or the model tells.
     """
 
     text: str | tuple[str, ...] = ()
@@ -92,8 +92,6 @@ class CorpusOptions(NamedTuple):
     encoding: str | None = None
     merge_ids: bool = False
     quotes: bool | None = None
-    encoder: str | None = None
-    download: bool = False
 
     def columns(self, usual: Columns | None = None) -> Columns:
         """Return the usual columns, with those that the options name in their place."""

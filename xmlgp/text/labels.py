@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from numbers import Number
 
 import numpy as np
@@ -13,11 +13,11 @@ from xmlgp.data.dataset import as_csr
 from xmlgp.data.names import CONTROL
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.analysis import counts
 from xmlgp.text.characters import normalized_name
+from xmlgp.text.word_counts import counts
 from xmlgp.text.written_names import is_missing, lists_in_code, separator_of
 
-__all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "numbered_in_order"]
+__all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "note_case"]
 
 #: What users give as labels, in messages.
 LISTS = "labels must be a list of names for each document"
@@ -74,10 +74,10 @@ class LabelNumbers(dict[str, int]):
             order = sorted(new, key=lambda number: _as_number(self.names[number]))
         else:
             order = sorted(new, key=self.names.__getitem__)
-        return numbered_in_order(self.names, self._earlier, order)
+        return _numbered_in_order(self.names, self._earlier, order)
 
 
-def numbered_in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
+def _numbered_in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
     """Return the first names, as many as `count`, then those of other numbers in order, and each number's position.
 
     The position is −1 for numbers that are left out, and in the end for −1 itself.
@@ -161,3 +161,16 @@ def _list_advice(names: object, y: Iterable[object]) -> str:
     if isinstance(y, Sized) and all(isinstance(text, str) or is_missing(text) for text in y) and separator_of(y):
         return f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
     return "write no names as []" if is_missing(names) else "write a single name as [name]"
+
+
+def note_case(labels: Sequence[str], earlier: int, path: str, note: Callable[[str], object]) -> None:
+    """Note the labels after the `earlier` ones that differ from another one only in case."""
+    first: dict[str, str] = {}
+    pairs = []
+    for number, label in enumerate(labels):
+        other = first.setdefault(label.lower(), label)
+        if other != label and number >= earlier:
+            pairs.append((other, label))
+    if pairs:
+        differ = f"{len(pairs)} labels differ" if len(pairs) > 1 else "1 label differs"
+        note(f"{path}: {differ} from another one only in case, such as {' and '.join(map(excerpt, pairs[0]))}")

@@ -12,8 +12,8 @@ from xmlgp.data.names import check_name, check_names, read_feature_names, read_l
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError, XmlgpError
 from xmlgp.runtime.plurals import counted
-from xmlgp.text.analysis import Vectorizer
-from xmlgp.text.transformer import Transformer
+from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.text.word_counts import WordCounts
 
 __all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "names_file", "read_names"]
 
@@ -38,7 +38,7 @@ class Names(NamedTuple):
 
     labels: list[str] | None = None
     features: list[str] | None = None
-    vectorizer: Vectorizer | Transformer | None = None
+    vectorizer: Vectorizer | None = None
     uris: list[str] | None = None
     preferred: list[str] | None = None
 
@@ -91,9 +91,9 @@ def read_names(folder: str | Path, D: int | None, K: int) -> Names:
             mapping = json.loads(stream.read(LARGEST))
     except (ValueError, RecursionError):
         mapping = None
-    vectorizer = Vectorizer.from_mapping(mapping, features) if isinstance(mapping, dict) else None
+    vectorizer = WordCounts.from_description(mapping, features) if isinstance(mapping, dict) else None
     # An encoder is that of a model: rows have no embeddings.
-    if vectorizer is None or vectorizer.analysis.encoder:
+    if vectorizer is None or vectorizer.encoder:
         raise XmlgpError(f"{path}: this is not the description of a vectorizer")
     return Names(labels, features, vectorizer)
 

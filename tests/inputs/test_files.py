@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 from tests.fuzzing.data_files import standard_input
+from tests.inputs.reading import open_points, read_known, read_more, read_training
 from tests.problems import small_dataset
 from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, MULTILABEL, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError
-from xmlgp.text.analysis import Analysis, Vectorizer
+from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
-from xmlgp.text.points import open_points, read_known_data, read_more_data, read_training_data
+from xmlgp.text.word_counts import WordCounts
 
 
 def same(one, other):
@@ -29,7 +30,7 @@ def same(one, other):
 D, K = 25, 7
 WORDS, TOPICS = [f"word {number}" for number in range(D)], [f"topic {number}" for number in range(K)]
 COLUMNS = Columns(("title",), "tags")
-OF_TEXT = Names(TOPICS, WORDS, Vectorizer(Analysis("word", 1, 2), WORDS, COLUMNS))
+OF_TEXT = Names(TOPICS, WORDS, WordCounts(Analysis("word", 1, 2), WORDS, COLUMNS))
 OF_ROWS = Names(TOPICS, WORDS)
 
 
@@ -52,7 +53,7 @@ def rows(tmp_path):
 def refusal(path, *arguments, **options):
     """Return the text of the SettingsError of reading more data."""
     with pytest.raises(SettingsError) as caught:
-        read_more_data(path, *arguments, **options)
+        read_more(path, *arguments, **options)
     text = str(caught.value)
     assert text.isprintable()
     assert len(text) < 3 * len(str(path)) + 300
@@ -71,10 +72,10 @@ def test_rows_and_corpora(tmp_path):
         ("two.svm", LIBSVM, False),
         ("corpus", REPOSITORY, True),
     ):
-        found = read_training_data(tmp_path / name)
+        found = read_training(tmp_path / name)
         assert (found.format, found.names != Names()) == (data_format, has_names)
         with standard_input((tmp_path / name).read_bytes()):
-            piped = read_training_data("-")
+            piped = read_training("-")
         assert same(piped.dataset, found.dataset)
         assert (piped.format, piped.names.labels) == (data_format, found.names.labels)
     assert found.names.features == found.names.vectorizer.words
@@ -88,7 +89,7 @@ def test_rows_and_corpora(tmp_path):
 def test_rows_may_have_more_features_and_labels(rows, features, labels):
     path, told = rows(features, labels), []
     for cache in (False, True, True):
-        found = read_more_data(path, Names(), D, K, cache=cache, note=told.append)
+        found = read_more(path, Names(), D, K, cache=cache, note=told.append)
         assert same(found.dataset, small_dataset(D=features, K=labels))
         assert found[1:] == (REPOSITORY, Names())
     assert told == []
@@ -110,13 +111,13 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
     path = tmp_path / "a.svm"
     path.write_text("+1 1:1 3:2\n-1 2:0.5\n")
     for features, expected in (2, 3), (3, 3), (5, 5):
-        found = read_more_data(path, Names(), features, 1)
+        found = read_more(path, Names(), features, 1)
         assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
         np.testing.assert_array_equal(found.dataset.features.sparse.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
     with pytest.raises(DataFormatError, match="2: label '-1' is not a number from 0 to 10000000"):
-        read_more_data(path, Names(), 3, 2)
+        read_more(path, Names(), 3, 2)
     words = ["a", "b", "c"]
-    assert read_more_data(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
+    assert read_more(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
     assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
         f"{path}: the points have 3 features, but the model has names for 2; those of all must be in {tmp_path}"
     )
@@ -125,14 +126,14 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
 def test_points_with_several_labels_get_the_sizes_of_the_model(tmp_path):
     path, notes = tmp_path / "a.svm", []
     path.write_text("1,2 1:1 3:2\n0 2:0.5\n")
-    found = read_training_data(path, note=notes.append)
+    found = read_training(path, note=notes.append)
     assert (found.dataset.shape, found.format) == ((2, 3, 3), MULTILABEL)
     from_1 = f"{path}: labels are the numbers as they are; features count from 1, as none is 0; rows that count from 0 "
     assert notes == [from_1 + "need a first line `N D K`"]
     path.write_text("1 1:1 4:2\n0 2:0.5\n")
     for read in (
-        lambda K: read_more_data(path, Names(), 3, K).dataset,
-        lambda K: read_known_data(path, "test", Names(), (4, K)).dataset,
+        lambda K: read_more(path, Names(), 3, K).dataset,
+        lambda K: read_known(path, "test", Names(), (4, K)).dataset,
     ):
         assert read(3).shape == (2, 4, 3)
         assert read(3).labels.toarray().tolist() == [[False, True, False], [True, False, False]]
@@ -160,9 +161,9 @@ def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):
     (tmp_path / "-").write_text("another file\n")
     (tmp_path / VECTORIZER).write_text("damaged\n")
     with standard_input((tmp_path / "rows").read_bytes()):
-        assert same(read_more_data("-", OF_ROWS, D, K).dataset, small_dataset(D=D, K=K))
+        assert same(read_more("-", OF_ROWS, D, K).dataset, small_dataset(D=D, K=K))
     with standard_input((tmp_path / "rows").read_bytes()):
-        assert same(read_training_data("-").dataset, small_dataset(D=D, K=K))
+        assert same(read_training("-").dataset, small_dataset(D=D, K=K))
 
 
 # Their names
@@ -171,8 +172,8 @@ def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):
 def test_names_beside_rows_follow_those_of_the_model(rows):
     words, topics = [*WORDS, "new word", " "], [*TOPICS, "new topic"]
     path = rows(D + 2, K + 1, words, topics)
-    assert read_more_data(path, OF_ROWS, D, K).names == Names(topics, words)
-    found = read_more_data(path, OF_TEXT, D, K).names
+    assert read_more(path, OF_ROWS, D, K).names == Names(topics, words)
+    found = read_more(path, OF_TEXT, D, K).names
     assert found[:2] == (topics, words)
     assert found.vectorizer.words == words
     assert (found.vectorizer.analysis, found.vectorizer.columns) == (Analysis("word", 1, 2), COLUMNS)
@@ -211,7 +212,7 @@ def test_more_features_or_labels_need_names_if_the_model_has_them(rows, sizes, c
 
 def test_names_are_not_used_if_the_model_has_none(rows):
     path, told = rows(D + 1, K + 1, [*WORDS, "new"], [*TOPICS, "new"]), []
-    assert read_more_data(path, Names(TOPICS), D, K, note=told.append).names == Names([*TOPICS, "new"])
+    assert read_more(path, Names(TOPICS), D, K, note=told.append).names == Names([*TOPICS, "new"])
     file = os.path.join(os.path.dirname(path), FEATURES)
     assert told == [f"{file} is not used: the model has no names of features"]
 
@@ -223,7 +224,7 @@ def test_words_of_a_model_of_text_are_unique(rows, new):
     reason = f"feature {line - 1} is {new[0]!r}, as an earlier one is"
     assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}:{line}: {reason}"
     # Without text they are free.
-    assert read_more_data(path, OF_ROWS, D, K).names.features == WORDS + new
+    assert read_more(path, OF_ROWS, D, K).names.features == WORDS + new
 
 
 # Text
@@ -240,7 +241,7 @@ def test_text_has_new_words_and_labels(tmp_path, of_text):
     names, features, labels = of_text
     (tmp_path / "new").write_bytes(as_json(*corpus(200, seed=1)))
     told = []
-    found = read_more_data(tmp_path / "new", *of_text, note=told.append)
+    found = read_more(tmp_path / "new", *of_text, note=told.append)
     assert found.dataset.shape == (200, len(found.names.features), len(found.names.labels))
     assert found.names.labels[:labels] == names.labels
     assert found.names.features[:features] == names.features
@@ -255,8 +256,8 @@ def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
     write_folder(tmp_path / "data", {"train.txt": vectorized(tmp_path / "first", as_json(*corpus(20)))})
     told = []
     for name in "first", "data/train.txt":
-        found = read_more_data(tmp_path / name, *of_text, note=told.append)
-        assert same(found.dataset, read_training_data(tmp_path / "first").dataset)
+        found = read_more(tmp_path / name, *of_text, note=told.append)
+        assert same(found.dataset, read_training(tmp_path / "first").dataset)
         assert found.names[:2] == names[:2]
         assert found.names.vectorizer.words == names.features
     # Rows say nothing.
@@ -271,4 +272,4 @@ def test_text_is_refused_if_the_model_was_not_trained_on_text(tmp_path):
         assert refusal(tmp_path / name, OF_ROWS, D, K, options) == f"{tmp_path / name}{reason}"
     # A file of any name may as well have a mistake in its first line.
     with pytest.raises(DataFormatError, match="a:1: the first line must be three nonnegative integers"):
-        read_more_data(tmp_path / "a", OF_ROWS, D, K)
+        read_more(tmp_path / "a", OF_ROWS, D, K)

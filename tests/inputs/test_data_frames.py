@@ -151,7 +151,7 @@ def test_labels_of_a_file_are_not_given_twice(tmp_path):
     pd.DataFrame({"text": TEXTS, "labels": joined(";")}).to_csv(path, index=False)
     with pytest.raises(UsageError, match=rf"^The labels are those of {path}; leave out `labels`\.$"):
         xmlgp.train(path, labels=NAMES)
-    assert xmlgp.train(str(path), settings=SETTINGS, cache=False).names.labels == KNOWN
+    assert xmlgp.train(xmlgp.Source(str(path), cache=False), settings=SETTINGS).names.labels == KNOWN
 
 
 def test_labels_that_are_texts_are_refused_with_how_they_are_divided():

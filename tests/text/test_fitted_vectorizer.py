@@ -27,7 +27,7 @@ from tests.test_text_tagger import LABELS, NEW, SMALL, TEXTS, TRUTH
 from xmlgp.errors import ModelFolderError, SettingsError, XmlgpError
 from xmlgp.estimators import MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.text.transformer import Transformer
+from xmlgp.text.fitted_vectorizer import FittedVectorizer
 
 VECTORIZERS = {
     "tfidf": TfidfVectorizer(min_df=2, sublinear_tf=True),
@@ -156,7 +156,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
     monkeypatch.setattr("xmlgp.data.dense_files.FREE_BYTES", 10**6)
     with monkeypatch.context() as patched:
         patched.setattr(skops.io, "get_untrusted_types", lambda data: [])
-        patched.setattr("xmlgp.text.transformer.check_parts", lambda vectorizer: [])
+        patched.setattr("xmlgp.text.fitted_vectorizer.check_parts", lambda vectorizer: [])
         tagger.vectorizer_.tokenizer = shout
         tagger.save("code")
     content = skops.io.dumps(TfidfVectorizer().fit(TEXTS))
@@ -172,7 +172,7 @@ def test_vectorizers_of_others_run_no_code_and_fill_no_memory(monkeypatch, tagge
     }.items():
         other = TextTagger(SMALL, TfidfVectorizer()).fit(TEXTS, LABELS)
         names = other.classifier_.names_
-        transformer = Transformer(len(names.features), stored=stored)
+        transformer = FittedVectorizer(len(names.features), content=stored)
         other.classifier_.model_.names = names._replace(vectorizer=transformer)
         other.classifier_.save(name)
     for name, reason in {
@@ -237,9 +237,9 @@ FORGED = {
 def test_a_forged_vectorizer_is_neither_used_nor_saved(name):
     vectorizer, reason = FORGED[name]
     with pytest.raises(ModelFolderError, match=f"^model: the vectorizer of this model cannot be used: .*{reason}"):
-        _ = Transformer(3, stored=skops.io.dumps(vectorizer), source="model").fitted
+        _ = FittedVectorizer(3, content=skops.io.dumps(vectorizer), source="model").estimator
     with pytest.raises(SettingsError, match=f"cannot be saved, because no model could use it: .*{reason}"):
-        _ = Transformer(3, vectorizer).stored
+        FittedVectorizer(3, vectorizer).stored()
 
 
 def test_members_that_share_their_bytes_are_refused():
@@ -253,7 +253,7 @@ def test_members_that_share_their_bytes_are_refused():
             again.filename = again.orig_filename = f"{name}.npy"
             archive.filelist.append(again)
     with pytest.raises(ModelFolderError, match="its members are longer than the file"):
-        _ = Transformer(3, stored=stream.getvalue(), source="model").fitted
+        _ = FittedVectorizer(3, content=stream.getvalue(), source="model").estimator
 
 
 def test_a_list_cannot_stand_for_lists_that_stand_for_lists():
@@ -267,12 +267,12 @@ def test_a_list_cannot_stand_for_lists_that_stand_for_lists():
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("schema.json", json.dumps(entry | {"protocol": 2}))
     with pytest.raises(ModelFolderError, match="the vectorizer of this model cannot be used"):
-        _ = Transformer(3, stored=stream.getvalue()).fitted
+        _ = FittedVectorizer(3, content=stream.getvalue()).estimator
 
 
 def test_words_that_skops_has_as_keys_stay_words():
     words = ["__class__", "__id__", "__loader__", "content"]
-    loaded = Transformer(4, stored=skops.io.dumps(CountVectorizer().fit(words))).fitted
+    loaded = FittedVectorizer(4, content=skops.io.dumps(CountVectorizer().fit(words))).estimator
     assert loaded.get_feature_names_out().tolist() == words
 
 
@@ -280,14 +280,14 @@ def test_functions_that_skops_trusts_open_no_files():
     for function in np.load, np.fromfile, np.memmap, np.loadtxt, np.genfromtxt, open:
         for name in "analyzer", "tokenizer", "preprocessor":
             with pytest.raises(ModelFolderError, match="the vectorizer of this model cannot be used"):
-                _ = Transformer(3, stored=skops.io.dumps(CountVectorizer(**{name: function}))).fitted
+                _ = FittedVectorizer(3, content=skops.io.dumps(CountVectorizer(**{name: function}))).estimator
 
 
 def test_words_beyond_the_features_are_refused():
     content = skops.io.dumps(CountVectorizer(vocabulary={"ape": 0, "bee": 1}))
-    forged = Transformer(2, stored=content)
-    forged.fitted.vocabulary_ = {"ape": 10**9, "bee": 1}
-    forged.fitted.fixed_vocabulary_ = True
+    forged = FittedVectorizer(2, content=content)
+    forged.estimator.vocabulary_ = {"ape": 10**9, "bee": 1}
+    forged.estimator.fixed_vocabulary_ = True
     with pytest.raises(XmlgpError, match="^the model: CountVectorizer fails: .*indices"):
         forged.features(["ape"])
 
@@ -295,7 +295,7 @@ def test_words_beyond_the_features_are_refused():
 def test_processes_and_a_folder_of_pickles_are_not_those_of_a_model():
     union = FeatureUnion([("a", CountVectorizer(vocabulary=["ape"]))], n_jobs=10**6)
     pipeline = Pipeline([("union", union)], memory="pickles")
-    loaded = Transformer(1, stored=skops.io.dumps(pipeline)).fitted
+    loaded = FittedVectorizer(1, content=skops.io.dumps(pipeline)).estimator
     assert (loaded.memory, loaded.get_params()["union__n_jobs"]) == (None, None)
     assert (pipeline.memory, union.n_jobs) == ("pickles", 10**6)
 
@@ -327,7 +327,7 @@ def test_no_kind_of_forged_entry_runs_code(monkeypatch, loader, module):
             with pytest.raises(
                 ModelFolderError, match="^model: the vectorizer of this model cannot be used: "
             ) as error:
-                _ = Transformer(3, stored=stream.getvalue(), source="model").fitted
+                _ = FittedVectorizer(3, content=stream.getvalue(), source="model").estimator
             assert "\n" not in str(error.value)
     assert not Path("ran").exists()
     assert "foreign" not in sys.modules

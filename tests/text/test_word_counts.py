@@ -12,9 +12,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
 from xmlgp.errors import SettingsError, XmlgpError
-from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis, Vectorizer, stop_words
+from xmlgp.text.analysis import LIMITS, LONGEST, SPACES, Analysis, stop_words
 from xmlgp.text.characters import normalized_text
 from xmlgp.text.documents import Columns
+from xmlgp.text.word_counts import WordCounts
 
 TEXTS = [
     "The cat sat on the mat; the cat sat.",
@@ -53,7 +54,7 @@ def assert_as_counted(analysis, texts):
     except ValueError:
         return  # it refuses an empty vocabulary
     words = expected.get_feature_names_out().tolist()
-    found = Vectorizer(analysis, words).features(texts).sparse
+    found = WordCounts(analysis, words).features(texts).sparse
     assert found.dtype == np.float32
     assert found.has_canonical_format
     counted.sort_indices()
@@ -99,10 +100,10 @@ def test_whitespace_and_control_characters_in_runs_of_characters_are_spaces():
 
 
 def test_unknown_words_do_not_count():
-    found = Vectorizer(Analysis(), ["cat", "sat"]).features(["the cat", "", "dog", "cat sat cat"]).sparse
+    found = WordCounts(Analysis(), ["cat", "sat"]).features(["the cat", "", "dog", "cat sat cat"]).sparse
     np.testing.assert_array_equal(found.toarray(), [[1, 0], [0, 0], [0, 0], [2, 1]])
-    assert Vectorizer(Analysis(), ["cat"]).features([]).sparse.shape == (0, 1)
-    assert Vectorizer(Analysis(), []).features(["cat"]).sparse.shape == (1, 0)
+    assert WordCounts(Analysis(), ["cat"]).features([]).sparse.shape == (0, 1)
+    assert WordCounts(Analysis(), []).features(["cat"]).sparse.shape == (1, 0)
 
 
 COLUMNS = Columns(("title", "Überschrift"), ("tags",), " ", "key")
@@ -128,12 +129,12 @@ def test_stop_words_of_a_package_that_is_missing(monkeypatch):
 @pytest.mark.parametrize("analysis", [*ANALYSES[::5], ANALYSES[-1]], ids=str)
 @pytest.mark.parametrize("columns", [Columns(), COLUMNS, MORE_COLUMNS, Columns(labels=(), flags=("2:4",))], ids=str)
 def test_a_description_gives_the_same_vectorizer(analysis, columns):
-    mapping = json.loads(json.dumps(Vectorizer(analysis, ["aa", "bb"], columns).mapping()))
-    found = Vectorizer.from_mapping(mapping, ["aa", "bb"])
+    mapping = json.loads(json.dumps(WordCounts(analysis, ["aa", "bb"], columns).stored().description))
+    found = WordCounts.from_description(mapping, ["aa", "bb"])
     assert (found.analysis, found.columns, found.words) == (analysis, columns, ["aa", "bb"])
 
 
-DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
+DESCRIPTION = WordCounts(Analysis(), [], COLUMNS).stored().description
 
 
 @pytest.mark.parametrize(
@@ -152,9 +153,9 @@ DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
     ids=str,
 )  # fmt: skip
 def test_other_descriptions_are_refused(change):
-    assert Vectorizer.from_mapping(DESCRIPTION, []) is not None
-    assert Vectorizer.from_mapping(DESCRIPTION | change, []) is None
+    assert WordCounts.from_description(DESCRIPTION, []) is not None
+    assert WordCounts.from_description(DESCRIPTION | change, []) is None
     rest = {name: value for name, value in DESCRIPTION.items() if name not in change}
     # What is missing of the last three has its default.
-    assert not set(change).isdisjoint(LIMITS) or Vectorizer.from_mapping(rest, []) is None
-    assert Vectorizer.from_mapping(DESCRIPTION, ["aa", "bb", "aa"]) is None
+    assert not set(change).isdisjoint(LIMITS) or WordCounts.from_description(rest, []) is None
+    assert WordCounts.from_description(DESCRIPTION, ["aa", "bb", "aa"]) is None

@@ -1,0 +1,132 @@
+"""A corpus of text in an open file, table or folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset, no_points, stack, widened
+from xmlgp.data.dense_files import DenseRows
+from xmlgp.data.features import Features
+from xmlgp.data.formats import REPOSITORY
+from xmlgp.data.lines import LineReader
+from xmlgp.errors import DataFormatError, SettingsError
+from xmlgp.inputs.points import DocumentStream, Identifier, PointStream
+from xmlgp.inputs.training_data import Known, TrainingData
+from xmlgp.runtime.progress import Reporter
+from xmlgp.text.analysis import Analysis, checked_analysis
+from xmlgp.text.corpus import read_documents
+from xmlgp.text.document_folder import DocumentFolder
+from xmlgp.text.documents import Columns, CorpusOptions, Document
+from xmlgp.text.doubtful_texts import note_texts
+from xmlgp.text.formats import format_of_corpus
+from xmlgp.text.labels import BadName, LabelNumbers, matrix_of_labels, note_case
+from xmlgp.text.names import Names
+from xmlgp.text.table_files import TableFile
+from xmlgp.text.vectorize import check_vocabulary, points_of, vectorize
+from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.text.word_counts import WordCounts
+
+__all__ = ["Corpus", "Reader"]
+
+#: What `open_corpus` yields.
+Reader: TypeAlias = "LineReader | TableFile | DocumentFolder"
+
+
+class Corpus:
+    """Documents that are open; every method reads them, and raises DataFormatError if one is malformed."""
+
+    def __init__(self, reader: Reader, options: CorpusOptions, cache: bool, reporter: Reporter) -> None:
+        self.reader = reader
+        self._options = options
+        self._cache = cache
+        self._reporter = reporter
+        self.path = reader.path
+
+    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
+        """Return the documents as points for a new model; labels that are the `same` are one, as for `LabelNumbers`."""
+        analysis = checked_analysis(analysis, True, self.path)
+        return self._learned(WordCounts(analysis, [], self._options.columns()), LabelNumbers((), same), more=False)
+
+    def more(self, known: Known) -> TrainingData:
+        """Return the documents for a model to learn; new words and labels follow those of the model."""
+        vectorizer = _vectorizer_of(known)
+        if not isinstance(vectorizer, WordCounts):
+            advice = "`TextTagger.partial_fit` learns such texts in Python"
+            raise SettingsError(f"{self.path}: a vectorizer of scikit-learn takes no new words; {advice}")
+        return self._learned(vectorizer, LabelNumbers(known.names.labels or (), known.names.same), more=True)
+
+    def _learned(self, vectorizer: WordCounts, labels: LabelNumbers, more: bool) -> TrainingData:
+        earlier = len(labels.names)
+        documents = self._documents(vectorizer.columns)
+        documents = note_texts(documents, self.path, vectorizer.analysis.analyzer, self._reporter.note)
+        corpus = vectorize(documents, self.path, vectorizer, labels, True, self._cache, self._reporter.progress)
+        check_vocabulary(corpus, self.path)
+        note_case(corpus.labels, earlier, self.path, self._reporter.note)
+        dataset = corpus.dataset()
+        self._reporter.note(f"{self.path}: {corpus.summary([dataset], more)}")
+        return TrainingData(dataset, REPOSITORY, Names(corpus.labels, corpus.vectorizer.words, corpus.vectorizer))
+
+    def known(self, known: Known) -> TrainingData:
+        """Return the documents for a model that does not change; unknown labels follow its own, in the names too."""
+        stream = self.stream(known, True, None)
+        D = known.D
+        blocks = [no_points(D, stream.K, stream.widths), *(block.points for block in stream.blocks())]
+        K = len(stream.labels or ())
+        dataset = stack([Dataset(block.features, widened(block.labels, K)) for block in blocks])
+        return TrainingData(dataset, REPOSITORY, known.names._replace(labels=stream.labels))
+
+    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+        """Return the documents to be scored; their labels are not read unless they are `labelled`."""
+        vectorizer = _vectorizer_of(known)
+        options = self._options
+        first = self.reader.peek_line()
+        if not labelled and not options.format and first:
+            options = options._replace(format=format_of_corpus(self.path, first, options, vectorizer.columns))
+            if options.format == "annif":
+                text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
+                self._reporter.note(f"{self.path}: {text}")
+        labels = LabelNumbers(known.names.labels or (), known.names.same) if labelled else LabelNumbers()
+        documents = read_documents(self.reader, options, vectorizer.columns, labelled, self._reporter.note)
+        progress = self._reporter.progress
+
+        def features(texts: Sequence[str]) -> Features:
+            return vectorizer.features(texts, self._cache, progress)
+
+        read = points_of(documents, self.path, features, labels, progress, self.reader.waits)
+        widths = [vectorizer.encoder.width or 0] if vectorizer.encoder else []
+        return DocumentStream(
+            read, vectorizer.D, labels.names, widths, vectorizer.finds_words, beside, self.reader.waits
+        )
+
+    def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None]]:
+        """Return Y, N×K, the names of labels in order, and the identifiers of documents; texts may be missing."""
+        label_numbers = LabelNumbers()
+        numbers: list[int] = []
+        lengths = []
+        ids = []
+        with self._reporter.progress(f"reading {self.path}", unit=" documents") as bar:
+            for document in self._documents(columns, with_texts=False):
+                try:
+                    numbers.extend(map(label_numbers.__getitem__, document.labels))
+                except BadName as error:
+                    raise DataFormatError(self.path, document.line, str(error)) from None
+                lengths.append(len(document.labels))
+                ids.append(document.id)
+                bar.update(1)
+        names, positions = label_numbers.ordered()
+        columns_of_labels = positions[np.array(numbers, np.int32)]
+        return matrix_of_labels(columns_of_labels, np.array(lengths, np.int64), len(names)), names, ids
+
+    def _documents(self, columns: Columns | None, with_texts: bool = True) -> Iterator[Document]:
+        return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)
+
+
+def _vectorizer_of(known: Known) -> Vectorizer:
+    """Return the vectorizer of a model of text."""
+    if known.names.vectorizer is None:
+        raise SettingsError("the points are text, but the model was not trained on text")
+    return known.names.vectorizer

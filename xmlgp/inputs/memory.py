@@ -1,0 +1,224 @@
+"""Points, features and labels that are in memory as matrices, tables, texts or names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.dense_files import DenseRows
+from xmlgp.data.features import Features
+from xmlgp.data.formats import REPOSITORY
+from xmlgp.data.names import UNFIT
+from xmlgp.errors import SettingsError
+from xmlgp.inputs.data_frames import labels_of_table, text_column
+from xmlgp.inputs.kinds import is_matrix
+from xmlgp.inputs.points import Identifier, PointsInMemory, PointStream
+from xmlgp.inputs.training_data import Known, TrainingData
+from xmlgp.inputs.unknown_labels import added_labels
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import Analysis, checked_analysis
+from xmlgp.text.labels import label_matrix
+from xmlgp.text.names import Names
+from xmlgp.text.vectorize import as_texts, texts_of
+from xmlgp.text.word_counts import WordCounts
+
+__all__ = ["InMemory", "as_matrix", "check_columns", "columns_of", "features_in_memory", "labels_in_memory"]
+
+
+class InMemory:
+    """A matrix, texts, a `Dataset` or `TrainingData`, and labels of a matrix or texts, or None."""
+
+    def __init__(self, data: Any, labels: Any) -> None:
+        self._data = data
+        self._labels = labels
+        self.is_text = not (isinstance(data, Dataset | TrainingData) or is_matrix(data))
+
+    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
+        """Return the points for a new model; labels that are the `same` are one, as for `LabelNumbers`."""
+        analysis = checked_analysis(analysis, self.is_text, "the points")
+        if isinstance(self._data, TrainingData):
+            self._data.names.check()
+            return self._data
+        if isinstance(self._data, Dataset):
+            return TrainingData(self._data, REPOSITORY, Names())
+        vectorizer = WordCounts(analysis, []) if self.is_text else None
+        return self.numbered(Names([], None, vectorizer), extend=True, same=same)
+
+    def more(self, known: Known) -> TrainingData:
+        """Return the points for a model to learn, which may have more features and labels than the model.
+
+        A model in memory then loses the names of all if the points have none.
+        """
+        points = self.numbered(known.names, extend=True)
+        names = points.names
+        for kind, count in ("labels", points.dataset.K), ("features", points.dataset.D):
+            if getattr(names, kind) is not None and len(getattr(names, kind)) < count:
+                if known.folder:
+                    text = f"{known.title} has names of {kind}, but the points have {kind} without a name"
+                    raise SettingsError(text)
+                names = names._replace(**{kind: None})
+        if not names.features and points.dataset.D != known.D:
+            names = names._replace(vectorizer=None)
+        return points._replace(names=names)
+
+    def known(self, known: Known) -> TrainingData:
+        """Return the points for a model that does not change."""
+        points = self.numbered(known.names, extend=False)
+        # A data set has names of its own, which the model does not look at.
+        return points if self._labels is not None else points._replace(names=known.names)
+
+    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+        """Return the points to be scored; texts and the index of a DataFrame stay with them."""
+        ids = _index_of(self._data)
+        texts = as_texts(self._data) if self.is_text else None
+        source = self if texts is None else InMemory(texts, self._labels)
+        dataset, _, names = source.known(known).beside(beside)
+        K = dataset.K - added_labels(names, known.names)
+        return PointsInMemory(dataset, K, names.labels, texts, ids)
+
+    def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
+        """Return the points with words and labels numbered by `names`, to which other labels are appended.
+
+        Other words are appended with `extend`, and left out without. Names of labels that are the `same` are one label,
+        as for `LabelNumbers`; by default those that `names` say are.
+        """
+        if isinstance(self._data, TrainingData):
+            own = self._data.names
+            own.check()
+            check_columns("label", own.labels, names.labels)
+            check_columns("feature", own.features, names.features)
+            merged = Names(*(first or second for first, second in zip(own, names, strict=True)))
+            return self._data._replace(names=merged)
+        if isinstance(self._data, Dataset):
+            return TrainingData(self._data, REPOSITORY, names)
+        features, names = self._numbered_features(names, extend)
+        labels, names = self._numbered_labels(names, extend and self.is_text, features.N, same)
+        return TrainingData(Dataset(features, labels), REPOSITORY, names)
+
+    def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
+        if not self.is_text:
+            features = features_in_memory(self._data)
+            columns = columns_of(self._data, "feature")
+            check_columns("feature", columns, names.features)
+            return features, names._replace(features=columns or names.features)
+        texts = as_texts(self._data)
+        if names.vectorizer is None:
+            raise SettingsError("the points are text, but the model was not trained on text")
+        if extend and isinstance(names.vectorizer, WordCounts):
+            vectorizer, features = texts_of(texts, names.vectorizer)
+            return features, names._replace(features=vectorizer.words, vectorizer=vectorizer)
+        return names.vectorizer.features(texts), names
+
+    def _numbered_labels(
+        self, names: Names, needs_names: bool, N: int, same: Mapping[str, str] | None
+    ) -> tuple[csr_array, Names]:
+        labels = self._labels
+        columns = columns_of(labels, "label")
+        if labels is None:
+            return csr_array((N, 0), dtype=bool), names
+        if not _are_names(labels) and (columns or not needs_names):
+            check_columns("label", columns, names.labels)
+            names = names._replace(labels=columns or names.labels or None)
+        elif names.labels is None:
+            raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
+        else:
+            longer, labels = label_matrix(labels, names.labels, same or names.same)
+            names = names._replace(labels=longer)
+        return labels_in_memory(labels, N), names
+
+
+def _index_of(data: Any) -> list[Identifier] | None:
+    """Return the index of a DataFrame or Series as identifiers; None for other data."""
+    if not hasattr(data, "iloc"):
+        return None
+    return [entry if type(entry) in (int, str) else str(entry) for entry in data.index.tolist()]
+
+
+def _are_names(labels: Any) -> bool:
+    if hasattr(labels, "columns") or sp.issparse(labels):
+        return False
+    if not is_matrix(labels):
+        return True
+    array = np.asarray(labels)
+    return array.dtype.kind not in "biufc" and not all(isinstance(value, Number) for value in array.flat)
+
+
+def columns_of(table: Any, kind: str) -> list[str] | None:
+    """Return the names of the columns of a DataFrame, each a label or a feature (`kind`); None if they have none."""
+    columns = list(getattr(table, "columns", ()))
+    if not columns or not all(isinstance(name, str) for name in columns):
+        return None
+    for name in columns:
+        if UNFIT.search(name):
+            raise SettingsError(f"the {kind} {excerpt(name)} has a character that a name cannot have")
+    return [name.strip() for name in columns] if kind == "label" else columns
+
+
+def check_columns(kind: str, names: Iterable[str] | None, known: Sequence[str] | None) -> None:
+    """Raise SettingsError if the columns of a DataFrame are other features or labels (`kind`) than those of a model."""
+    for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
+        if name != expected:
+            raise SettingsError(
+                f"column {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(expected)} "
+                "there; give it the same columns in the same order"
+            )
+
+
+def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> csr_array:
+    """Return numbers as a csr_array; SettingsError for a table of texts or of lists, and for complex numbers."""
+    if getattr(getattr(table, "dtype", None), "kind", None) == "c":
+        raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
+    if sp.issparse(table):
+        return csr_array(table, dtype=dtype)
+    try:
+        array = np.asarray(table)
+        return csr_array(array.astype(float) if array.dtype.kind == "O" else array, dtype=dtype)
+    except (TypeError, ValueError):
+        if not hasattr(table, "columns"):
+            raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
+        column = (labels_of_table(table) if is_labels else None) or text_column(table)
+        raise SettingsError(
+            f"a DataFrame must have numbers; give texts and lists of names as a column of it, such as {column}"
+        ) from None
+
+
+def labels_in_memory(Y: Any, N: int) -> csr_array:
+    """Return labels in memory, of N points, as a csr_array of bool."""
+    labels = as_matrix(Y, None, is_labels=True)
+    # Also not a number.
+    if not (labels.data >= 0).all():
+        raise SettingsError("a label is negative or not a number; 1 says that a point has the label, 0 that it has not")
+    fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
+    if fractions.size:
+        meaning = "1 says that a point has the label, 0 that it has not; give `labels > 0` if that is meant"
+        raise SettingsError(f"Unknown label type: continuous; a label is {fractions[0]:g}; {meaning}")
+    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and np.ptp(labels.data, axis=None) > 0:
+        warnings.warn(
+            "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
+        )
+    labels = labels.astype(bool)
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    if labels.shape[0] != N:
+        raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
+    return labels
+
+
+def features_in_memory(X: Any, dtype: DTypeLike = np.float32) -> Features:
+    """Return features in memory, without duplicates and stored zeros; X is not changed."""
+    matrix = as_matrix(X, dtype)
+    if not np.isfinite(matrix.data).all():
+        raise SettingsError("a feature is NaN or inf, not a finite number")
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return Features(matrix)

@@ -1,0 +1,321 @@
+"""The one way in: points as a user gives them, whatever they are, and what they become for a model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.dense_files import DenseRows, as_list, dense_in_folder, read_dense
+from xmlgp.data.label_pairs import pairs_beside
+from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import locate, splits_beside
+from xmlgp.errors import SettingsError, UsageError
+from xmlgp.inputs.corpus import Corpus, Reader
+from xmlgp.inputs.data_frames import labels_of_table, text_column
+from xmlgp.inputs.kinds import FilePath, Matrix, check_exists, is_matrix, is_path, title_of
+from xmlgp.inputs.memory import InMemory
+from xmlgp.inputs.points import PointStream
+from xmlgp.inputs.rows import RowsFile
+from xmlgp.inputs.training_data import Known, TrainingData
+from xmlgp.runtime.plurals import counted
+from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import is_corpus, open_corpus
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.encoder import open_encoder
+from xmlgp.text.formats import has_corpus_ending
+from xmlgp.text.names import Names
+
+__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_widths"]
+
+#: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
+Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
+
+#: Labels of points that are no file: N×K, nonzero where a point has a label, or the names of the labels of each point.
+Labels: TypeAlias = "Matrix | Sequence[Sequence[str]]"
+
+#: Dense features of points beside their other ones: a .npy or .npz file, an array N×E, or a list of these.
+DenseFeatures: TypeAlias = "FilePath | Matrix | Sequence[FilePath | Matrix]"
+
+
+class Opened(Protocol):
+    """Points that are open: rows of numbers, a corpus, or what is in memory. Each is read by one of the methods."""
+
+    def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
+        """Return the points for a new model."""
+
+    def more(self, known: Known) -> TrainingData:
+        """Return the points for a model to learn."""
+
+    def known(self, known: Known) -> TrainingData:
+        """Return the points for a model that does not change."""
+
+    def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
+        """Return the points to be scored."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Points as a user gives them, and how a file of them is read.
+
+    Parameters
+    ----------
+    data : path, matrix N×D, list of str, Dataset or None
+        None for points with dense features alone.
+    labels : matrix N×K or list of list of str, optional
+        Of points that are a matrix, texts or dense features alone.
+    dense : path, matrix N×E or list of these, optional
+        Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
+    corpus : CorpusOptions
+        Where a file of text has its texts and labels; any of it makes the file a corpus.
+    analysis : Analysis, optional
+        Which words of texts are features of a new model. Default: all single words.
+    encoder : path, optional
+        The encoder that computes an embedding of each text, a dense block beside the words: a folder, or a name on
+        Hugging Face; for a trained model where its encoder is now. See docs/text.md.
+    download : bool
+        Whether to download the encoder if it is neither a folder nor in the cache of Hugging Face.
+    cache : bool
+        Whether to keep a parsed copy of a file, and to use it while the file is unchanged.
+    """
+
+    data: Points | None
+    labels: Labels | None = None
+    dense: DenseFeatures | None = None
+    corpus: CorpusOptions = NO_OPTIONS
+    analysis: Analysis | None = None
+    encoder: FilePath | None = None
+    download: bool = False
+    cache: bool = True
+
+    @classmethod
+    def of(
+        cls, data: Points | Source | None, labels: Labels | None = None, dense: DenseFeatures | None = None
+    ) -> Source:
+        """Return a source as it is, or one of these points; UsageError for labels or dense features beside a source."""
+        if not isinstance(data, Source):
+            return cls(data, labels, dense)
+        if labels is not None or dense is not None:
+            raise UsageError("A Source has its own labels and dense features; give them to the Source.")
+        return data
+
+    @property
+    def title(self) -> str:
+        """What messages call the points."""
+        return title_of(self.data)
+
+    @property
+    def inputs(self) -> list[object]:
+        """The data and dense features, some of which may be files."""
+        return [self.data, *as_list(self.dense)]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no points."""
+        return self.data is None and self.dense is None
+
+    def check(self, labels_needed: bool = True) -> None:
+        """Raise UsageError for a path that is none, and if points in memory lack labels that are needed.
+
+        A file or a `Dataset` has labels, beside which there are no others.
+        """
+        check_exists(self.data)
+        if is_path(self.data) or isinstance(self.data, Dataset | TrainingData):
+            if self.labels is not None:
+                raise UsageError(f"The labels are those of {title_of(self.data, 'the data set')}; leave out `labels`.")
+            return
+        if not labels_needed or not (self.labels is None or _are_columns(self.labels, self.data)):
+            return
+        columns = labels_of_table(self.data) if hasattr(self.data, "columns") else None
+        if columns is None:
+            raise UsageError("points in memory need labels: give `labels=Y`, a matrix or lists of names.")
+        text = text_column(self.data)
+        raise UsageError(f"points in memory need labels: of this DataFrame, give {text}, labels={columns}")
+
+    def training(
+        self, folder: FilePath | None = None, same: Mapping[str, str] | None = None, reporter: Reporter = QUIET
+    ) -> TrainingData:
+        """Return the points for a new model, in a folder or in memory.
+
+        Labels that are the `same` are one, as for `LabelNumbers`. SettingsError for an `Analysis` if the points are no
+        texts.
+        """
+        self.check()
+        source, rows = self._divided("train", None)
+        analysis = self._analysis()
+        with source._open("train", None, reporter) as opened:
+            source._check_training_file(folder, reporter)
+            return opened.training(analysis, same).beside(rows)
+
+    def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
+        """Return the points for a model to learn, and the names after them."""
+        self.check()
+        source, rows = self._prepared("train", known)
+        with source._open("train", known, reporter) as opened:
+            source._check_training_file(known.folder)
+            return opened.more(known).beside(rows)
+
+    def known(self, known: Known, part: str, reporter: Reporter = QUIET) -> TrainingData:
+        """Return the points for a model that does not change, without other words, from a `part` of a folder."""
+        self.check(labels_needed=False)
+        source, rows = self._prepared(part, known)
+        with source._open(part, known, reporter) as opened:
+            return opened.known(known).beside(rows)
+
+    def numbered(self, names: Names, extend: bool) -> TrainingData:
+        """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
+        source, rows = self._divided("train", None)
+        return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
+
+    @contextlib.contextmanager
+    def stream(
+        self, known: Known, labelled: bool, reporter: Reporter = QUIET, keep_errors: bool = False
+    ) -> Iterator[PointStream]:
+        """Open the points to be scored by a model; SettingsError if it does not know their features.
+
+        It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
+        Without labels, a line may be a text alone, and the lines of a pipe come as soon as they are there. With
+        `keep_errors`, malformed lines are points with an error, where the format allows it.
+        """
+        self.check(labels_needed=labelled)
+        source, rows = self._prepared("test", known)
+        with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
+            if isinstance(opened, RowsFile | Corpus):
+                if not labelled:
+                    opened.reader.answer_at_once()
+                if keep_errors:
+                    opened.reader.errors = {}
+            points = opened.stream(known, labelled, rows)
+            check_widths(points.widths, known.widths, self.data)
+            if points.D != known.D:
+                text = f"the points have {points.D} features, but the model was trained on {known.D}"
+                raise SettingsError(f"{self.title}: {text}")
+            if points.K != known.K and (labelled or points.K):
+                text = f"{self.title} has {counted(points.K, 'label')}, but the model was trained on {known.K}"
+                if labelled:
+                    raise SettingsError(text)
+                reporter.note(text)
+            yield points
+
+    @contextlib.contextmanager
+    def labelled_file(self, part: str, reporter: Reporter) -> Iterator[RowsFile | Corpus]:
+        """Open the file of a path, whose labels are to be read."""
+        with self._open(part, None, reporter) as opened:
+            if not isinstance(opened, RowsFile | Corpus):
+                raise TypeError("the points are not in a file")
+            yield opened
+
+    def _analysis(self) -> Analysis | None:
+        """Return the analysis, with the encoder that the options name."""
+        if self.encoder:
+            encoder = open_encoder(self.encoder, self.download)
+            return (self.analysis or Analysis())._replace(encoder=encoder)
+        if self.download:
+            raise UsageError("`download=True` needs `encoder=NAME`.")
+        return self.analysis
+
+    def _prepared(self, part: str, known: Known) -> tuple[Source, DenseRows | None]:
+        """Look for the encoder of a model where the options say; return what `_divided` does."""
+        if self.encoder or self.download:
+            encoder = known.names.vectorizer and known.names.vectorizer.encoder
+            if not encoder:
+                raise SettingsError("the model was trained without an encoder")
+            encoder.find(self.encoder, self.download)
+        return self._divided(part, known)
+
+    def _divided(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
+        """Return the points without dense features, and these: those of `data.yaml` in a folder unless they are given.
+
+        Without data, the points are without other features. For a model of dense features alone a matrix is dense.
+        """
+        data: Any = self.data
+        blocks = as_list(self.dense)
+        if known and not known.D and is_matrix(data) and data.shape[1]:
+            blocks = [data, *blocks]
+            data = None
+        if not blocks and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
+            blocks = dense_in_folder(data, part)
+        rows = read_dense(blocks, title_of(data, "`data`"))
+        if data is None:
+            if rows is None:
+                raise UsageError("No points: give data, dense features, or both.")
+            data = csr_array((rows.dense.shape[0], 0), dtype="f4")
+        return replace(self, data=data, dense=None), rows
+
+    @contextlib.contextmanager
+    def _open(self, part: str, known: Known | None, reporter: Reporter) -> Iterator[Opened]:
+        """Open the points once; the name of a file, its first line and the options decide whether it is a corpus.
+
+        Without `known`, the points are for a new model, which may be trained on text. SettingsError if the file is text
+        and the model was not trained on text.
+        """
+        if not is_path(self.data):
+            yield InMemory(self.data, self.labels)
+            return
+        path = locate(os.fspath(self.data), part)
+        with open_corpus(path, self.corpus, reporter.note) as reader:
+            if self._is_text(reader, known and known.names):
+                yield Corpus(reader, self.corpus, self.cache, reporter)
+            else:
+                # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
+                yield RowsFile(reader, self.cache, reporter)
+
+    def _is_text(self, reader: Reader, names: Names | None) -> bool:
+        first = reader.peek_line()
+        options = any(self.corpus) or self.encoder is not None or self.download
+        has_signs = options or has_corpus_ending(reader.path) or not isinstance(reader, LineReader)
+        for_text = bool(names and names.vectorizer)
+        # No documents are an empty corpus to a model of text.
+        is_text = has_signs or (is_corpus(reader.path, first, for_text) if first else for_text)
+        if not is_text or names is None or names.vectorizer:
+            return is_text
+        if has_signs:
+            raise SettingsError(f"{reader.path} is text, but the model was not trained on text")
+        return False
+
+    def _check_training_file(self, folder: FilePath | None, reporter: Reporter = QUIET) -> None:
+        """Raise UsageError if the training file is in the folder of the model; note files beside it that go unused."""
+        if not is_path(self.data):
+            return
+        file = locate(os.fspath(self.data), "train")
+        for split in splits_beside(file):
+            reporter.note(f"{split} is not used: all points of {file} are for training")
+        for pairs in pairs_beside(file, "train"):
+            reporter.note(f"{pairs} is not used: its pairs of a point and a label stay in the training data")
+        beside = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
+        are_folders = folder is not None and file != "-" and os.path.isdir(folder) and os.path.isdir(beside)
+        if folder is not None and are_folders and os.path.samefile(beside, folder):
+            raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
+
+
+def check_widths(widths: Sequence[int], known: Sequence[int], data: object) -> None:
+    """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
+    if list(widths) == list(known):
+        return
+    title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
+    if not known:
+        raise SettingsError(f"{title} has {_in_words(widths)}, but the model was trained without any")
+    trained = f"the model was trained with {_in_words(known)}"
+    if not widths:
+        raise SettingsError(f"{title} has no dense features, but {trained}; give them by `dense=FILE`")
+    raise SettingsError(f"{title} has {_in_words(widths)}, but {trained}")
+
+
+def _in_words(widths: Sequence[int]) -> str:
+    return f"dense features of {'width' if len(widths) == 1 else 'widths'} {' and '.join(map(str, widths))}"
+
+
+def _are_columns(labels: Any, data: Any) -> bool:
+    """Return whether labels are given by the names of columns of a DataFrame, one or several."""
+    if not hasattr(data, "columns") or hasattr(labels, "columns"):
+        return False
+    names = [labels] if isinstance(labels, str) else labels
+    if not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1 or not len(names):
+        return False
+    return all(isinstance(name, str) and name in data.columns for name in names)

@@ -1,0 +1,93 @@
+"""The true labels of points, from a file or from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import SettingsError
+from xmlgp.inputs.corpus import Corpus
+from xmlgp.inputs.kinds import is_matrix, is_path
+from xmlgp.inputs.memory import as_matrix, columns_of, labels_in_memory
+from xmlgp.inputs.points import Identifier
+from xmlgp.inputs.source import Source
+from xmlgp.inputs.training_data import TrainingData
+from xmlgp.runtime.progress import Reporter
+from xmlgp.text.documents import Columns
+from xmlgp.text.labels import label_matrix
+
+__all__ = ["LabelledPoints", "Purpose", "are_numbers", "scores_first", "true_labels"]
+
+
+class LabelledPoints(NamedTuple):
+    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D.
+
+    If they are `open`, there may be more labels than K, which no point has.
+    """
+
+    labels: csr_array
+    names: list[str] | None = None
+    ids: Sequence[Identifier | None] | None = None
+    D: int = 0
+    open: bool = False
+
+
+class Purpose(NamedTuple):
+    """What the labels of a file are read for.
+
+    It has the part of a folder, the usual columns of a corpus, and whether the labels of rows need names.
+
+    `several` says whether rows in libsvm format have several labels, None if only the file knows.
+    """
+
+    part: str
+    columns: Callable[[], Columns | None]
+    named: bool
+    several: bool | None
+
+
+def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
+    """Return the labels of a file, a data set, a matrix or lists of names; labels of a corpus are sorted by name."""
+    data: Any = source.data
+    if is_path(data):
+        return _labels_of_file(source, purpose, reporter)
+    names = data.names.labels if isinstance(data, TrainingData) else None
+    dataset = data.dataset if isinstance(data, TrainingData) else data
+    if isinstance(dataset, Dataset):
+        return LabelledPoints(dataset.labels, names, None, dataset.D)
+    if are_numbers(data):
+        if (as_matrix(data, float, is_labels=True).data % 1).any():
+            raise scores_first()
+        return LabelledPoints(labels_in_memory(data, np.shape(data)[0]), columns_of(data, "label"))
+    if any(isinstance(row, dict) or (isinstance(row, list) and row and isinstance(row[0], tuple)) for row in data):
+        raise scores_first()
+    names, matrix = label_matrix(data)
+    return LabelledPoints(matrix, names)
+
+
+def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
+    with source.labelled_file(purpose.part, reporter) as opened:
+        if isinstance(opened, Corpus):
+            matrix, names, ids = opened.labels(purpose.columns())
+            return LabelledPoints(matrix, names, ids)
+        matrix, names_beside, D, is_open = opened.labels(purpose.named, purpose.several)
+        return LabelledPoints(matrix, names_beside, None, D, is_open)
+
+
+def scores_first() -> SettingsError:
+    """Return the error of scores in the place of true labels."""
+    return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
+
+
+def are_numbers(rows: Iterable[Any]) -> bool:
+    """Return whether rows are a table of numbers, not lists of names or records."""
+    if is_matrix(rows):
+        return True
+    if any(isinstance(row, Number) for row in rows):
+        raise SettingsError("numbers in one dimension are no labels; one label is a column, np.reshape(y, (-1, 1))")
+    return any(isinstance(next(iter(row), None), Number) for row in rows)
