@@ -52,6 +52,9 @@ FLAG_MARKS = ("", *(mark.lower() for mark in (*CELL_MARKS, *LIST_MARKS)))
 #: The same as objects of Python and pandas print themselves.
 OBJECT_MARKS = ("nan", "NaT", "<NA>")
 
+#: Names as NumPy prints an array of them, without commas.
+PRINTED_BY_NUMPY = re.compile(r"'\s+'")
+
 #: Lists as Python and JSON write them.
 WRITTEN = re.compile(r"\s*[\[({]\s*['\"]")
 
@@ -72,7 +75,10 @@ def lists_in_code(texts: Sequence[object], variable: str) -> str:
     """Return code of Python that makes lists of names of the texts in a variable, some of which may be missing."""
     names = [text for text in texts if isinstance(text, str) and text.strip()]
     separator = separator_of(names)
-    if any(map(WRITTEN.match, names)):
+    if any(map(PRINTED_BY_NUMPY.search, filter(WRITTEN.match, names))):
+        # `ast.literal_eval` would read "['a' 'b']" as one name.
+        one_list = """re.findall("'(.*?)'", names)"""
+    elif any(map(WRITTEN.match, names)):
         one_list = "ast.literal_eval(names)"
     elif names:
         one_list = f"names.split({separator!r})" if separator else "[names]"
