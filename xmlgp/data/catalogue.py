@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from xmlgp.data.checked_yaml import MAPPING, POSITIVE, Optional, check, integer, load_yaml, text
+from xmlgp.data.checked_yaml import MAPPING, POSITIVE, Optional, check, integer, read_checked, text
 from xmlgp.errors import CatalogueError, nearest
 from xmlgp.runtime.untrusted_text import show_name
 
@@ -153,7 +153,7 @@ def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
     installed = here.with_name("datasets.yaml")
     default = installed if installed.exists() else here.parents[2] / "datasets.yaml"
     path = Path(path or os.environ.get("XMLGP_CATALOGUE") or default)
-    root = check(load_yaml(path), CATALOGUE, str(path))
+    root = read_checked(path, CATALOGUE)
     where = f"{path}: datasets"
     entries = {name: _entry(name, value, f"{where}: {show_name(name)}") for name, value in root["datasets"].items()}
     names = dict(entries)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import yaml
 
 from xmlgp.errors import CatalogueError
 from xmlgp.runtime.untrusted_text import escape, excerpt, show_name
 
-__all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "load_yaml", "text"]
+__all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "load_yaml", "read_checked", "text"]
 
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
@@ -67,18 +67,30 @@ class Optional(NamedTuple):
 Schema: TypeAlias = "Scalar | list[Any] | dict[Any, Any]"
 
 
-def check(value: Any, schema: Schema, where: str) -> Any:
+def read_checked(path: str | os.PathLike[str], schema: dict[Any, Any]) -> dict[str, Any]:
+    """Return the content of a YAML file that has a schema; see `check`."""
+    return _check_mapping(load_yaml(path), schema, str(path))
+
+
+def check(value: object, schema: Schema, where: str) -> object:
     """Return a value that has a schema, with the defaults of missing keys; raise CatalogueError if it does not.
 
     `where` are the file and the keys that lead to this value.
     """
-    type_of_schema = schema if isinstance(schema, Scalar) else LIST if isinstance(schema, list) else MAPPING
-    if not type_of_schema.is_valid(value):
-        raise CatalogueError(f"{where} must be {type_of_schema.expected}, not {excerpt(value)}")
     if isinstance(schema, Scalar):
+        if not schema.is_valid(value):
+            raise CatalogueError(f"{where} must be {schema.expected}, not {excerpt(value)}")
         return value
     if isinstance(schema, list):
+        if not isinstance(value, list):
+            raise CatalogueError(f"{where} must be a list, not {excerpt(value)}")
         return [check(element, schema[0], f"{where} {number}") for number, element in enumerate(value, 1)]
+    return _check_mapping(value, schema, where)
+
+
+def _check_mapping(value: object, schema: dict[Any, Any], where: str) -> dict[str, Any]:
+    if not _is_mapping(value):
+        raise CatalogueError(f"{where} must be a mapping, not {excerpt(value)}")
     if None in schema:
         schema = dict.fromkeys(value, schema[None])
     for key in value:
@@ -114,7 +126,10 @@ POSITIVE = Scalar(
     f"a positive number up to {MAX_NUMBER:.0f}", lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER
 )
 
-#: The schema of a mapping from names to anything.
-MAPPING = Scalar("a mapping", lambda value: isinstance(value, dict) and all(isinstance(key, str) for key in value))
 
-LIST = Scalar("a list", lambda value: isinstance(value, list))
+def _is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+
+
+#: The schema of a mapping from names to anything.
+MAPPING = Scalar("a mapping", _is_mapping)

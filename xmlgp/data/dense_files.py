@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.data.checked_yaml import Optional, check, load_yaml, text
+from xmlgp.data.checked_yaml import Optional, read_checked, text
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Dense
 from xmlgp.errors import SettingsError
@@ -80,7 +80,7 @@ def dense_in_folder(folder, part):
     file = os.path.join(folder, DATA_FILE)
     if not os.path.isfile(file):
         return []
-    return [os.path.join(folder, name) for name in check(load_yaml(file), SCHEMA, file)["dense"][part]]
+    return [os.path.join(folder, name) for name in read_checked(file, SCHEMA)["dense"][part]]
 
 
 def _is_path(given):
