@@ -1,12 +1,29 @@
 """The record that describes a model to the rest of xmlgp."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 from xmlgp.runtime.plurals import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from xmlgp.bmlpl.parameters import Topic
+    from xmlgp.data.dataset import Dataset
+    from xmlgp.data.features import Features
+    from xmlgp.prediction.predictor import Predictor
+    from xmlgp.preprocess.pipeline import Preprocessed
+    from xmlgp.runtime.progress import Progress
+    from xmlgp.settings.fields import Settings
+    from xmlgp.training.checkpoints import CheckpointWriter
+    from xmlgp.training.trained import Earlier, Trained
+    from xmlgp.work import Work
 
 __all__ = ["COUNT_BYTES", "MemoryPart", "Model", "check_memory"]
 
@@ -18,7 +35,7 @@ class MemoryPart(NamedTuple):
     size: int
     advice: str | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{_gigabytes(self.size)} for {self.purpose}" + (f" ({self.advice})" if self.advice else "")
 
 
@@ -29,23 +46,39 @@ COUNT_BYTES = 32
 SMALL_SHARE = 0.02
 
 
-def _accept(dataset):
-    """Accept any data set."""
+class Train(Protocol):
+    """A function that trains a model. Settings, here and below, are those of the model's class."""
+
+    def __call__(
+        self,
+        features: Features,
+        labels: csr_array,
+        preprocessed: Preprocessed,
+        settings: Any,
+        progress: Progress = ...,
+        checkpoints: CheckpointWriter | None = ...,
+    ) -> Trained:
+        """Return the trained model."""
 
 
-def _no(settings):
-    """Return False."""
-    return False
+class Learn(Protocol):
+    """A function that teaches a trained model more points, given the preprocessing of all points."""
+
+    def __call__(
+        self,
+        earlier: Earlier[Any],
+        features: Features,
+        labels: csr_array,
+        preprocessed: Preprocessed,
+        progress: Progress = ...,
+        checkpoints: CheckpointWriter | None = ...,
+    ) -> Trained:
+        """Return the model that has learned the points."""
 
 
-def _nothing(*arguments):
+def _nothing(*arguments: object) -> tuple[()]:
     """Return no lines."""
     return ()
-
-
-def _no_values(settings, N, D, K):
-    """Return no values."""
-    return {}
 
 
 @dataclass(frozen=True)
@@ -57,64 +90,61 @@ class Model:
     """
 
     #: Its subclass of `Settings`, which has the model's name as `model`.
-    settings: type
+    settings: type[Settings]
     #: For the help of `--model`.
     summary: str
     #: `(features, settings, progress)` → `Preprocessed`.
-    preprocess: Callable
-    #: `(features, labels, preprocessed, settings, progress, checkpoints)` → `Trained`; `checkpoints` is a
-    #: `CheckpointWriter` or None.
-    train: Callable
+    preprocess: Callable[..., Preprocessed]
+    train: Train
     #: Its subclass of `Predictor`.
-    predictor: type
+    predictor: type[Predictor]
     #: What training maximises: the key in each epoch of a history.
     objective: str = "bound"
     #: The name of a pass over the data.
     epoch: str = "epoch"
     #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
-    check_data: Callable = _accept
+    check_data: Callable[[Dataset], object] = _nothing
     #: `(settings)` → whether points may have dense features.
-    takes_dense: Callable = _no
+    takes_dense: Callable[[Any], bool] = lambda settings: False
     #: `(settings, dataset)` → the `MemoryPart`s that training needs at least, of the arrays that are in memory at the
     #: same time, since `check_memory` refuses what does not fit.
-    memory: Callable = _nothing
-    #: `(earlier, dataset)` → the same of learning on, given an `Earlier` and the new points.
-    memory_of_learning: Callable = _nothing
+    memory: Callable[[Any, Dataset], Iterable[MemoryPart]] = _nothing
+    #: `(earlier, dataset)` → the same of learning on, given the new points.
+    memory_of_learning: Callable[[Earlier[Any], Dataset], Iterable[MemoryPart]] = _nothing
     #: The format of data files that this model is the default for.
     data_format: str | None = None
     #: `(settings, dataset)` → sentences to show before training.
-    notes: Callable = _nothing
+    notes: Callable[[Any, Dataset], Iterable[str]] = _nothing
     #: `(settings)` → a faster choice and what it costs, in words, or None.
-    faster: Callable = _nothing
+    faster: Callable[[Any], str | None] = lambda settings: None
     #: `(settings, N, D, K)` → the values that unset settings have for data of this shape, by name.
-    unset: Callable = _no_values
+    unset: Callable[[Any, int, int, int], Mapping[str, object]] = lambda settings, N, D, K: {}
     #: `(settings, description of the model folder)` → sentences to show after training.
-    review: Callable = _nothing
+    review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
-    details: Callable = _nothing
+    details: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = _nothing
     #: `(parameters)` → the learned hyperparameters that `xmlgp show` prints, by name.
-    hyperparameters: Callable = _nothing
-    #: `(earlier, features, labels, preprocessed, progress, checkpoints)` → `Trained` of a model that has learned more
-    #: points; `earlier` is an `Earlier`, `preprocessed` that of all points. None if the model cannot.
-    learn: Callable | None = None
+    hyperparameters: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]] = lambda parameters: {}
+    #: None if the model cannot learn on.
+    learn: Learn | None = None
     #: `(parameters, top)` → list of `Topic`, for a model that has topics.
-    topics: Callable | None = None
+    topics: Callable[[Mapping[str, NDArray[Any]], int], list[Topic]] | None = None
     #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     on_cluster: bool = False
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
-    def check_dense(self, settings, dataset):
+    def check_dense(self, settings: Settings, dataset: Dataset) -> None:
         """Raise SettingsError if points have dense features that a model with these settings cannot use."""
         if dataset.features.dense is not None and not self.takes_dense(settings):
             raise SettingsError(
                 "dense features need model=mlgpf with inducing=features and kernel=linear, which are its defaults"
             )
 
-    def work_options(self, work):
+    def work_options(self, work: Work) -> dict[str, Work]:
         """Return the options (dict) of `preprocess` and `train` for where they compute; none for this machine.
 
         A SettingsError is raised if a cluster is given to a model that cannot use it.
@@ -125,7 +155,7 @@ class Model:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
         return {"work": work}
 
-    def epochs(self, entry):
+    def epochs(self, entry: Mapping[str, Any]) -> str:
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".
 
         An entry of a sweep over the labels has its number as `sweep`: "8 epochs and 2 sweeps over the labels".
@@ -134,28 +164,28 @@ class Model:
         text = counted(entry["epoch"] - sweeps, self.epoch)
         return f"{text} and {counted(sweeps, 'sweep')} over the labels" if sweeps else text
 
-    def objective_at(self, entry):
+    def objective_at(self, entry: Mapping[str, Any]) -> str:
         """Return the objective of an entry of a history, in words: "bound -33136.6"."""
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
 
-    def describe_batch(self, batch):
+    def describe_batch(self, batch: Mapping[str, int]) -> str:
         """Return an entry of `learned` of a model folder in words: "20 points, 2 new labels"."""
         named = ("N", "point"), ("K", "new label"), ("D", "new feature")
         counts = [counted(batch[key], noun) for key, noun in named if batch[key]] or [counted(0, "point")]
         return ", ".join(counts)
 
 
-def check_memory(work, parts):
+def check_memory(work: str, parts: Iterable[MemoryPart]) -> None:
     """Raise SettingsError if the `MemoryPart`s of some work, "training" or "learning", exceed what is available."""
     parts = sorted(parts, key=lambda part: -part.size)
     needed = sum(part.size for part in parts)
     available = available_memory()
     if available is not None and needed > available:
-        listed = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
+        shown = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
         raise SettingsError(
-            f"{work} needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: {listed}"
+            f"{work} needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: {shown}"
         )
 
 
-def _gigabytes(size):
+def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB"

@@ -44,7 +44,7 @@ def settings_from(mapping: Mapping[str, Any], where: str, model: str | None = No
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
     if stored:
-        mapping = MODELS[model].settings.stored(mapping)
+        mapping = MODELS[model].settings.stored(dict(mapping))
     check_names(mapping, where, model)
     try:
         return MODELS[model].settings(**mapping)
@@ -80,20 +80,20 @@ def read_settings(texts: Mapping[str, str], model: str | None = None) -> dict[st
     A SettingsError is raised for a name that is not a setting, with the most similar one, or for a value.
     """
     models = [model] if model else list(MODELS)
-    found = {}
+    values = {}
     for name, text in texts.items():
         specs = [fields_of(other)[name] for other in models if name in fields_of(other)]
         if not specs:
             raise SettingsError(_reason(name, models))
         # All models have a setting of the same name with values of the same type.
-        found[name] = from_text(specs[0], text)
+        values[name] = from_text(specs[0], text)
         for spec in specs[1:]:
             with contextlib.suppress(SettingsError):
-                check(spec, found[name])
+                check(spec, values[name])
                 break
         else:
-            check(specs[0], found[name])
-    return found
+            check(specs[0], values[name])
+    return values
 
 
 def fields_of(model: str) -> dict[str, dataclasses.Field[Any]]:
@@ -103,12 +103,12 @@ def fields_of(model: str) -> dict[str, dataclasses.Field[Any]]:
 
 def _reason(name: str, models: Sequence[str]) -> str:
     """Return why a name that is no setting of some models is refused."""
-    others = [other for other in MODELS if name in fields_of(other)]
-    if others:
-        return f"{name} is a setting of {' and '.join(others)}, not of {' or '.join(models)}"
-    known = {known for model in models for known in fields_of(model)}
-    similar = nearest(name, sorted(known)) if isinstance(name, str) else None
-    advice = f"did you mean {similar}?" if similar else f"there are {', '.join(sorted(known))}"
+    owners = [model for model in MODELS if name in fields_of(model)]
+    if owners:
+        return f"{name} is a setting of {' and '.join(owners)}, not of {' or '.join(models)}"
+    names = sorted({name for model in models for name in fields_of(model)})
+    similar = nearest(name, names) if isinstance(name, str) else None
+    advice = f"did you mean {similar}?" if similar else f"there are {', '.join(names)}"
     return f"{show_name(name)} is not a setting; {advice}"
 
 
@@ -146,19 +146,21 @@ def _merged(catalogue: Catalogue, name: str, entry: Entry | None) -> dict[str, A
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
     if name not in recipes:
-        names = {str(known).lower(): str(known) for known in sorted(recipes, key=str)}
-        near = names.get(nearest(name.lower(), names))
-        advice = f"; did you mean {near}?" if near else ""
+        names = {str(recipe).lower(): str(recipe) for recipe in sorted(recipes, key=str)}
+        near = nearest(name.lower(), names)
+        advice = f"; did you mean {names[near]}?" if near else ""
         raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}{advice}")
     recipe = recipes[name]
     if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
         raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")
-    specific = entry.recipes if entry else {}
+    specific: Mapping[Any, Any] = entry.recipes if entry else {}
     # YAML may hold anything in place of a paper's letter.
     paper = str(recipe.get("paper"))
     merged: dict[str, Any] = {}
     for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {})):
         if not isinstance(layer, dict):
-            raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
+            raise SettingsError(
+                f"{catalogue.path}: recipes of {entry and entry.name} must map names of settings to values"
+            )
         merged |= layer
     return merged

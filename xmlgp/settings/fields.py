@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from dataclasses import Field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -33,6 +33,7 @@ def setting(
     return dataclasses.field(default=default, metadata=about | limits)
 
 
+@dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of a model: the base class of a frozen dataclass for each model, with fields made by `setting`.
 
@@ -94,7 +95,8 @@ def describe(spec: Field[Any]) -> str:
 
 def kind(spec: Field[Any]) -> type:
     """Return the type of a field's values: str, int, float or bool."""
-    return spec.type.__args__[0] if spec.metadata["if_unset"] else spec.type
+    values: type = (*get_args(spec.type), spec.type)[0]
+    return values
 
 
 def default_of(spec: Field[Any]) -> str:
@@ -119,7 +121,7 @@ def from_text(spec: Field[Any], text: str) -> object:
         return text
 
 
-def check(spec: Field[Any], value: object) -> None:
+def check(spec: Field[Any], value: Any) -> None:
     """Raise SettingsError for a value that a field does not allow."""
     meta = spec.metadata
     type_ = kind(spec)
