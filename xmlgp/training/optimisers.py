@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,12 +69,19 @@ class _Optimiser:
                 width = values[:1].size
                 starts = gradient.indices * width
             else:
-                order = "F" if arrays[0].flags.f_contiguous else "C"
+                order: Literal["F", "C"] = "F" if arrays[0].flags.f_contiguous else "C"
                 arrays = [array.ravel(order) for array in arrays]
                 values = np.asarray(gradient, dtype, order=order).ravel(order)
                 width = BLOCK  # the last block is shorter
                 starts = np.arange(0, values.size, width)
             self._update_blocks([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
+
+    def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
+        """Return the numbers that an update needs, in the type of the parameters."""
+        raise NotImplementedError
+
+    #: Update blocks of `width` elements that begin at `starts`, given the scalars.
+    _update: ClassVar[Callable[..., None]]
 
     def _update_blocks(
         self,
@@ -85,7 +92,7 @@ class _Optimiser:
         scalars: tuple[np.floating, ...],
     ) -> None:
         def part(i: int, j: int) -> None:
-            self._update(starts[i:j], width, *arrays, values[i * width : j * width], *scalars)
+            self._update(starts[i:j], width, arrays[0], tuple(arrays[1:]), values[i * width : j * width], scalars)
 
         parallel_for(part, len(starts), GRAIN // max(1, width))
 
@@ -111,14 +118,12 @@ class Adam(_Optimiser):
         starts: NDArray[Any],
         width: int,
         values: NDArray[Any],
-        means: NDArray[Any],
-        squares: NDArray[Any],
+        statistics: tuple[NDArray[Any], ...],
         gradients: NDArray[Any],
-        rate: float,
-        epsilon: float,
-        decay_mean: float,
-        decay_square: float,
+        scalars: tuple[np.floating, ...],
     ) -> None:
+        means, squares = statistics
+        rate, epsilon, decay_mean, decay_square = scalars
         one = values.dtype.type(1)
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
@@ -159,11 +164,12 @@ class AdaGrad(_Optimiser):
         starts: NDArray[Any],
         width: int,
         values: NDArray[Any],
-        squares: NDArray[Any],
+        statistics: tuple[NDArray[Any], ...],
         gradients: NDArray[Any],
-        rate: float,
-        epsilon: float,
+        scalars: tuple[np.floating, ...],
     ) -> None:
+        (squares,) = statistics
+        rate, epsilon = scalars
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
             block = slice(starts[s], starts[s] + width)
@@ -193,13 +199,12 @@ class AdaDelta(_Optimiser):
         starts: NDArray[Any],
         width: int,
         values: NDArray[Any],
-        squares: NDArray[Any],
-        changes: NDArray[Any],
+        statistics: tuple[NDArray[Any], ...],
         gradients: NDArray[Any],
-        rate: float,
-        decay: float,
-        epsilon: float,
+        scalars: tuple[np.floating, ...],
     ) -> None:
+        squares, changes = statistics
+        rate, decay, epsilon = scalars
         one = values.dtype.type(1)
         limit = values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
