@@ -9,7 +9,6 @@ from sklearn.metrics import ndcg_score
 
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
-from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.array_groups import arrays_fit
 from xmlgp.metrics.probabilities import top_calibration_errors
@@ -160,7 +159,7 @@ def scores_of_held_out(parameters, arguments):
     truth = labels[held].toarray()
     kept = truth[:, known].any(axis=1) | ~truth.any(axis=1)
     predictor = MLGPFPredictor(settings, preprocessed, parameters, features.D)
-    return predictor.score(Features(features[held[kept]]), "probability")[0], truth[kept]
+    return predictor.score(features[held[kept]], "probability")[0], truth[kept]
 
 
 def assert_fitted(coefficients, parameters, arguments):

@@ -100,10 +100,11 @@ def test_points_so_far_are_a_chain_of_fingerprints(model):
 def test_statistics_are_those_of_all_points(model):
     xmlgp.learn(model, MORE)
     found = xmlgp.learn(model, OTHER)
-    for name, matrices in zip(STATISTICS, ("labels", "features"), strict=True):
-        total = np.zeros(9 if matrices == "labels" else 27, int)
+    for name, count in zip(STATISTICS, (9, 27), strict=True):
+        total = np.zeros(count, int)
         for dataset in (KNOWN, MORE, OTHER):
-            counts = (getattr(dataset, matrices).toarray() != 0).sum(axis=0)
+            matrix = dataset.labels if name == "statistics.labels" else dataset.features.sparse
+            counts = (matrix.toarray() != 0).sum(axis=0)
             total[: len(counts)] += counts
         np.testing.assert_array_equal(found.parameters[name], total)
 
