@@ -171,8 +171,8 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     scales = random.uniform(0.1, 5, 6).astype(np.float32)
     result = scaled_features(Features(sp.csr_array(dense.astype(dtype))), scales).sparse.toarray()
     scaled = dense * scales
-    lengths, wanted = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
-    expected = np.divide(scaled * wanted, lengths, out=np.zeros_like(scaled), where=lengths > 0)
+    lengths, expected_lengths = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
+    expected = np.divide(scaled * expected_lengths, lengths, out=np.zeros_like(scaled), where=lengths > 0)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert result.dtype == np.float32
 

@@ -29,10 +29,17 @@ GRAIN = 1 << 16
 NOISE_START = 0.01
 
 
-class LinearTape(NamedTuple):
-    """The variance, and the covariances as they are returned."""
+class LinearInducing(NamedTuple):
+    """The variance and K_Z."""
 
     variance: NDArray[np.floating]
+    K_Z: NDArray[np.floating]
+
+
+class LinearPoints(NamedTuple):
+    """K_BZ and the prior variances of points, beside the tape of the inducing inputs."""
+
+    inducing: LinearInducing
     K_BZ: NDArray[np.floating]
     K_diag: NDArray[np.floating]
 
@@ -45,42 +52,35 @@ class Linear:
 
     def forward_inducing(
         self, inner: NDArray[np.floating], log_variance: NDArray[np.floating]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    ) -> tuple[NDArray[np.floating], LinearInducing]:
         """Return K_Z and a tape, given the inner products of the inducing inputs."""
-        K_Z = bounded_exp(log_variance) * inner
-        return K_Z, K_Z
+        variance = bounded_exp(log_variance)
+        tape = LinearInducing(variance, variance * inner)
+        return tape.K_Z, tape
 
     def forward_points(
-        self,
-        inner: NDArray[np.floating],
-        norms: NDArray[np.floating],
-        inducing_norms: NDArray[np.floating],
-        log_variance: NDArray[np.floating],
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating], LinearTape]:
-        """Return K_BZ, diag K_B and a tape, given inner products, B×M, and the squared norms of points and of Z."""
-        variance = bounded_exp(log_variance)
-        tape = LinearTape(variance, variance * inner, variance * norms)
+        self, inner: NDArray[np.floating], norms: NDArray[np.floating], inducing: LinearInducing
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], LinearPoints]:
+        """Return K_BZ, diag K_B and a tape, given inner products, B×M, squared norms, B, and the earlier tape."""
+        tape = LinearPoints(inducing, inducing.variance * inner, inducing.variance * norms)
         return tape.K_BZ, tape.K_diag, tape
 
     def backward(
-        self, tape: tuple[NDArray[np.floating], LinearTape], d_covariances: Covariances
+        self, tape: LinearPoints, d_covariances: Covariances
     ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
-        """Return the gradients by the inner products and by the hyperparameters.
-
-        The tape is those of `forward_inducing` and `forward_points`.
-        """
-        d_inner = Covariances(*(tape[1].variance * gradient for gradient in d_covariances))
+        """Return the gradients by the inner products and by the hyperparameters."""
+        d_inner = Covariances(*(tape.inducing.variance * gradient for gradient in d_covariances))
         return d_inner, self.hyperparameter_gradients(tape, *d_covariances)
 
     def hyperparameter_gradients(
         self,
-        tape: tuple[NDArray[np.floating], LinearTape],
+        tape: LinearPoints,
         d_K_BZ: NDArray[np.floating] | None,
         d_K_Z: NDArray[np.floating] | None,
         d_K_diag: NDArray[np.floating] | None,
     ) -> dict[str, NDArray[np.floating]]:
         """Return the gradients by the hyperparameters; those by covariances that are zero may be None."""
-        K_Z, (variance, K_BZ, K_diag) = tape
+        (variance, K_Z), K_BZ, K_diag = tape
         pairs = ((d_K_BZ, K_BZ), (d_K_Z, K_Z), (d_K_diag, K_diag))
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in pairs if gradient is not None)
         return {"log_variance": d_log_variance * is_inside(variance)}
@@ -93,12 +93,20 @@ class Exponentials(NamedTuple):
     exponent: NDArray[np.floating]
 
 
-class SquaredExponentialTape(NamedTuple):
-    """The variance, 1/ℓ², K_BZ with its exponents, and the prior variances of the points."""
+class SquaredExponentialInducing(NamedTuple):
+    """The variance, 1/ℓ², the squared norms of inducing inputs, and K_Z with its exponents."""
 
     variance: NDArray[np.floating]
     precision: NDArray[np.floating]
-    cross: Exponentials
+    norms: NDArray[np.floating]
+    K_Z: Exponentials
+
+
+class SquaredExponentialPoints(NamedTuple):
+    """K_BZ with its exponents, and the prior variances of points, beside the tape of the inducing inputs."""
+
+    inducing: SquaredExponentialInducing
+    K_BZ: Exponentials
     K_diag: NDArray[np.floating]
 
 
@@ -110,40 +118,35 @@ class SquaredExponential:
 
     def forward_inducing(
         self, inner: NDArray[np.floating], log_variance: NDArray[np.floating], log_lengthscale: NDArray[np.floating]
-    ) -> tuple[NDArray[np.floating], Exponentials]:
+    ) -> tuple[NDArray[np.floating], SquaredExponentialInducing]:
         """Return K_Z and a tape; see `Linear.forward_inducing`."""
+        variance = bounded_exp(log_variance)
+        # 1/ℓ² is inside the limits of `log_parameters` as well.
+        precision = bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
         norms = np.diagonal(inner)
-        precision = _inverse_squared_lengthscale(log_lengthscale)
-        tape = _squared_exponential(inner, norms, norms, bounded_exp(log_variance), precision)
-        return tape.covariance, tape
+        K_Z = _squared_exponential(inner, norms, norms, variance, precision)
+        return K_Z.covariance, SquaredExponentialInducing(variance, precision, norms, K_Z)
 
     def forward_points(
-        self,
-        inner: NDArray[np.floating],
-        norms: NDArray[np.floating],
-        inducing_norms: NDArray[np.floating],
-        log_variance: NDArray[np.floating],
-        log_lengthscale: NDArray[np.floating],
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating], SquaredExponentialTape]:
+        self, inner: NDArray[np.floating], norms: NDArray[np.floating], inducing: SquaredExponentialInducing
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], SquaredExponentialPoints]:
         """Return K_BZ, diag K_B and a tape; see `Linear.forward_points`."""
-        variance = bounded_exp(log_variance)
-        precision = _inverse_squared_lengthscale(log_lengthscale)
-        cross = _squared_exponential(inner, norms, inducing_norms, variance, precision)
-        K_diag = np.full_like(norms, variance)
-        return cross.covariance, K_diag, SquaredExponentialTape(variance, precision, cross, K_diag)
+        K_BZ = _squared_exponential(inner, norms, inducing.norms, inducing.variance, inducing.precision)
+        K_diag = np.full_like(norms, inducing.variance)
+        return K_BZ.covariance, K_diag, SquaredExponentialPoints(inducing, K_BZ, K_diag)
 
     def backward(
-        self, tape: tuple[Exponentials, SquaredExponentialTape], d_covariances: Covariances
+        self, tape: SquaredExponentialPoints, d_covariances: Covariances
     ) -> tuple[Covariances, dict[str, NDArray[np.floating]]]:
-        """Return the gradients by the inner products and the hyperparameters; see `Linear.backward`.
+        """Return the gradients by the inner products and the hyperparameters.
 
         With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
         """
-        inducing, (variance, precision, cross, K_diag) = tape
-        d_exponent_BZ = d_covariances.K_BZ * cross.covariance
-        d_exponent_Z = d_covariances.K_Z * inducing.covariance
+        (variance, precision, _, K_Z), K_BZ, K_diag = tape
+        d_exponent_BZ = d_covariances.K_BZ * K_BZ.covariance
+        d_exponent_Z = d_covariances.K_Z * K_Z.covariance
         d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, K_diag)
-        d_exponents = np.vdot(d_exponent_BZ, cross.exponent) + np.vdot(d_exponent_Z, inducing.exponent)
+        d_exponents = np.vdot(d_exponent_BZ, K_BZ.exponent) + np.vdot(d_exponent_Z, K_Z.exponent)
         gradients = {
             "log_variance": d_log_variance * is_inside(variance),
             "log_lengthscale": (-2 * is_inside(precision).astype(d_exponent_BZ.dtype)) * d_exponents,
@@ -158,27 +161,22 @@ class SquaredExponential:
 
     def hyperparameter_gradients(
         self,
-        tape: tuple[Exponentials, SquaredExponentialTape],
+        tape: SquaredExponentialPoints,
         d_K_BZ: NDArray[np.floating] | None,
         d_K_Z: NDArray[np.floating] | None,
         d_K_diag: NDArray[np.floating] | None,
     ) -> dict[str, NDArray[np.floating]]:
         """Return the gradients by the hyperparameters in one pass; see `Linear.hyperparameter_gradients`."""
-        inducing, (variance, precision, cross, K_diag) = tape
+        (variance, precision, _, K_Z), K_BZ, K_diag = tape
         sums = np.zeros(2)
         if d_K_BZ is not None:
-            sums += _gradient_sums(d_K_BZ, cross)
+            sums += _gradient_sums(d_K_BZ, K_BZ)
         if d_K_diag is not None:
             sums[0] += np.vdot(d_K_diag, K_diag)
         if d_K_Z is not None:
-            sums += _gradient_sums(d_K_Z, inducing)
+            sums += _gradient_sums(d_K_Z, K_Z)
         d_log_lengthscale = -2 * sums[1] * is_inside(precision)
         return {"log_variance": sums[0] * is_inside(variance), "log_lengthscale": d_log_lengthscale}
-
-
-def _inverse_squared_lengthscale(log_lengthscale: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return 1/ℓ², inside the limits of `log_parameters`."""
-    return bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
 
 
 def _squared_exponential(
@@ -263,11 +261,9 @@ NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class InducingTerm(NamedTuple):
-    """A term of a `Kernel`, its hyperparameters, the inner products of the inducing inputs, M×M, and its tape."""
+    """A term of a `Kernel`, the inducing inputs for its inner products, and its tape."""
 
     term: Linear | SquaredExponential
-    hyperparameters: list[NDArray[np.floating]]
-    inner: NDArray[np.floating]
     scaled: ScaledInducing
     tape: Any
 
@@ -280,11 +276,11 @@ class InducingTape(NamedTuple):
 
 
 class PointsTerm(NamedTuple):
-    """A term of a `Kernel`, and the tapes of the inner products and of both stages of the term."""
+    """A term of a `Kernel`, and the tapes of its inner products and of the term."""
 
     term: Linear | SquaredExponential
     inner_tape: inner_products.Tape
-    tapes: Any
+    tape: Any
 
 
 class PointsTape(NamedTuple):
@@ -346,7 +342,7 @@ class Kernel:
                 inner, scaled = inner_products.forward_inducing(parameters["inducing"], relevance)
             covariance, tape = term.forward_inducing(inner, *hyperparameters)
             covariances.append(covariance)
-            terms.append(InducingTerm(term, hyperparameters, inner, scaled, tape))
+            terms.append(InducingTerm(term, scaled, tape))
         K_Z = functools.reduce(np.add, covariances)
         if not self.noise:
             return K_Z, InducingTape(terms, None)
@@ -360,14 +356,13 @@ class Kernel:
         terms: list[PointsTerm] = []
         cross = []
         diagonals = []
-        for term, hyperparameters, inducing_inner, scaled, tape in inducing_tape.terms:
+        for term, scaled, term_tape in inducing_tape.terms:
             if self.ard or not terms:
                 inner, norms, inner_tape = inner_products.forward_points(points, scaled)
-            inducing_norms = np.diagonal(inducing_inner)
-            K_BZ, K_diag, points_tape = term.forward_points(inner, norms, inducing_norms, *hyperparameters)
+            K_BZ, K_diag, tape = term.forward_points(inner, norms, term_tape)
             cross.append(K_BZ)
             diagonals.append(K_diag)
-            terms.append(PointsTerm(term, inner_tape, (tape, points_tape)))
+            terms.append(PointsTerm(term, inner_tape, tape))
         K_diag = functools.reduce(np.add, diagonals)
         if inducing_tape.noise is not None:
             K_diag = K_diag + inducing_tape.noise
@@ -391,8 +386,8 @@ class Kernel:
             return self.hyperparameter_gradients(tape, *d_covariances)
         gradients: dict[str, NDArray[np.floating]] = {}
         d_inner = None
-        for term, inner_tape, tapes in tape.terms:
-            d_term, d_hyperparameters = term.backward(tapes, d_covariances)
+        for term, inner_tape, term_tape in tape.terms:
+            d_term, d_hyperparameters = term.backward(term_tape, d_covariances)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
             if self.ard:
                 d_inputs = inner_products.backward(inner_tape, d_term, inducing_needed)
@@ -418,8 +413,8 @@ class Kernel:
         Gradients by covariances that are zero may be None.
         """
         gradients: dict[str, NDArray[np.floating]] = {}
-        for term, _, tapes in tape.terms:
-            d_hyperparameters = term.hyperparameter_gradients(tapes, d_K_BZ, d_K_Z, d_K_diag)
+        for term, _, term_tape in tape.terms:
+            d_hyperparameters = term.hyperparameter_gradients(term_tape, d_K_BZ, d_K_Z, d_K_diag)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
         return gradients | self._noise_gradient(tape, d_K_Z, d_K_diag)
 
