@@ -55,7 +55,7 @@ REGRESSION_DENSE = ArrayGroup(
     "regression.",
     dense=Array("N E"),
     lengthscales=Array("1+E", check=is_positive),
-    pool_weight=Array("", check=lambda weight, sizes: 0 < weight <= 1),
+    pool_weight=Array("", check=lambda weight, sizes: bool(0 < weight <= 1)),
 )
 
 
