@@ -109,7 +109,7 @@ class Preprocessed(NamedTuple):
     def inputs(self, features: Features, dtype: DTypeLike, **options: Any) -> Inputs:
         """Return the `Inputs` of raw features, N×D."""
         sparse = self.inducing is None
-        center = self.center * self.weighting.scale if self.is_centered else None
+        center = None if self.center is None or not self.is_centered else self.center * self.weighting.scale
         return Inputs(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
 
     @property
@@ -229,7 +229,9 @@ def _fit_weighting(features: Features, name: str, work: Work) -> Weighting:
 
 def weighting_of_counts(name: str, N: int, counts: NDArray[np.int64]) -> Weighting:
     """Return the `Weighting` of a value of the setting, for N points of which `counts`, D, have each feature."""
-    idf = idf_of_counts(N, counts) if name in IDF_WEIGHTINGS else None
+    if name not in IDF_WEIGHTINGS:
+        return Weighting.named(name)
+    idf = idf_of_counts(N, counts)
     if name == "root-idf":
         # The square root, so that inner products weight each feature by its inverse document frequency once.
         idf = np.sqrt(idf)

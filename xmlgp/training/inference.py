@@ -106,37 +106,37 @@ class Stages(Inference):
 
     def place(self, epoch: int) -> dict[str, str]:
         """Return the numbers that the progress shows, of this stage and of those before."""
-        number, stage, own = self._at(epoch)
-        return _merged([before.place(before.epochs - 1) for before in self._stages[:number]]) | stage.place(own)
+        number, stage, stage_epoch = self._at(epoch)
+        return _merged([before.place(before.epochs - 1) for before in self._stages[:number]]) | stage.place(stage_epoch)
 
     def begin(self, epoch: int) -> None:
         """Begin the stages up to that of an epoch."""
-        number, current, own = self._at(epoch)
+        number, current, stage_epoch = self._at(epoch)
         for stage in self._stages[len(self._begun) : number + 1]:
             if self._begun:
                 self._begun[-1].end()
             self._begun.append(stage)
-            stage.begin(own if stage is current else stage.epochs - 1)
+            stage.begin(stage_epoch if stage is current else stage.epochs - 1)
 
     def steps_in(self, epoch: int) -> int:
         """Return the number of steps in an epoch."""
-        _, stage, own = self._at(epoch)
-        return stage.steps_in(own)
+        _, stage, stage_epoch = self._at(epoch)
+        return stage.steps_in(stage_epoch)
 
     def cost(self, epoch: int, done: int) -> float:
         """Return the time that a step takes."""
-        _, stage, own = self._at(epoch)
-        return stage.cost(own, done)
+        _, stage, stage_epoch = self._at(epoch)
+        return stage.cost(stage_epoch, done)
 
     def check_restored(self, epoch: int, done: int) -> None:
         """Check the arrays of the stage of an epoch."""
-        _, stage, own = self._at(epoch)
-        stage.check_restored(own, done)
+        _, stage, stage_epoch = self._at(epoch)
+        stage.check_restored(stage_epoch, done)
 
     def step(self, epoch: int, done: int) -> float | None:
         """Make one step."""
-        _, stage, own = self._at(epoch)
-        return stage.step(own, done)
+        _, stage, stage_epoch = self._at(epoch)
+        return stage.step(stage_epoch, done)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the stages so far."""

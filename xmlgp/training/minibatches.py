@@ -38,10 +38,10 @@ def hold_out(count: int, share: float, random: np.random.Generator) -> tuple[NDA
 
     round(share·N) points are held out, at least 1 and at most N − 1; none if N < 2 or the share is 0.
     """
-    held = min(max(1, round(share * count)), count - 1) if share > 0 else 0
+    held_out_count = min(max(1, round(share * count)), count - 1) if share > 0 else 0
     chosen = np.zeros(count, bool)
-    if held > 0:
-        chosen[random.choice(count, held, replace=False)] = True
+    if held_out_count > 0:
+        chosen[random.choice(count, held_out_count, replace=False)] = True
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
@@ -139,21 +139,21 @@ def sample_negatives(labels: csr_array, count: int, random: np.random.Generator,
     batch, label_count = labels.shape
     positives = np.diff(labels.indptr).astype(np.int64)
     available = label_count - positives
-    wanted = np.minimum(count, available)
+    sizes = np.minimum(count, available)
     rows = np.arange(batch)
     base = rows * label_count
     taken = np.sort(_keys(labels))
     chosen = np.empty(0, np.int64)
-    # Rejection would be slow if more than half of the negatives are wanted.
-    dense = np.flatnonzero(2 * wanted > available)
+    # Rejection would be slow if more than half of the negatives are sampled.
+    dense = np.flatnonzero(2 * sizes > available)
     if len(dense):
         keys = random.random((len(dense), label_count))
         local = np.repeat(np.arange(len(dense)), positives[dense])
         keys[local, labels[dense].indices] = 2  # after every negative
         order = np.argsort(keys, axis=1)
-        kept = np.arange(label_count) < wanted[dense][:, None]
+        kept = np.arange(label_count) < sizes[dense][:, None]
         chosen = (order + base[dense][:, None])[kept]
-    missing = np.where(2 * wanted > available, 0, wanted)
+    missing = np.where(2 * sizes > available, 0, sizes)
     while missing.any():
         owner = np.repeat(rows, missing)
         drawn = np.unique(owner * label_count + random.integers(0, label_count, len(owner)))
@@ -161,7 +161,7 @@ def sample_negatives(labels: csr_array, count: int, random: np.random.Generator,
         taken = np.sort(np.concatenate([taken, fresh]))
         chosen = np.concatenate([chosen, fresh])
         missing -= np.bincount(fresh // label_count, minlength=batch)
-    weights = np.divide(available, wanted, out=np.zeros(batch), where=wanted > 0)
+    weights = np.divide(available, sizes, out=np.zeros(batch), where=sizes > 0)
     return _pairs(labels, chosen, weights[chosen // label_count], dtype)
 
 
@@ -195,7 +195,7 @@ def sample_by_frequency(labels: csr_array) -> Sampler:
 def _label_probability(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the probability of each label in a draw, K, given how many points have it."""
     probability = FREQUENT_SHARE * counts / max(1, counts.sum()) + (1 - FREQUENT_SHARE) / max(1, len(counts))
-    return probability / probability.sum()
+    return np.asarray(probability / probability.sum())
 
 
 #: For each value of the setting `sampling`, a function that returns a sampler for the labels of all training points.
@@ -207,7 +207,7 @@ SAMPLERS: dict[str, Callable[[csr_array], Sampler]] = {
 
 def _keys(labels: csr_array) -> NDArray[np.int64]:
     """Return the positives as integers, point·K + label."""
-    return np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices
+    return np.asarray(np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices)
 
 
 def _pairs(

@@ -58,9 +58,9 @@ class HeldOut(NamedTuple):
         """Return the same from an object as JSON has it, or None if it is not one."""
         if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
             return None
-        found = cls(**entry)
-        valid = type(found.points) is int and all(type(number) in (int, float) for number in found)
-        return found if valid else None
+        measured = cls(**entry)
+        valid = type(measured.points) is int and all(type(number) in (int, float) for number in measured)
+        return measured if valid else None
 
     def precision(self, K: int) -> str:
         """Return the precision in words, given the number of labels."""
