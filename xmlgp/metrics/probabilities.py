@@ -96,7 +96,9 @@ class ReliabilityCurve:
         return self._mean(self.sums[2])
 
     def _mean(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.divide(sums, self.count, out=np.full(len(sums), np.nan), where=self.count > 0)
+        means = np.full(len(sums), np.nan)
+        np.divide(sums, self.count, out=means, where=self.count > 0)
+        return means
 
     @property
     def error(self) -> float:
