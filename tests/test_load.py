@@ -275,7 +275,7 @@ def test_a_model_keeps_its_names_when_it_is_loaded_and_saved(tmp_path, monkeypat
         assert run("predict", "-q", name, "-", stdin=question).stdout == answer
         assert load_estimator(name).names_[:2] == model.names_[:2]
     # `fit` drops names.
-    assert model.fit(features.toarray().repeat(9, axis=0), np.eye(9)).names_ == Names()
+    assert model.fit(features.sparse.toarray().repeat(9, axis=0), np.eye(9)).names_ == Names()
     model.save("saved")
     assert ModelFolder("saved").names == Names()
 

@@ -34,6 +34,9 @@ __all__ = ["ModelFolder"]
 
 T = TypeVar("T")
 
+#: What every description begins with.
+HEAD = {"format": "xmlgp model folder", "format_version": FORMAT_VERSION, "written_by": f"xmlgp {__version__}"}
+
 #: The array with the bytes of a vectorizer of scikit-learn.
 STORED_VECTORIZER = "vectorizer.skops"
 
@@ -152,17 +155,8 @@ class ModelFolder:
         try:
             write_arrays(path, {**arrays, **_arrays_of(names, vectorizer)}, written)
             entries = {**(keep or {}), **written}
-            description = {
-                "format": "xmlgp model folder",
-                "format_version": FORMAT_VERSION,
-                "written_by": f"xmlgp {__version__}",
-                "model": settings.model,
-                "stage": stage,
-                "data": dict(data),
-                "settings": settings.mapping(),
-                **facts,
-                "arrays": entries,
-            }
+            facts = {"data": dict(data), "settings": settings.mapping(), **facts, "arrays": entries}
+            description = {**HEAD, "model": settings.model, "stage": stage, **facts}
             # A signal between these lines would remove the arrays of the finished model, or leave the earlier ones.
             with uninterruptible:
                 write_description(path, description)

@@ -56,7 +56,7 @@ class SampledPoint:
     labels: list[int]
     features: Features | None
     text: str | None
-    id: str | None
+    id: str | int | None
 
     @property
     def shown(self) -> Scores:
@@ -69,7 +69,7 @@ class _Block(NamedTuple):
 
     features: Features | None
     texts: Sequence[str] | None
-    ids: Sequence[str] | None
+    ids: Sequence[str | int | None] | None
 
 
 class Evidence:
@@ -104,7 +104,7 @@ class Evidence:
         labels: csr_array,
         features: Features | None = None,
         texts: Sequence[str] | None = None,
-        ids: Sequence[str] | None = None,
+        ids: Sequence[str | int | None] | None = None,
     ) -> None:
         """Add a block of points: the scores of their best labels, and the true labels, a csr_array of bool, B×K.
 
