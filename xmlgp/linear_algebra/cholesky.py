@@ -2,7 +2,7 @@
 
 SciPy's Python wrappers have the same speed and results, but hold the lock: factorising 3,000 rows stops all other
 threads for 0.68 of 0.69 seconds. NumPy's functions release it, but have no inverse by a factor: factor and inverse take
-2.3 times as long for 100 rows, 4 to 6 times for 500 and 1,000, and their last digits differ.
+twice as long for 100 rows, 2.5 to 6 times as long for 200 to 1,000, and their last digits differ.
 
 Matrices are in C order. Fortran sees their transposes, so its upper triangle is the lower triangle here.
 """
