@@ -6,7 +6,7 @@ import pytest
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, assert_same_result
 from xmlgp.label_weights.posterior import LabelWeights, prior_scales
-from xmlgp.mlgpf import held_out, sweep
+from xmlgp.mlgpf import held_out, sweep, sweep_data
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -114,7 +114,7 @@ def test_the_model_is_the_same_wherever_blocks_are_computed(in_files, monkeypatc
     monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.1)
     monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
     monkeypatch.setattr(sweep, "POINT_BLOCK", 40)
-    monkeypatch.setattr(sweep, "LATENT_BLOCK", 128)
+    monkeypatch.setattr(sweep_data, "LATENT_BLOCK", 128)
     monkeypatch.setattr(sweep, "LABEL_BLOCK", 30)
     sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
     arguments = prepared(small_dataset(N=300, D=60, K=80), calibration=calibration, **sizes)

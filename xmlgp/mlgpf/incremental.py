@@ -15,7 +15,8 @@ from xmlgp.mlgpf.held_out import Recalibration, without_labels_of
 from xmlgp.mlgpf.learned_sweep import learned_sweep_data
 from xmlgp.mlgpf.learning_steps import BatchSteps, Refinement
 from xmlgp.mlgpf.replay import NOT_LISTED
-from xmlgp.mlgpf.sweep import Sweep, SweepData, SweepPlan
+from xmlgp.mlgpf.sweep import Sweep, SweepPlan
+from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.runtime.random_streams import Stream
 from xmlgp.training.inference import Stages
 from xmlgp.training.minibatches import hold_out

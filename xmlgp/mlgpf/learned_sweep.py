@@ -13,7 +13,8 @@ from xmlgp.data.features import Features
 from xmlgp.label_weights.pairs import MeanPoint, PairWeights
 from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, SweepData, SweepPrior
+from xmlgp.mlgpf.sweep import OFFSET_SHARE
+from xmlgp.mlgpf.sweep_data import SweepData, SweepPrior
 from xmlgp.work import THIS_MACHINE
 
 if TYPE_CHECKING:

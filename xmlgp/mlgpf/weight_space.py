@@ -36,7 +36,8 @@ from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
-from xmlgp.mlgpf.sweep import Sweep, SweepData, SweepPlan
+from xmlgp.mlgpf.sweep import Sweep, SweepPlan
+from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.training.inference import Inference

@@ -1,0 +1,107 @@
+"""What the sweeps of a run share: the latent functions at the points, label weights and shortlists."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from xmlgp.data.dataset import consecutive_rows
+from xmlgp.data.features import Features
+from xmlgp.gp.weight_space import LatentMap
+from xmlgp.label_weights.pairs import shortlist_length
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from xmlgp.label_weights.pairs import MeanPoint, PairWeights
+    from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior
+    from xmlgp.mlgpf.method import Parameters
+    from xmlgp.work import Work
+
+__all__ = ["Factors", "SweepData", "SweepPrior"]
+
+#: Points whose latent functions are a block of work.
+LATENT_BLOCK = 1 << 15
+
+
+class Factors(NamedTuple):
+    """X, sparse, the means of the latent functions, N×P, Φ and b, which sweeps do not change."""
+
+    features: csr_array
+    latent: NDArray[np.floating]
+    loadings: NDArray[np.floating]
+    bias: NDArray[np.floating]
+
+
+class SweepPrior(NamedTuple):
+    """What stands for earlier points in the sweeps, where a model learns on; nothing in training.
+
+    Parameters
+    ----------
+    weights : WeightsPrior, optional
+        The prior of W. Default: N(0, ρ_k τ_d), with τ that sweeps update.
+    replayed : PairWeights, optional
+        The weights of the first points, which are replayed.
+    drawn_from : ndarray, optional
+        Rows of points for pairs beside positives and shortlists. Default: all points.
+    population : int, optional
+        Number of points that those rows are a sample of.
+    """
+
+    weights: WeightsPrior | None = None
+    replayed: PairWeights | None = None
+    drawn_from: NDArray[np.int64] | None = None
+    population: int | None = None
+
+
+@dataclass(eq=False)
+class SweepData:
+    """What the sweeps of a run share; `shape` is N and K.
+
+    The features are weighted. `stepped` returns the parameters after stochastic steps, with Φ and b of the K labels.
+    `make_mean_point` returns the `MeanPoint`, whose row is the last one of the features, given this object. Sweeps
+    change the label weights in place.
+    """
+
+    work: Work
+    seed: int
+    features: Features
+    shape: tuple[int, int]
+    stepped: Callable[[], Parameters]
+    weights: LabelWeights
+    prior: SweepPrior = SweepPrior()
+    make_mean_point: Callable[[SweepData], MeanPoint] | None = None
+
+    @functools.cached_property
+    def shortlist(self) -> NDArray[np.int32]:
+        """Negatives of each point, N×S; −1 after the last of a point that has fewer."""
+        return np.full((self.shape[0], shortlist_length(*self.shape)), -1, np.int32)
+
+    @functools.cached_property
+    def factors(self) -> Factors:
+        """The latent functions at the points, Φ and b, once the stages before have ended."""
+        parameters = self.stepped()
+        latent_map = LatentMap.of(parameters)
+        N = self.features.N
+        latent = self.work.empty((N, latent_map.sparse.shape[1]), latent_map.sparse.dtype)
+        blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
+        means = self.work.map(_latent_means, ((rows,) for rows in blocks), (self.features, latent_map))
+        for rows, block_means in zip(blocks, means, strict=True):
+            latent[rows] = block_means
+        return Factors(self.features.sparse, latent, parameters["loadings"], parameters["bias"])
+
+    @functools.cached_property
+    def mean_point(self) -> MeanPoint | None:
+        """The `MeanPoint`, or None."""
+        return self.make_mean_point and self.make_mean_point(self)
+
+
+def _latent_means(shared: tuple[Features, LatentMap], rows: slice) -> NDArray[np.floating]:
+    features, latent_map = shared
+    block = consecutive_rows(features.sparse, rows)
+    return latent_map.means(Features(block, features.dense and features.dense[rows]))
