@@ -48,10 +48,10 @@ def make_report(
 ) -> str:
     """Return an HTML page that evaluates a model of two labels or more.
 
-    `blocks` has the test points. `about` returns what else the page says, given the
-    true labels, N×K or more. Labels are assigned by the threshold and the limit of `tuned` if these are for
-    probabilities, otherwise by the highest expected F1, from the probabilities of the 50 best labels. `neighbours` is
-    the number of nearest training documents to show of each document.
+    `blocks` has the test points. `about` returns what else the page says, given the true labels, N×K or more. Labels
+    are assigned by the threshold and the limit of `tuned` if these are for probabilities, otherwise by the highest
+    expected F1, from the probabilities of the 50 best labels. `neighbours` is the number of nearest training documents
+    to show of each document.
     """
     if neighbours:
         predictor.check_neighbours()
@@ -68,8 +68,9 @@ def make_report(
             for scores in predictor.top(points.features, k, "probability", memory=MEMORY):
                 scores.check_finite(evidence.point_count)
                 rows = slice(done, done + scores.N)
-                texts_and_ids = [None if values is None else values[rows] for values in (block.texts, block.ids)]
-                evidence.add(scores, points.labels[rows], points.features[rows], *texts_and_ids)
+                texts = None if block.texts is None else block.texts[rows]
+                ids = None if block.ids is None else block.ids[rows]
+                evidence.add(scores, points.labels[rows], points.features[rows], texts, ids)
                 done += scores.N
                 bar.update(scores.N)
     page = dataclasses.replace(about(evidence.labels), rule=rule)
