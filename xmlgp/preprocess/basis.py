@@ -134,7 +134,8 @@ def _precise_gram(matrix: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return BᵀB in double precision, so that a large singular value does not hide small ones."""
     rows = max(1, PRECISE_CHUNK // matrix.shape[1])
     blocks = (matrix[i : i + rows].astype(np.float64) for i in range(0, len(matrix), rows))
-    return sum(map(dense.gram, blocks), np.zeros(()))
+    total: NDArray[np.float64] = sum((dense.gram(block) for block in blocks), np.zeros(()))
+    return total
 
 
 def _orthonormal(basis: NDArray[np.float32], spare: NDArray[np.float32]) -> NDArray[np.float32]:

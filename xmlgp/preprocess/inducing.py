@@ -118,4 +118,4 @@ def _means(points: csr_array | NDArray[np.float32], nearest: NDArray[np.int64], 
 
 
 def _dense(values: csr_array | NDArray[Any]) -> NDArray[Any]:
-    return values.toarray() if sp.issparse(values) else values
+    return np.asarray(values.toarray() if isinstance(values, sp.csr_array) else values)

@@ -86,7 +86,7 @@ class Inputs:
         if self._dense:
             return stored
         itemsize = self.dtype.itemsize + self._features.sparse.indices.itemsize
-        return max(1, self._features.sparse.nnz * itemsize // max(1, len(self)))
+        return max(1, int(self._features.sparse.nnz) * itemsize // max(1, len(self)))
 
     def rows(self, rows: Rows) -> Coordinates:
         """Return coordinates, B×R or B×D, and residual squared norms, B, of some rows in their order."""

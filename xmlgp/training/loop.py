@@ -193,12 +193,12 @@ class Loop(Generic[InferenceT]):
     def _saved_if_lost(self, checkpoints: CheckpointWriter | None) -> Iterator[None]:
         """Write a checkpoint of the state before a step if the cluster is lost in it."""
         random = self.inference.random
-        before = random and random.bit_generator.state
+        before = random.bit_generator.state if random else None
         try:
             yield
         except ClusterError:
             if checkpoints:
-                if random:
+                if random and before:
                     random.bit_generator.state = before
                 checkpoints.maybe_save(self.state, now=True)
             raise
