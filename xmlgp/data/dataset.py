@@ -59,7 +59,7 @@ class Dataset:
     @property
     def K(self) -> int:
         """Number of labels."""
-        return self.labels.shape[1]
+        return int(self.labels.shape[1])
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -1,13 +1,18 @@
 """Dense features from files and arrays, whose rows follow the points of other data."""
 
+from __future__ import annotations
+
 import math
 import os
 import warnings
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from xmlgp.data.checked_yaml import Optional, read_checked, text
 from xmlgp.data.dataset import Dataset
@@ -43,7 +48,7 @@ class DenseRows:
     name: str
     data: str
 
-    def check(self, N, more=False):
+    def check(self, N: int, more: bool = False) -> None:
         """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
@@ -51,17 +56,17 @@ class DenseRows:
             points = f"{N} point{'s' * (N != 1)}"
             raise SettingsError(f"{self.name} has {own}, but {self.data} has {points}{' or more' * more}")
 
-    def beside(self, dataset, start=0):
+    def beside(self, dataset: Dataset, start: int = 0) -> Dataset:
         """Return points (`Dataset`) with their dense features, which start at a row."""
         return Dataset(dataset.features.beside(self.dense[start : start + dataset.N]), dataset.labels)
 
 
-def as_list(given):
+def as_list(given: object) -> list[Any]:
     """Return the blocks of dense features (list), given as a path, an array N×E, a list of these, or None."""
     return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
 
 
-def read_dense(blocks, data):
+def read_dense(blocks: Sequence[Any], data: str) -> DenseRows | None:
     """Return the `DenseRows` beside some data, which are called so, from paths and arrays N×E; None without any.
 
     Files stay where they are, mapped into memory. SettingsError says what is wrong: no numbers in two dimensions, one
@@ -75,7 +80,7 @@ def read_dense(blocks, data):
     return DenseRows(Dense(tuple(arrays)), names[0], data) if arrays else None
 
 
-def dense_in_folder(folder, part):
+def dense_in_folder(folder: str | os.PathLike[str], part: str) -> list[str]:
     """Return the paths of the dense features that `data.yaml` in a folder names for a part of the data, if any."""
     file = os.path.join(folder, DATA_FILE)
     if not os.path.isfile(file):
@@ -83,11 +88,11 @@ def dense_in_folder(folder, part):
     return [os.path.join(folder, name) for name in read_checked(file, SCHEMA)["dense"][part]]
 
 
-def _is_path(given):
+def _is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(given, str | os.PathLike)
 
 
-def _name_of(given, place):
+def _name_of(given: object, place: int | None) -> str:
     """Return what a block is called in messages."""
     if _is_path(given):
         return os.fspath(given)
@@ -96,7 +101,7 @@ def _name_of(given, place):
     return f"block {place} of `dense`" if place else "`dense`"
 
 
-def _read_block(given, name):
+def _read_block(given: Any, name: str) -> NDArray[Any]:
     """Return an array N×E of floating-point numbers that are finite in single precision."""
     try:
         array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
@@ -117,7 +122,7 @@ def _read_block(given, name):
     return array
 
 
-def _check_finite(array, name):
+def _check_finite(array: NDArray[Any], name: str) -> None:
     dense = Dense((array,))
     for rows in dense.chunks():
         finite = np.isfinite(dense[rows].values())
@@ -129,7 +134,7 @@ def _check_finite(array, name):
             raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
 
 
-def _in_file(path):
+def _in_file(path: str) -> NDArray[Any]:
     """Return the array in an untrusted file."""
     # Opening a named pipe would wait for a writer.
     if os.path.exists(path) and not os.path.isfile(path):
@@ -149,7 +154,7 @@ def _in_file(path):
             raise SettingsError(f"{path}: this is not a complete .npz file {what}") from None
 
 
-def _in_archive(stream, path):
+def _in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
     """Return the array in an untrusted .npz file; without pickles, also by load_npz."""
     with warnings.catch_warnings():
         # Headers of Python 2.

@@ -25,7 +25,7 @@ class Numbering(NamedTuple):
     """The columns of a matrix that those of another one become, −1 for columns that are left out, and their number."""
 
     columns: NDArray[np.int32] | None
-    count: int
+    size: int
 
 
 class _Block(NamedTuple):
@@ -92,23 +92,23 @@ class Spool:
 
     def dataset(self, features: Numbering, labels: Numbering) -> Dataset:
         """Return all points as one `Dataset`; dense features stay in the file."""
-        points = stack([no_points(features.count, labels.count), *self._sparse_blocks(features, labels)])
+        points = stack([no_points(features.size, labels.size), *self._sparse_blocks(features, labels)])
         dense = self.dense()
         return points if dense is None else Dataset(points.features.beside(dense), points.labels)
 
     def _sparse_blocks(self, features: Numbering, labels: Numbering) -> Iterator[Dataset]:
         self._file.seek(0)
         for block in self._blocks:
-            lengths = self._read(block.points, np.int32)
-            label_lengths = self._read(block.points, np.int32)
-            columns = self._read(block.features, np.int32)
-            values = self._read(block.features, np.float32)
+            lengths = self._integers(block.points)
+            label_lengths = self._integers(block.points)
+            columns = self._integers(block.features)
+            values = np.frombuffer(self._file.read(4 * block.features), np.float32)
             X = _renumbered(columns, values, lengths, features)
-            Y = _renumbered(self._read(block.labels, np.int32), None, label_lengths, labels)
+            Y = _renumbered(self._integers(block.labels), None, label_lengths, labels)
             yield Dataset(Features(X), Y)
 
-    def _read(self, size: int, dtype: type[np.int32] | type[np.float32]) -> NDArray[np.int32 | np.float32]:
-        return np.frombuffer(self._file.read(4 * size), dtype)
+    def _integers(self, size: int) -> NDArray[np.int32]:
+        return np.frombuffer(self._file.read(4 * size), np.int32)
 
 
 def _renumbered(
@@ -117,11 +117,11 @@ def _renumbered(
     """Return a csr_array of rows of these lengths, whose columns have other numbers; without data it is of bool."""
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     if numbering.columns is None:
-        return as_csr(data, indices, indptr, numbering.count)
+        return as_csr(data, indices, indptr, numbering.size)
     indices = numbering.columns[indices]
     kept = indices >= 0
     ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
-    matrix = as_csr(None if data is None else data[kept], indices[kept], ends, numbering.count)
+    matrix = as_csr(None if data is None else data[kept], indices[kept], ends, numbering.size)
     matrix.sort_indices()
     return matrix
 

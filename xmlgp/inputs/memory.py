@@ -95,8 +95,8 @@ class InMemory:
             own.check()
             check_columns("label", own.labels, names.labels)
             check_columns("feature", own.features, names.features)
-            merged = Names(*(first or second for first, second in zip(own, names, strict=True)))
-            return self._data._replace(names=merged)
+            present = {field: value for field, value in own._asdict().items() if value}
+            return self._data._replace(names=names._replace(**present))
         if isinstance(self._data, Dataset):
             return TrainingData(self._data, REPOSITORY, names)
         features, names = self._numbered_features(names, extend)

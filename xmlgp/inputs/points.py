@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from xmlgp.text.documents import Document
 __all__ = ["Block", "DocumentStream", "Identifier", "PointStream", "RowStream", "never"]
 
 #: What identifies a document in its corpus.
-Identifier = str | int
+Identifier: TypeAlias = "str | int"
 
 
 class Block(NamedTuple):
@@ -34,7 +34,7 @@ class Block(NamedTuple):
     errors: Mapping[int, DataFormatError] = {}
 
     @property
-    def identifiers(self) -> list[Identifier]:
+    def identifiers(self) -> list[Identifier | None]:
         """The identifiers of points, and the numbers of those that have none."""
         numbers = range(self.first, self.first + self.points.N)
         if self.ids is None:
@@ -184,7 +184,7 @@ class DocumentStream(PointStream):
     def _count(self) -> int:
         """Return the number of documents, for which all are read; then blocks have neither texts nor identifiers."""
         spool = Spool()
-        errors = {}
+        errors: dict[int, DataFormatError] = {}
         for block in self._blocks:
             errors |= {spool.N + row: error for row, error in block.errors.items()}
             spool.add(block.points)

@@ -68,7 +68,7 @@ class RowsFile:
     def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
         """Return the points to be scored; rows of another number than the `DenseRows` get their error at once."""
         header, blocks = read_blocks(self.reader, known.D, known.K, labelled, self._note)
-        stream = RowStream(tuple(header), blocks, self.reader, beside)
+        stream = RowStream((header.N, header.D, header.K), blocks, self.reader, beside)
         stream.count()
         return stream
 

@@ -260,7 +260,7 @@ class Source:
             return
         path = locate(os.fspath(self.data), part)
         with open_corpus(path, self.corpus, reporter.note) as reader:
-            if self._is_text(reader, known and known.names):
+            if not isinstance(reader, LineReader) or self._is_text(reader, known and known.names):
                 yield Corpus(reader, self.corpus, self.cache, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.

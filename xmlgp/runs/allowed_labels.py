@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError
-from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.kinds import FilePath
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.names import Names
 
@@ -35,7 +35,8 @@ def allowed_labels(only: LabelList | None, without: LabelList | None, names: Nam
     for labels, value in (only, True), (without, False):
         if labels is None:
             continue
-        groups = _in_file(labels, numbers, names, K) if is_path(labels) else _in_list(labels, numbers, K)
+        is_file = isinstance(labels, str | os.PathLike)
+        groups = _in_file(labels, numbers, names, K) if is_file else _in_list(labels, numbers, K)
         allowed[[label for group in groups for label in group]] = value
     if not allowed.any():
         raise SettingsError("`only` and `without` allow no label")
@@ -61,10 +62,8 @@ def _in_list(
     entries: Sequence[str | int], numbers: Mapping[str, Mapping[int, bool]], K: int
 ) -> Iterator[Mapping[int, bool]]:
     for entry in entries:
-        if isinstance(entry, str):
-            labels = numbers.get(entry, {})
-        else:
-            labels = {entry: True} if entry in range(K) else {}
+        number = {entry: True} if entry in range(K) else {}
+        labels = numbers.get(entry, {}) if isinstance(entry, str) else number
         if not labels:
             raise SettingsError(f"{excerpt(entry)} is not a label of the model")
         yield labels

@@ -10,7 +10,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, check_sizes, no_points, widened
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.inputs.kinds import FilePath, is_path
+from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source, check_widths
 from xmlgp.models import MODELS
 from xmlgp.runs.trained_model import TrainedModel, opened
@@ -122,7 +122,7 @@ def read_batch(
 
 def _with_labels(names: Names, K: int, add_labels: FilePath | Sequence[str]) -> Names:
     """Return the names of a model of K labels with more labels, of a file or a list."""
-    if is_path(add_labels):
+    if isinstance(add_labels, str | os.PathLike):
         return add_label_names(os.fspath(add_labels), names, K)
     if names.labels is None:
         raise SettingsError("the model has no names of labels, so none can be added")

@@ -1,13 +1,18 @@
 """Whether a run starts, resumes or has nothing to do in its model folder, and what its checkpoint there says of it."""
 
+from __future__ import annotations
+
 import contextlib
+import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
+from xmlgp.inputs.kinds import FilePath
 from xmlgp.model_folder.arrays import is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
@@ -17,14 +22,14 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.settings.fields import Settings, in_words
-from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.training.checkpoints import Checkpoint, read_checkpoint
 from xmlgp.version import __version__
 
 __all__ = [
     "CHECKPOINT",
+    "Destination",
     "InterruptedRun",
     "Request",
-    "check_overwriting",
     "describe_run",
     "model_is_left",
     "plan_run",
@@ -43,7 +48,7 @@ FORMAT_VERSION = 7
 WORTH_KEEPING = 60
 
 
-def describe_run(data, settings, preprocess):
+def describe_run(data: Mapping[str, Any], settings: Settings, preprocess: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a checkpoint stores about a run, in JSON types.
 
     `preprocess` are the entries of the arrays of preprocessing in the model folder, none before it is done.
@@ -60,7 +65,7 @@ def describe_run(data, settings, preprocess):
     }
 
 
-def _is_run(about: dict, folder: Path) -> bool:
+def _is_run(about: dict[str, Any], folder: Path) -> bool:
     """Return whether the untrusted description of a run in a model folder has what `describe_run` returns."""
     data = about.get("data")
     entries = about.get("preprocess")
@@ -78,7 +83,7 @@ def _is_run(about: dict, folder: Path) -> bool:
     )
 
 
-def _is_progress(state: Any) -> bool:
+def _is_progress(state: object) -> bool:
     """Return whether the untrusted facts of a state say how far it is."""
     return (
         isinstance(state, dict)
@@ -95,7 +100,7 @@ class InterruptedRun:
     Of `steps` steps of training `step` are done, which took `seconds`; all are 0 if training has not started.
     """
 
-    def __init__(self, checkpoint):
+    def __init__(self, checkpoint: Checkpoint) -> None:
         about = checkpoint.about
         state = checkpoint.facts
         version = about.get("format_version")
@@ -122,29 +127,29 @@ class InterruptedRun:
             raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from None
 
     @classmethod
-    def read(cls, path):
+    def read(cls, path: FilePath) -> InterruptedRun | None:
         """Return the interrupted run in a model folder, or None."""
         checkpoint = read_checkpoint(Path(path) / CHECKPOINT)
         return checkpoint and cls(checkpoint)
 
     @property
-    def preprocessed(self):
+    def preprocessed(self) -> bool:
         """Whether preprocessing is done; for some models it leaves no arrays."""
         return bool(self.steps or self.preprocess)
 
     @property
-    def where(self):
+    def where(self) -> str:
         """How far the run came, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
         return f"after {self.step} of {self.steps} steps of {'learning' if self.learns else 'training'}"
 
     @property
-    def learns(self):
+    def learns(self) -> bool:
         """Whether it is a run of learning on, not of training."""
         return "learns_on" in self.data
 
-    def difference(self, data, settings):
+    def difference(self, data: Mapping[str, Any], settings: Settings) -> str | None:
         """Return how this run differs from another, after "a run", given the facts of its data; None if it does not."""
         if self.learns != ("learns_on" in data):
             return "of `xmlgp learn`" if self.learns else "of `xmlgp train`"
@@ -158,7 +163,7 @@ class InterruptedRun:
         return None
 
 
-def readable_run(path):
+def readable_run(path: FilePath) -> InterruptedRun | None:
     """Return the interrupted run in a model folder; None if there is none, or none that can be read."""
     try:
         return InterruptedRun.read(path)
@@ -166,20 +171,75 @@ def readable_run(path):
         return None
 
 
-def protected_arrays(path):
+class Destination:
+    """What a locked model folder holds before a run: a model and an interrupted run, each of which is read once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @functools.cached_property
+    def model(self) -> ModelFolder:
+        """The model; ModelFolderError if there is none, or none that can be read."""
+        return ModelFolder(self.path)
+
+    @functools.cached_property
+    def run(self) -> InterruptedRun | None:
+        """The interrupted run, if there is one; ModelFolderError if it cannot be read."""
+        return InterruptedRun.read(self.path)
+
+    @property
+    def readable_run(self) -> InterruptedRun | None:
+        """The interrupted run, if there is one that can be read."""
+        with contextlib.suppress(ModelFolderError, OSError):
+            return self.run
+        return None
+
+    def check_overwriting(self, dataset: Dataset, overwrite: bool) -> None:
+        """Raise ModelFolderError if writing a model of a data set here would lose one of other data.
+
+        An interrupted run on the same data has been allowed to replace it.
+        """
+        try:
+            folder = self.model
+        except NotADescription as error:
+            if overwrite:
+                return
+            raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
+        except ModelFolderError:
+            return
+        data = folder.description["data"]
+        run = self.readable_run
+        if overwrite or folder.stage != "trained" or dataset.facts in (data, run and run.data):
+            return
+        facts = f"{counted(data['N'], 'point')}, last changed {_changed(self.path / DESCRIPTION)}"
+        raise ModelFolderError(
+            f"{self.path}: the model here was trained on other data ({facts}); choose another folder, or replace it "
+            "with `overwrite=True`"
+        )
+
+
+def protected_arrays(path: FilePath) -> Iterable[Mapping[str, Any]]:
     """Return the entries of the arrays in a model folder that its interrupted run needs."""
     run = readable_run(path)
     return run.preprocess.values() if run else ()
 
 
-def resume_or_discard(path, run, data, settings, resume, note):
+def resume_or_discard(
+    destination: Destination,
+    run: InterruptedRun | None,
+    data: Mapping[str, Any],
+    settings: Settings,
+    resume: bool | None,
+    note: Callable[[str], object],
+) -> tuple[InterruptedRun | None, InterruptedRun | None]:
     """Return the interrupted run in a folder that is resumed, or None, and the one that is discarded, or None.
 
     `run` is the one in the folder, or None to discard it; `data` are the facts of the new data. The same run is
     resumed; another one is discarded if it took less than a minute and `resume` is None, else a ModelFolderError. One
     of learning is not discarded for other points: its batch may be nowhere else.
     """
-    discarded = run or readable_run(path)
+    path = destination.path
+    discarded = run or destination.readable_run
     if run:
         difference = run.difference(data, settings)
         if difference is None:
@@ -210,7 +270,7 @@ def resume_or_discard(path, run, data, settings, resume, note):
 
 
 @contextlib.contextmanager
-def what_is_left(path, note):
+def what_is_left(path: Path, note: Callable[[str], object]) -> Iterator[None]:
     """Say how far a run came that fails or is interrupted: in a message, or as advice of the interruption."""
     try:
         yield
@@ -228,7 +288,7 @@ def what_is_left(path, note):
 
 
 @contextlib.contextmanager
-def model_is_left(path):
+def model_is_left(path: FilePath) -> Iterator[None]:
     """Say whether the model in a folder is as it was when its change is interrupted; in Python, below the traceback."""
     before = ModelFolder(path).description
     try:
@@ -260,7 +320,7 @@ class Request(NamedTuple):
     default_model: str | None = None
     overwrite: bool = False
 
-    def asked(self, dataset):
+    def asked(self, dataset: Dataset) -> Mapping[str, Any]:
         """Return all settings that the user asked for, those of the recipe included, with the model."""
         if isinstance(self.chosen, Settings):
             return self.chosen.with_model()
@@ -268,7 +328,7 @@ class Request(NamedTuple):
             return self.chosen
         return resolve(load_catalogue(), self.recipe, dataset.shape, self.chosen)[0].with_model()
 
-    def settings(self, dataset):
+    def settings(self, dataset: Dataset) -> tuple[Settings, list[str]]:
         """Return complete settings for a data set, and messages to the user about their origin."""
         chosen = self.chosen
         notes = []
@@ -283,7 +343,7 @@ class Request(NamedTuple):
             notes.append(f"recipe {self.recipe} of the model {settings.model} with its settings for {entry.name}")
         return settings, notes
 
-    def over(self, folder):
+    def over(self, folder: ModelFolder) -> Settings | None:
         """Return the settings of a preprocessed model with those chosen in their place, or None if others are asked."""
         if self.recipe or isinstance(self.chosen, Settings):
             return None
@@ -304,30 +364,6 @@ class RunPlan(NamedTuple):
     discarded: InterruptedRun | None
 
 
-def check_overwriting(path, dataset, overwrite):
-    """Raise ModelFolderError if writing a model of a data set into a folder (Path) would lose one of other data.
-
-    An interrupted run on the same data has been allowed to replace it.
-    """
-    try:
-        folder = ModelFolder(path)
-    except NotADescription as error:
-        if overwrite:
-            return
-        raise ModelFolderError(f"{error}; choose another folder, or replace it with `overwrite=True`") from None
-    except ModelFolderError:
-        return
-    data = folder.description["data"]
-    run = readable_run(path)
-    if overwrite or folder.stage != "trained" or dataset.facts in (data, run and run.data):
-        return
-    size = counted(data["N"], "point")
-    raise ModelFolderError(
-        f"{path}: the model here was trained on other data ({size}, last changed {_changed(path / DESCRIPTION)}); "
-        "choose another folder, or replace it with `overwrite=True`"
-    )
-
-
 def _changed(file: Path) -> str:
     """Return in words when a file was changed."""
     try:
@@ -336,22 +372,25 @@ def _changed(file: Path) -> str:
         return "at an unknown time"
 
 
-def plan_run(path, dataset, request, resume, note):
-    """Return the `RunPlan` for the folder at `path` (Path), or None if `resume` and the model is trained as asked.
+def plan_run(
+    destination: Destination, dataset: Dataset, request: Request, resume: bool | None, note: Callable[[str], object]
+) -> RunPlan | None:
+    """Return the plan for a folder, or None if `resume` and the model is trained as asked.
 
     With `resume` True, an interrupted run is resumed with its settings; for the rest see `resume_or_discard`. A
     SettingsError is raised for settings that are not allowed, or that contradict what is to be kept.
     """
-    check_overwriting(path, dataset, request.overwrite)
+    destination.check_overwriting(dataset, request.overwrite)
+    path = destination.path
     folder = None
-    notes = []
+    notes: list[str] = []
     try:
-        folder = ModelFolder(path)
+        folder = destination.model
     except ModelFolderError as error:
         if ModelFolder.exists(path):
             note(f"the existing model cannot be read and will be replaced ({error})")
     same_data = folder is not None and folder.description["data"] == dataset.facts
-    run = None if resume is False else InterruptedRun.read(path)
+    run = None if resume is False else destination.run
     if resume and run and not run.learns:
         settings = run.settings
         _check_same(path, "the interrupted run", settings, request.asked(dataset))
@@ -366,7 +405,7 @@ def plan_run(path, dataset, request, resume, note):
         if settings is None:
             settings, notes = request.settings(dataset)
     usable = same_data and folder.settings.preprocess_part() == settings.preprocess_part()
-    runs = resume_or_discard(path, run, dataset.facts, settings, resume, note)
+    runs = resume_or_discard(destination, run, dataset.facts, settings, resume, note)
     plan = RunPlan(settings, folder if usable else None, *runs)
     if not isinstance(request.chosen, Settings):
         unused = settings.unused()
@@ -376,7 +415,7 @@ def plan_run(path, dataset, request, resume, note):
     return plan
 
 
-def _check_same(path, what, settings, asked):
+def _check_same(path: Path, what: str, settings: Settings, asked: Mapping[str, Any]) -> None:
     """Raise SettingsError if settings are not as asked."""
     present = settings.with_model()
     if asked.get("model", settings.model) == settings.model:

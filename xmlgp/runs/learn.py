@@ -20,14 +20,7 @@ from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import check_magnitudes, grow
 from xmlgp.preprocess.weighting import sizes_of
 from xmlgp.runs.batch import check_batch, has_learned, read_batch, refuse_foreign
-from xmlgp.runs.interrupted import (
-    CHECKPOINT,
-    InterruptedRun,
-    describe_run,
-    readable_run,
-    resume_or_discard,
-    what_is_left,
-)
+from xmlgp.runs.interrupted import CHECKPOINT, Destination, describe_run, readable_run, resume_or_discard, what_is_left
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runs.trained_model import TrainedModel, held, next_commands, write_model
 from xmlgp.runtime.plurals import counted
@@ -235,14 +228,14 @@ class FolderLearning:
 
     def _writer(self, dataset: Dataset, resume: bool | None) -> CheckpointWriter | None:
         """Return what writes checkpoints, from that of an interrupted run if it is resumed."""
-        path = self.folder.path
+        destination = Destination(self.folder.path)
         earlier = self.model.data["fingerprint"]
         facts = dataset.facts | {"learns_on": earlier}
-        run = None if resume is False else InterruptedRun.read(path)
+        run = None if resume is False else destination.run
         if run and run.learns and run.data["learns_on"] != earlier:
             # It ended after it wrote the model, before it removed the checkpoint.
             run = None
-        run, discarded = resume_or_discard(path, run, facts, self.model.settings, resume, self.note)
+        run, discarded = resume_or_discard(destination, run, facts, self.model.settings, resume, self.note)
         if discarded:
             remove([self.checkpoint_file], ())
         checkpoint = run.checkpoint if run else None

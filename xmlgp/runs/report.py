@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +90,7 @@ def report(
         with source.stream(model.known, True, reporter) as points:
             training = _training_facts_of(model, train, source, reporter)
 
-            def about(true: csr_array) -> dict[str, Any]:
+            def about(true: csr_array) -> About:
                 unknown = unknown_labels(points.labels, true, K)
                 note_unknown(name, unknown, true, reporter.note)
                 counts = None

@@ -58,7 +58,7 @@ class Scoring:
         location = self.folder and (os.path.abspath(self.folder.path), _identity(self.folder))
         return self.__dict__ | {"predictor": None, "folder": location}
 
-    def opened(self) -> tuple[Predictor, Scoring]:
+    def opened(self) -> tuple[Predictor | RestrictedPredictor, Scoring]:
         """Return the predictor that ranks labels, and this object."""
         predictor = self.predictor
         if predictor is None:
@@ -129,7 +129,7 @@ def score_blocks(
         raise errors[0]
 
 
-def _assign_shard(opened: tuple[Predictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
+def _assign_shard(opened: tuple[Predictor | RestrictedPredictor, Scoring], features: Features) -> list[tuple[Any, ...]]:
     """Return the fields of `Scores` for each chunk of a shard, given `Scoring.opened`."""
     predictor, scoring = opened
     chunks = assign(predictor, features, scoring.rule, scoring.output, scoring.with_std, scoring.memory)

@@ -20,10 +20,10 @@ from xmlgp.models import MODELS, default_model
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
+    Destination,
     InterruptedRun,
     Request,
     RunPlan,
-    check_overwriting,
     describe_run,
     plan_run,
     protected_arrays,
@@ -76,7 +76,7 @@ def preprocess(
     for text in notes:
         reporter.note(f"{path}: {text}")
     with lock_model_folder(path):
-        check_overwriting(Path(path), dataset, overwrite)
+        Destination(Path(path)).check_overwriting(dataset, overwrite)
         _check(dataset, chosen, work)
         size = COUNT_BYTES * (dataset.D + dataset.K)
         check_memory("preprocessing", [MemoryPart("the counts of features and labels", size)])
@@ -241,7 +241,7 @@ class FolderTraining:
     def plan(self, request: Request, resume: bool | None) -> RunPlan | None:
         """Return what is to be done, or None if the model is trained as asked; see `plan_run`."""
         notes: list[str] = []
-        plan = plan_run(self.path, self.dataset, request, resume, notes.append)
+        plan = plan_run(Destination(self.path), self.dataset, request, resume, notes.append)
         if plan:
             # Before it is said that an interrupted run is discarded.
             _check(self.dataset, plan.settings, self.work)

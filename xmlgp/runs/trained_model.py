@@ -6,13 +6,14 @@ import contextlib
 import functools
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xmlgp.bmlpl.parameters import Topic
 from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.training_data import Known
@@ -171,14 +172,14 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
-def _block_names(data, names):
+def _block_names(data: Mapping[str, Any], names: Names) -> list[str]:
     vectorizer = names.vectorizer
     count = len(data.get("dense", []))
     own = ["encoder"] if vectorizer and vectorizer.encoder else []
     return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
 
 
-def next_commands(path, data, names):
+def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
     """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
     files = " --dense FILE" * sum(name != "encoder" for name in _block_names(data, names))
@@ -190,7 +191,7 @@ def opened(model: FilePath | TrainedModel) -> TrainedModel:
     return model if isinstance(model, TrainedModel) else load(_checked_path(model))
 
 
-def _checked_path(model):
+def _checked_path(model: object) -> FilePath:
     """Return the path of a model; UsageError for anything else."""
     if not is_path(model):
         raise UsageError(
@@ -200,7 +201,7 @@ def _checked_path(model):
 
 
 @contextlib.contextmanager
-def held(model):
+def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model that is to change: one in memory as it is, one in a folder as it is now; others cannot write it."""
     if isinstance(model, TrainedModel) and not model.folder:
         yield model
@@ -212,7 +213,7 @@ def held(model):
         yield open_model(ModelFolder(path))
 
 
-def open_model(folder):
+def open_model(folder: ModelFolder) -> TrainedModel:
     """Return the trained model in a folder (`TrainedModel`), whose arrays have been checked.
 
     ModelFolderError if the model is not trained yet, or damaged. With `ModelFolder.read(path, open_model)` all arrays
@@ -227,12 +228,12 @@ def open_model(folder):
     return model
 
 
-def open_predictor(folder):
+def open_predictor(folder: ModelFolder) -> Predictor:
     """Return the predictor of the model in a folder; its names, which may be many, are not read. See `open_model`."""
     return _checked(folder)[-1]
 
 
-def _checked(folder):
+def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]], Predictor]:
     """Return the `Preprocessed`, the parameters and the predictor of the untrusted model in a folder."""
     if folder.stage != "trained":
         raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
@@ -246,7 +247,7 @@ def _checked(folder):
     return preprocessed, parameters, found
 
 
-def open_topics(folder, top=5):
+def open_topics(folder: ModelFolder, top: int = 5) -> list[Topic]:
     """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels."""
     name = folder.description["model"]
     if MODELS[name].topics is None:
@@ -255,12 +256,14 @@ def open_topics(folder, top=5):
     return MODELS[name].topics(_checked(folder)[1], top)
 
 
-def stored_preprocessing(folder):
+def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
     """Return the `Preprocessed` of a folder."""
     return preprocessed_from(folder.path, folder.settings, folder.description["data"], folder.entries("preprocess."))
 
 
-def preprocessed_from(path, settings, data, entries, source=DESCRIPTION):
+def preprocessed_from(
+    path: FilePath, settings: Settings, data: Mapping[str, Any], entries: Mapping[str, Any], source: str = DESCRIPTION
+) -> Preprocessed:
     """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
 
     ModelFolderError if arrays are damaged or do not fit the settings or the facts of the data.
@@ -275,6 +278,6 @@ def preprocessed_from(path, settings, data, entries, source=DESCRIPTION):
         raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
 
 
-def named_arrays(preprocessed):
+def named_arrays(preprocessed: Preprocessed) -> dict[str, NDArray[Any]]:
     """Return the arrays of a `Preprocessed` by the names that a model folder has for them."""
     return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}

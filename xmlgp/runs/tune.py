@@ -101,7 +101,7 @@ def tune(
 def _held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model as `held` does; ModelFolderError if the folder of a `TrainedModel` holds another one by now."""
     with held(model) as trained:
-        if trained.folder and isinstance(model, TrainedModel) and model.folder:
-            if trained.folder.description["arrays"] != model.folder.description["arrays"]:
-                raise ModelFolderError(f"{trained}: the folder holds another model by now; load it again")
+        before = model.folder if isinstance(model, TrainedModel) else None
+        if before and trained.folder and trained.folder.description["arrays"] != before.description["arrays"]:
+            raise ModelFolderError(f"{trained}: the folder holds another model by now; load it again")
         yield trained

@@ -100,7 +100,8 @@ class Analysis(NamedTuple):
         }
         if self.analyzer == "word":
             options |= {"tokenizer": words_of, "token_pattern": None, "stop_words": list(stop) or None}
-            return CountVectorizer(**options).build_analyzer()
+            words: Callable[[str], list[str]] = CountVectorizer(**options).build_analyzer()
+            return words
         analyse = CountVectorizer(**options).build_analyzer()
         return lambda text: analyse(SPACES.sub(" ", normalized_text(text)))
 

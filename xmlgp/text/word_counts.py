@@ -185,7 +185,7 @@ def _with_embeddings(
     return Features(matrix, Dense((encoder.encode(texts, cache, progress),)) if encoder else None)
 
 
-def counts(numbers: NDArray[np.int32], lengths: NDArray[np.int64], columns: int) -> csr_array:
+def counts(numbers: NDArray[np.integer], lengths: NDArray[np.integer], columns: int) -> csr_array:
     """Return how often each number occurs in each of the consecutive texts of these lengths, B×D in float32.
 
     Negative numbers do not count.
@@ -224,4 +224,7 @@ def _columns_of(mapping: Mapping[str, Any]) -> Columns | None:
     names = [*texts, *(name for value in lists for name in value)]
     if not all(isinstance(name, str) and name.isprintable() for name in names):
         return None
-    return Columns(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    columns: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    return Columns(**columns)
