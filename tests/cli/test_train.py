@@ -18,8 +18,8 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of
-from xmlgp.runs import train as train_module
-from xmlgp.runs.interrupted import plan_run
+from xmlgp.runs.interrupted import Destination, plan_run
+from xmlgp.runs.train import FolderTraining
 from xmlgp.training import trained
 
 pytestmark = pytest.mark.usefixtures("workdir")
@@ -82,10 +82,10 @@ class Stop(Exception):
 def stopped(monkeypatch):
     """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
-    def stop(path, dataset, names, request, *others):
-        raise Stop(plan_run(path, dataset, request, None, print).settings)
+    def stop(training, request, resume):
+        raise Stop(plan_run(Destination(training.path), training.dataset, request, resume, print).settings)
 
-    monkeypatch.setattr(train_module, "_train_into_folder", stop)
+    monkeypatch.setattr(FolderTraining, "plan", stop)
 
     def call(*options):
         with pytest.raises(Stop) as caught:

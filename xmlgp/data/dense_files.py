@@ -19,6 +19,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Dense
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.npy import map_array
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["DATA_FILE", "MOST_EXPANDED", "DenseRows", "as_list", "dense_in_folder", "expands_too_much", "read_dense"]
@@ -52,18 +53,19 @@ class DenseRows:
         """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
-            own = f"{rows} row{'s' * (rows != 1)}"
-            points = f"{N} point{'s' * (N != 1)}"
-            raise SettingsError(f"{self.name} has {own}, but {self.data} has {points}{' or more' * more}")
+            points = f"{counted(N, 'point')}{' or more' if more else ''}"
+            raise SettingsError(f"{self.name} has {counted(rows, 'row')}, but {self.data} has {points}")
 
     def beside(self, dataset: Dataset, start: int = 0) -> Dataset:
         """Return points (`Dataset`) with their dense features, which start at a row."""
         return Dataset(dataset.features.beside(self.dense[start : start + dataset.N]), dataset.labels)
 
 
-def as_list(given: object) -> list[Any]:
-    """Return the blocks of dense features (list), given as a path, an array N×E, a list of these, or None."""
-    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+def as_list(dense: object) -> list[Any]:
+    """Return the blocks of dense features, given as a path, an array N×E, a list of these, or None."""
+    if dense is None:
+        return []
+    return list(dense) if isinstance(dense, list | tuple) else [dense]
 
 
 def read_dense(blocks: Sequence[Any], data: str) -> DenseRows | None:
@@ -72,7 +74,7 @@ def read_dense(blocks: Sequence[Any], data: str) -> DenseRows | None:
     Files stay where they are, mapped into memory. SettingsError says what is wrong: no numbers in two dimensions, one
     that is not finite, or blocks of different lengths.
     """
-    names = [_name_of(block, place if len(blocks) > 1 else None) for place, block in enumerate(blocks, 1)]
+    names = [_name_of(block, number if len(blocks) > 1 else None) for number, block in enumerate(blocks, 1)]
     arrays = [_read_block(*pair) for pair in zip(blocks, names, strict=True)]
     for array, name in zip(arrays, names, strict=True):
         if len(array) != len(arrays[0]):
@@ -88,23 +90,32 @@ def dense_in_folder(folder: str | os.PathLike[str], part: str) -> list[str]:
     return [os.path.join(folder, name) for name in read_checked(file, SCHEMA)["dense"][part]]
 
 
-def _is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(given, str | os.PathLike)
+def _is_path(block: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(block, str | os.PathLike)
 
 
-def _name_of(given: object, place: int | None) -> str:
-    """Return what a block is called in messages."""
-    if _is_path(given):
-        return os.fspath(given)
-    if isinstance(getattr(given, "name", None), str):  # of a column of a DataFrame
-        return f"the column {excerpt(given.name)}"
-    return f"block {place} of `dense`" if place else "`dense`"
+def _name_of(block: Any, number: int | None) -> str:
+    """Return what messages call a block."""
+    if _is_path(block):
+        return os.fspath(block)
+    if isinstance(getattr(block, "name", None), str):  # of a column of a DataFrame
+        return f"the column {excerpt(block.name)}"
+    return f"block {number} of `dense`" if number else "`dense`"
 
 
-def _read_block(given: Any, name: str) -> NDArray[Any]:
+def _array_of(block: Any, name: str) -> NDArray[Any]:
+    """Return the array of a block: a path, a sparse matrix, or what NumPy makes an array of."""
+    if _is_path(block):
+        return _in_file(name)
+    if sp.issparse(block):
+        return block.toarray()
+    return np.asarray(block)
+
+
+def _read_block(block: Any, name: str) -> NDArray[Any]:
     """Return an array N×E of floating-point numbers that are finite in single precision."""
     try:
-        array = _in_file(name) if _is_path(given) else given.toarray() if sp.issparse(given) else np.asarray(given)
+        array = _array_of(block, name)
         if array.dtype == object:  # a column of arrays, or columns of several types
             array = np.array(array.tolist())
     except SettingsError:
@@ -179,7 +190,8 @@ def _in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
             f"{path}: of {rows}×{columns} numbers only {matrix.nnz} are stored; features with so many zeros belong in "
             "the data file"
         )
-    return matrix.toarray()
+    array: NDArray[Any] = matrix.toarray()
+    return array
 
 
 def expands_too_much(archive: zipfile.ZipFile, size: int) -> bool:

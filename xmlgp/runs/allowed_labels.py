@@ -35,8 +35,10 @@ def allowed_labels(only: LabelList | None, without: LabelList | None, names: Nam
     for labels, value in (only, True), (without, False):
         if labels is None:
             continue
-        is_file = isinstance(labels, str | os.PathLike)
-        groups = _in_file(labels, numbers, names, K) if is_file else _in_list(labels, numbers, K)
+        if isinstance(labels, str | os.PathLike):
+            groups = _in_file(labels, numbers, names, K)
+        else:
+            groups = _in_list(labels, numbers, K)
         allowed[[label for group in groups for label in group]] = value
     if not allowed.any():
         raise SettingsError("`only` and `without` allow no label")
@@ -62,8 +64,8 @@ def _in_list(
     entries: Sequence[str | int], numbers: Mapping[str, Mapping[int, bool]], K: int
 ) -> Iterator[Mapping[int, bool]]:
     for entry in entries:
-        number = {entry: True} if entry in range(K) else {}
-        labels = numbers.get(entry, {}) if isinstance(entry, str) else number
+        by_number = {entry: True} if not isinstance(entry, str) and entry in range(K) else {}
+        labels = numbers.get(entry, {}) if isinstance(entry, str) else by_number
         if not labels:
             raise SettingsError(f"{excerpt(entry)} is not a label of the model")
         yield labels

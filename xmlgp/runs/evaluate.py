@@ -147,7 +147,8 @@ def evaluate(
     if train is not None:
         facts = matching.with_counts(train, name)
         counts = facts.counts
-        estimated = estimate_propensities(counts, *facts.shape[:2], propensity_a, propensity_b)
+        N, D, _ = facts.shape or (0, 0, 0)
+        estimated = estimate_propensities(np.asarray(counts), N, D, propensity_a, propensity_b)
         propensities = estimated.values
         origin = f"A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})"
         reporter.note(f"Propensity model: {origin}")

@@ -13,7 +13,7 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.inputs.kinds import FilePath
-from xmlgp.model_folder.arrays import is_entry
+from xmlgp.model_folder.arrays import Entry, is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
@@ -122,7 +122,7 @@ class InterruptedRun:
         self.steps = state["steps"]
         self.seconds = state["seconds"]
         try:
-            self.settings = settings_from(about["settings"], checkpoint.path, about["model"])
+            self.settings = settings_from(about["settings"], str(checkpoint.path), about["model"])
         except SettingsError as error:
             raise ModelFolderError(f"{error}; use `resume=False` to start a new run") from None
 
@@ -130,7 +130,7 @@ class InterruptedRun:
     def read(cls, path: FilePath) -> InterruptedRun | None:
         """Return the interrupted run in a model folder, or None."""
         checkpoint = read_checkpoint(Path(path) / CHECKPOINT)
-        return checkpoint and cls(checkpoint)
+        return cls(checkpoint) if checkpoint else None
 
     @property
     def preprocessed(self) -> bool:
@@ -218,7 +218,7 @@ class Destination:
         )
 
 
-def protected_arrays(path: FilePath) -> Iterable[Mapping[str, Any]]:
+def protected_arrays(path: FilePath) -> Iterable[Entry]:
     """Return the entries of the arrays in a model folder that its interrupted run needs."""
     run = readable_run(path)
     return run.preprocess.values() if run else ()
@@ -269,21 +269,25 @@ def resume_or_discard(
     return None, discarded
 
 
+def _advise(error: BaseException, advice: str | None, resumable: bool) -> None:
+    """Say in an interruption, one of Python's own too, how things stand, and whether the run can be resumed."""
+    vars(error).update(advice=advice, resumable=resumable)
+
+
 @contextlib.contextmanager
 def what_is_left(path: Path, note: Callable[[str], object]) -> Iterator[None]:
     """Say how far a run came that fails or is interrupted: in a message, or as advice of the interruption."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
-        left = readable_run(path)
-        if left:
-            error.advice = f"stopped {left.where}"
-            error.resumable = True
+        run = readable_run(path)
+        if run:
+            _advise(error, f"stopped {run.where}", resumable=True)
         raise
     except (ClusterError, NumericalError, OSError, MemoryError):
-        left = readable_run(path)
-        if left and left.steps:
-            note(f"the checkpoint {left.where} is kept; run the command again to resume")
+        run = readable_run(path)
+        if run and run.steps:
+            note(f"the checkpoint {run.where} is kept; run the command again to resume")
         raise
 
 
@@ -295,15 +299,15 @@ def model_is_left(path: FilePath) -> Iterator[None]:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
         stopped = getattr(error, "advice", None)
-        error.resumable = getattr(error, "resumable", False)
+        resumable = getattr(error, "resumable", False)
+        advice = f"{stopped}, and the model is unchanged" if stopped else "the model is unchanged"
         if ModelFolder(path).description != before:
-            error.advice = "the new model is complete"
-            error.resumable = False
-        else:
-            error.advice = f"{stopped}, and the model is unchanged" if stopped else "the model is unchanged"
+            advice = "the new model is complete"
+            resumable = False
+        _advise(error, advice, resumable)
         # Python 3.10 has no notes.
         if isinstance(error, KeyboardInterrupt) and hasattr(error, "add_note"):
-            error.add_note(f"{path}: {error.advice}" + "; learn the same points again to resume" * error.resumable)
+            error.add_note(f"{path}: {advice}{'; learn the same points again to resume' if resumable else ''}")
         raise
 
 
@@ -315,7 +319,7 @@ class Request(NamedTuple):
     `overwrite` allows to replace a model of other data.
     """
 
-    chosen: Mapping | Settings
+    chosen: Mapping[str, Any] | Settings
     recipe: str | None = None
     default_model: str | None = None
     overwrite: bool = False
@@ -331,11 +335,11 @@ class Request(NamedTuple):
     def settings(self, dataset: Dataset) -> tuple[Settings, list[str]]:
         """Return complete settings for a data set, and messages to the user about their origin."""
         chosen = self.chosen
-        notes = []
+        notes: list[str] = []
         if isinstance(chosen, Settings):
             return chosen, notes
         if self.default_model and not self.recipe and "model" not in chosen:
-            chosen = {"model": self.default_model} | chosen
+            chosen = {"model": self.default_model, **chosen}
             if self.default_model != DEFAULT_MODEL:
                 notes.append(f"the model is {self.default_model}, the default for data of this format")
         settings, entry = resolve(load_catalogue(), self.recipe, dataset.shape, chosen)
@@ -349,7 +353,7 @@ class Request(NamedTuple):
             return None
         if self.chosen.get("model", folder.settings.model) != folder.settings.model:
             return None
-        return settings_from(folder.settings.with_model() | self.chosen, str(folder.path))
+        return settings_from({**folder.settings.with_model(), **self.chosen}, str(folder.path))
 
 
 class RunPlan(NamedTuple):
@@ -389,24 +393,25 @@ def plan_run(
     except ModelFolderError as error:
         if ModelFolder.exists(path):
             note(f"the existing model cannot be read and will be replaced ({error})")
-    same_data = folder is not None and folder.description["data"] == dataset.facts
+    same = folder if folder and folder.description["data"] == dataset.facts else None
+    settings: Settings | None = None
     run = None if resume is False else destination.run
     if resume and run and not run.learns:
         settings = run.settings
         _check_same(path, "the interrupted run", settings, request.asked(dataset))
-    elif resume and not run and same_data and folder.stage == "trained":
-        _check_same(path, "the model", folder.settings, request.asked(dataset))
+    elif resume and not run and same and same.stage == "trained":
+        _check_same(path, "the model", same.settings, request.asked(dataset))
         # Damaged arrays raise an error.
-        folder.arrays("")
+        same.arrays("")
         note("already trained; nothing to resume")
         return None
     else:
-        settings = request.over(folder) if same_data and folder.stage == "preprocessed" else None
+        settings = request.over(same) if same and same.stage == "preprocessed" else None
         if settings is None:
             settings, notes = request.settings(dataset)
-    usable = same_data and folder.settings.preprocess_part() == settings.preprocess_part()
+    is_usable = same and same.settings.preprocess_part() == settings.preprocess_part()
     runs = resume_or_discard(destination, run, dataset.facts, settings, resume, note)
-    plan = RunPlan(settings, folder if usable else None, *runs)
+    plan = RunPlan(settings, same if is_usable else None, *runs)
     if not isinstance(request.chosen, Settings):
         unused = settings.unused()
         notes += [f"{name} has no effect with {unused[name]}" for name in sorted(unused.keys() & set(request.chosen))]
@@ -419,7 +424,7 @@ def _check_same(path: Path, what: str, settings: Settings, asked: Mapping[str, A
     """Raise SettingsError if settings are not as asked."""
     present = settings.with_model()
     if asked.get("model", settings.model) == settings.model:
-        check_names(asked.keys() - {"model"}, path, settings.model)
+        check_names(asked.keys() - {"model"}, str(path), settings.model)
     # The other settings of another model do not matter.
     for name in sorted(asked, key="model".__ne__):
         if asked[name] != present[name]:

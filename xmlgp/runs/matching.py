@@ -110,7 +110,7 @@ class Matched(NamedTuple):
         """
         facts = self.facts()
         training = title_of(train, "the model")
-        check_label_count(training, facts.shape[2], self.K, name)
+        check_label_count(training, facts.shape[2] if facts.shape else 0, self.K, name)
         if facts.counts is None:
             raise SettingsError(f"{training}: the model has no counts of its labels; give the training data instead")
         return facts._replace(counts=np.concatenate([facts.counts, np.zeros(self.scores.K - self.K, int)]))

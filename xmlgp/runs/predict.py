@@ -279,7 +279,7 @@ class Predictions:
         if self._explain:
             blocks = self._model.block_names
             explain = LabelExplanations(self._model.predictor, names.features, self._explain, blocks)
-        output = self._scoring.output
+        output = self._scoring.output or self._model.predictor.default_output
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
     def _scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,8 @@ class TrainedModel:
     @functools.cached_property
     def predictor(self) -> Predictor:
         """Scores points with this model."""
-        predictor = MODELS[self.settings.model].predictor
-        return predictor(self.settings, self.preprocessed, self.parameters, self.data["D"])
+        kind = MODELS[self.settings.model].predictor
+        return kind(self.settings, self.preprocessed, self.parameters, self.data["D"])
 
     @property
     def known(self) -> Known:
@@ -175,8 +176,8 @@ def load(path: FilePath) -> TrainedModel:
 def _block_names(data: Mapping[str, Any], names: Names) -> list[str]:
     vectorizer = names.vectorizer
     count = len(data.get("dense", []))
-    own = ["encoder"] if vectorizer and vectorizer.encoder else []
-    return own + [f"dense {number}" for number in range(1, count - len(own) + 1)]
+    encoder = ["encoder"] if vectorizer and vectorizer.encoder else []
+    return encoder + [f"dense {number}" for number in range(1, count - len(encoder) + 1)]
 
 
 def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
@@ -206,7 +207,7 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     if isinstance(model, TrainedModel) and not model.folder:
         yield model
         return
-    path = model.folder.path if isinstance(model, TrainedModel) else _checked_path(model)
+    path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path), model_is_left(path):
@@ -214,16 +215,26 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
 
 
 def open_model(folder: ModelFolder) -> TrainedModel:
-    """Return the trained model in a folder (`TrainedModel`), whose arrays have been checked.
+    """Return the trained model in a folder, whose arrays have been checked.
 
     ModelFolderError if the model is not trained yet, or damaged. With `ModelFolder.read(path, open_model)` all arrays
     are of one model, even while another replaces it.
     """
-    *arrays, predictor = _checked(folder)
+    preprocessed, parameters, predictor = _checked(folder)
     about = folder.description
-    classes = folder.classes and np.array(folder.classes)
-    more = folder.names, folder.tuned, about.get("learned", []), classes, folder, folder.held_out
-    model = TrainedModel(folder.settings, about["data"], *arrays, about["history"], *more)
+    model = TrainedModel(
+        settings=folder.settings,
+        data=about["data"],
+        preprocessed=preprocessed,
+        parameters=parameters,
+        history=about["history"],
+        names=folder.names,
+        tuned=folder.tuned,
+        learned=about.get("learned", []),
+        classes=np.array(folder.classes) if folder.classes else None,
+        folder=folder,
+        held_out=folder.held_out,
+    )
     model.predictor = predictor
     return model
 
@@ -241,19 +252,20 @@ def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]]
     preprocessed = stored_preprocessing(folder)
     parameters = folder.arrays("parameters.")
     predictor = MODELS[folder.settings.model].predictor
-    found = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
-    if found is None:
+    opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
+    if opened is None:
         raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
-    return preprocessed, parameters, found
+    return preprocessed, parameters, opened
 
 
 def open_topics(folder: ModelFolder, top: int = 5) -> list[Topic]:
     """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels."""
     name = folder.description["model"]
-    if MODELS[name].topics is None:
+    topics = MODELS[name].topics
+    if topics is None:
         with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
         raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
-    return MODELS[name].topics(_checked(folder)[1], top)
+    return topics(_checked(folder)[1], top)
 
 
 def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
@@ -268,8 +280,9 @@ def preprocessed_from(
 
     ModelFolderError if arrays are damaged or do not fit the settings or the facts of the data.
     """
-    found = ((name, read_array(path, name, entry, source)) for name, entry in entries.items())
-    arrays = {name.removeprefix("preprocess."): array for name, array in found}
+    arrays = {
+        name.removeprefix("preprocess."): read_array(Path(path), name, entry, source) for name, entry in entries.items()
+    }
     try:
         if len(arrays.get("dense_center", ())) != sum(data.get("dense", ())):
             raise ValueError("the dense features are others")
