@@ -108,7 +108,8 @@ def _array_of(block: Any, name: str) -> NDArray[Any]:
     if _is_path(block):
         return _in_file(name)
     if sp.issparse(block):
-        return block.toarray()
+        array: NDArray[Any] = block.toarray()
+        return array
     return np.asarray(block)
 
 

@@ -70,9 +70,12 @@ def truncated_svd_basis(
     # The scale of XᵀX does not change its eigenvectors.
     gram = Gram(features, work)
     if features.shape[1] <= GRAM_LIMIT:
-        return _exact(gram, size).T
-    with one_blas_thread():
-        return _randomised(gram, features.shape[1], size, seed, progress).T
+        vectors = _exact(gram, size)
+    else:
+        with one_blas_thread():
+            vectors = _randomised(gram, features.shape[1], size, seed, progress)
+    basis: NDArray[np.float32] = vectors.T
+    return basis
 
 
 def _exact(gram: Gram, size: int) -> NDArray[np.float32]:
@@ -134,7 +137,9 @@ def _precise_gram(matrix: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return BᵀB in double precision, so that a large singular value does not hide small ones."""
     rows = max(1, PRECISE_CHUNK // matrix.shape[1])
     blocks = (matrix[i : i + rows].astype(np.float64) for i in range(0, len(matrix), rows))
-    total: NDArray[np.float64] = sum((dense.gram(block) for block in blocks), np.zeros(()))
+    total = np.zeros(())
+    for block in blocks:
+        total = total + dense.gram(block)
     return total
 
 

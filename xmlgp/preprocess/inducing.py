@@ -87,10 +87,14 @@ def _nearest(points: csr_array | NDArray[np.float32], centroids: NDArray[np.floa
 
     def part(rows: slice) -> None:
         chunk = points[rows]
-        scores = sparse.product(chunk, transposed) if sp.issparse(chunk) else chunk @ transposed
+        if isinstance(chunk, np.ndarray):
+            scores = chunk @ transposed
+            squares = np.einsum("nr,nr->n", chunk, chunk)
+        else:
+            scores = sparse.product(chunk, transposed)
+            squares = chunk.multiply(chunk).sum(axis=1)
         scores -= half_squares
         nearest[rows] = scores.argmax(axis=1)
-        squares = chunk.multiply(chunk).sum(axis=1) if sp.issparse(chunk) else np.einsum("nr,nr->n", chunk, chunk)
         closeness[rows] = scores.max(axis=1) - 0.5 * squares
 
     # The same chunks, and so the same rounding, on any number of cores.

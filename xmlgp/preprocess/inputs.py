@@ -85,7 +85,7 @@ class Inputs:
         stored = self.dimension * self.dtype.itemsize
         if self._dense:
             return stored
-        itemsize = self.dtype.itemsize + self._features.sparse.indices.itemsize
+        itemsize = int(self.dtype.itemsize + self._features.sparse.indices.itemsize)
         return max(1, int(self._features.sparse.nnz) * itemsize // max(1, len(self)))
 
     def rows(self, rows: Rows) -> Coordinates:
@@ -97,12 +97,14 @@ class Inputs:
 
     def weighted(self, rows: Rows) -> Features:
         """Return the weighted features, B×D, of some rows in their order; of slice(None), no copy."""
-        features = self._kept[0] if self._kept and not self._dense else self._features
+        weighted = self._kept[0] if self._kept else None
+        features = weighted if isinstance(weighted, Features) else self._features
         if not (isinstance(rows, slice) and rows == slice(None)):
             features = features[rows]
-        if self._kept and not self._dense:
+        if isinstance(weighted, Features):
             return features
-        return self._weigh(features).astype(self.dtype)
+        typed: Features = self._weigh(features).astype(self.dtype)
+        return typed
 
     def _all(self) -> Coordinates:
         if not self._dense:

@@ -160,7 +160,8 @@ def _dense_scale(dense: Dense) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
     def mean_of(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
         # Of deviations from a point, so that features like 1.6e9 ± 1 keep their precision.
-        return sum(function(dense[rows].values(np.float64) - start) for rows in dense.chunks()) / N
+        sums = (function(dense[rows].values(np.float64) - start) for rows in dense.chunks())
+        return sum(sums, np.zeros(())) / N
 
     mean = mean_of(lambda part: part.sum(axis=0))
     variance = mean_of(lambda part: np.square(part - mean).sum(axis=0))

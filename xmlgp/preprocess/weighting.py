@@ -149,7 +149,8 @@ def weigh_points(features: csr_array, weighting: Weighting, work: Work = THIS_MA
 
 def _weigh(shared: tuple[csr_array, Weighting], rows: slice) -> NDArray[np.float32]:
     features, weighting = shared
-    return weigh(consecutive_rows(features, rows), *weighting).data
+    values: NDArray[np.float32] = weigh(consecutive_rows(features, rows), *weighting).data
+    return values
 
 
 def weighted_sizes(features: csr_array, weighting: Weighting, work: Work = THIS_MACHINE) -> Iterator[tuple[float, int]]:

@@ -67,7 +67,7 @@ class Evaluation:
 
 
 @memory_errors_reported()
-def evaluate(
+def evaluate(  # noqa: PLR0913, which are the options of the command
     scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
     labels: FilePath | Labels | Dataset | TrainingData | Source,
     *,
@@ -123,9 +123,8 @@ def evaluate(
     (matching,) = matched([scores], source, train, reporter)
     if filter_labels is not None:
         matching = matching.without(filter_labels, reporter.note)
-    elif is_path(source.data):
-        for file in pairs_beside(locate(source.data, "test"), "test"):
-            reporter.note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
+    else:
+        _note_pairs(source, reporter.note)
     note_unknown(title_of(source.data, "the data"), matching.unknown, matching.labels, reporter.note)
     assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
     if (calibration or reliability) and not assigned:
@@ -143,18 +142,18 @@ def evaluate(
     if matching.scores.K == 1:
         _note_unused(unused, "on binary data", reporter.note)
         return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
-    propensities = counts = None
+    ranking = _Ranking(matching, name, ks, reporter.note)
+    counts = None
+    propensities = None
     if train is not None:
         facts = matching.with_counts(train, name)
         counts = facts.counts
         N, D, _ = facts.shape or (0, 0, 0)
         estimated = estimate_propensities(np.asarray(counts), N, D, propensity_a, propensity_b)
         propensities = estimated.values
-        origin = f"A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})"
-        reporter.note(f"Propensity model: {origin}")
+        reporter.note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
     else:
         reporter.note("Without training data there are no propensity-scored measures")
-    ranking = _Ranking(matching, name, ks, reporter.note)
     measures = evaluate_ranking(matching.scores.matrix, matching.labels, ks, propensities)
     if auc:
         measures |= ranking.auc(with_listing=not calibration)
@@ -162,6 +161,13 @@ def evaluate(
         measures |= ranking.calibration()
     curves = ranking.reliability(counts) if reliability else {}
     return Evaluation("ranking", measures, curves, matching.unknown)
+
+
+def _note_pairs(source: Source, note: Callable[[str], object]) -> None:
+    """Note the files of pairs beside the true labels, which are not used."""
+    if is_path(source.data):
+        for file in pairs_beside(locate(source.data, "test"), "test"):
+            note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
 
 
 def _are_assigned(scores: Scores, assigned: bool | None, name: str, note: Callable[[str], object]) -> bool:

@@ -63,30 +63,23 @@ def matched_rows(
         return None
     if own == wanted or (same_number and _are_row_numbers(own) and (wanted is None or _are_row_numbers(wanted))):
         return None
-    has_none = f"{predicted.name} has identifiers, but {true.name} has none, {by_order}"
+    has_none = f"{predicted.name} has identifiers, but {true.name} has none"
     if wanted is None and not numbered:
         if same_number:
-            note(has_none)
+            note(f"{has_none}, {by_order}")
         return None
     counted_from_0 = wanted is None and "0" in own
     numbers = wanted or [str(number) for number in range(not counted_from_0, true.N + (not counted_from_0))]
     keys = _comparable(own, numbers)
     places = {key: place for place, key in enumerate(keys[0])}
     missing = [number for number, key in zip(numbers, keys[1], strict=True) if key not in places]
-    if missing and wanted is None:
-        if same_number:
-            note(has_none)
-        return None
-    if missing and same_number and _are_row_numbers(keys[0]):
-        note(
-            f"{predicted.name} counts points, but {true.name} has identifiers such as {excerpt(missing[0])}, {by_order}"
-        )
-        return None
-    if missing and same_number and _are_row_numbers(keys[1]):
-        note(f"{predicted.name} has identifiers such as {excerpt(own[0])}, but {true.name} counts points, {by_order}")
-        return None
     if missing:
-        raise _missing(predicted, true, own[0], missing)
+        reason = has_none if wanted is None else _counted_by_one(predicted, true, keys, (own[0], missing[0]))
+        if wanted is not None and not (reason and same_number):
+            raise _missing(predicted, true, own[0], missing)
+        if same_number:
+            note(f"{reason}, {by_order}")
+        return None
     _check_unique(predicted.name, own, keys[0])
     _check_unique(true.name, numbers, keys[1], "; --merge-ids makes one document of rows with the same identifier")
     if counted_from_0:
@@ -94,6 +87,17 @@ def matched_rows(
     rows = [places[key] for key in keys[1]]
     _note_differences(predicted, true, [own[row] for row in rows], numbers, note)
     return rows
+
+
+def _counted_by_one(
+    predicted: IdentifiedPoints, true: IdentifiedPoints, keys: tuple[list[str], list[str]], examples: tuple[str, str]
+) -> str:
+    """Return that one of two files counts points where the other has identifiers, or "" if none does."""
+    if _are_row_numbers(keys[0]):
+        return f"{predicted.name} counts points, but {true.name} has identifiers such as {excerpt(examples[1])}"
+    if _are_row_numbers(keys[1]):
+        return f"{predicted.name} has identifiers such as {excerpt(examples[0])}, but {true.name} counts points"
+    return ""
 
 
 def _are_row_numbers(ids: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ MOST_BATCHES = 1000
 
 
 @memory_errors_reported()
-def learn(
+def learn(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
     data: Points | Source | None = None,
     *,
@@ -164,7 +164,7 @@ def _remembered(learned: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [together | {"fingerprint": "", "history": []}, *learned[1 - MOST_BATCHES :]]
 
 
-def _earlier(model: TrainedModel) -> Earlier:
+def _earlier(model: TrainedModel) -> Earlier[Any]:
     return Earlier(model.settings, model.preprocessed, model.parameters, *(model.data[name] for name in "NDK"))
 
 

@@ -43,7 +43,7 @@ BAD_LINES = ("stop", "skip", "report")
 
 
 @memory_errors_reported()
-def predict(
+def predict(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
     data: Points | Source | None,
     *,
@@ -164,9 +164,9 @@ def _tuned_rule(
 
 def _folder_for(model: TrainedModel, work: Work) -> ModelFolder | None:
     """Return the folder from which the workers of a cluster open a model; on this machine that of the model, if any."""
-    if model.folder or not work.is_cluster:
+    path = None if model.folder else work.new_folder()
+    if path is None:
         return model.folder
-    path = work.new_folder()
     model.save(path)
     return ModelFolder(path)
 

@@ -27,7 +27,7 @@ __all__ = ["report"]
 
 
 @memory_errors_reported()
-def report(
+def report(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
     data: Points | Source | None,
     out: FilePath | None = None,
@@ -85,7 +85,7 @@ def report(
     if K < 2:
         raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
     name = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
-    names = read_label_names(label_names, K) if is_path(label_names) else label_names
+    names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
         with source.stream(model.known, True, reporter) as points:
             training = _training_facts_of(model, train, source, reporter)
@@ -104,7 +104,7 @@ def report(
                     _facts(model, name, counts),
                     counts,
                     propensities,
-                    shown and [*shown, *(points.labels or [])[K:]],
+                    None if shown is None else [*shown, *(points.labels or [])[K:]],
                     model.names.features,
                     model.block_names,
                     unknown=unknown or {},

@@ -52,7 +52,7 @@ CHECKPOINT_SECONDS = 300
 
 
 @memory_errors_reported()
-def preprocess(
+def preprocess(  # noqa: PLR0913, which are the options of the command
     data: Points | Source | None,
     path: FilePath,
     *,
@@ -91,7 +91,7 @@ def preprocess(
 
 
 @memory_errors_reported()
-def train(
+def train(  # noqa: PLR0913, which are the options of the command
     data: Points | Source | None,
     path: FilePath | None = None,
     *,
@@ -293,7 +293,7 @@ class FolderTraining:
                 if not is_resumable:
                     checkpoints.save()
             model = _trained(self.dataset, plan.settings, preprocessed, self.names, progress, self.work, checkpoints)
-            workers = {"workers": self.work.workers} if self.work.is_cluster else {}
+            workers = {"workers": self.work.workers} if self.work.workers else {}
             folder = write_model(model, self.path, entries, **workers)
         except BaseException as error:
             # An interruption leaves what a checkpoint names.

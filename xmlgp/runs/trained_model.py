@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,8 +91,8 @@ class TrainedModel:
     @functools.cached_property
     def predictor(self) -> Predictor:
         """Scores points with this model."""
-        kind = MODELS[self.settings.model].predictor
-        return kind(self.settings, self.preprocessed, self.parameters, self.data["D"])
+        create: Callable[..., Predictor] = MODELS[self.settings.model].predictor
+        return create(self.settings, self.preprocessed, self.parameters, self.data["D"])
 
     @property
     def known(self) -> Known:

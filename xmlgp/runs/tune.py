@@ -19,7 +19,7 @@ __all__ = ["tune"]
 
 
 @memory_errors_reported()
-def tune(
+def tune(  # noqa: PLR0913, which are the options of the command
     model: FilePath | TrainedModel,
     data: Points | Source | None,
     *,

@@ -3,7 +3,7 @@
 import io
 import warnings
 from os import PathLike
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ __all__ = ["map_array", "read_array", "write_array"]
 CHUNK = 1 << 18
 
 
-def write_array(stream: BinaryIO, array: NDArray[Any]) -> None:
+def write_array(stream: IO[bytes], array: NDArray[Any]) -> None:
     """Write an array to a binary stream in its own order, C's or Fortran's."""
     array = np.asarray(array, order="A")
     # Copied only if it has neither order: a basis in Fortran's order can fill a tenth of the memory.

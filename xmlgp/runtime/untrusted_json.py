@@ -1,8 +1,9 @@
 """Read untrusted JSON within the time and memory that an honest file needs."""
 
+import io
 import json
 import sys
-from typing import BinaryIO
+from typing import Any
 
 __all__ = ["LARGEST", "MOST_VALUES", "count_values", "is_plain", "read_json"]
 
@@ -19,7 +20,7 @@ PIECE = 1 << 18
 LEVELS = 10
 
 
-def read_json(stream: BinaryIO) -> object:
+def read_json(stream: io.BufferedIOBase) -> Any:
     """Return the value of JSON in UTF-8; ValueError if it is malformed, or larger than what is ever written."""
     content = bytearray()
     while piece := stream.read(PIECE):

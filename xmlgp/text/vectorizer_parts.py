@@ -1,8 +1,8 @@
 """What a vectorizer of scikit-learn may consist of, so that a text is only a text and needs bounded memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -76,6 +76,39 @@ def _arrays_in(value: Any) -> Iterator[np.ndarray]:
             yield from _arrays_in(own)
 
 
+def _are_lengths(value: object) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    return all(isinstance(length, int | np.integer) for length in value) and 1 <= value[0] <= value[1] <= LONGEST
+
+
+def _is_width(value: object) -> bool:
+    # By another number, scikit-learn would end the process.
+    return isinstance(value, int | np.integer) and 1 <= int(value) < 2**31
+
+
+def _has_fixed_size(value: object) -> bool:
+    # Each value of another type can be as long as the type says.
+    return np.dtype(cast(Any, value)).kind in "biuf"
+
+
+def _are_numbered(value: object) -> bool:
+    if not isinstance(value, dict) or not all(isinstance(number, int | np.integer) for number in value.values()):
+        return False
+    return set(value.values()) == set(range(len(value)))
+
+
+#: By attribute: whether a value of it is safe, and what is wrong with another one.
+SAFE_VALUES: dict[str, tuple[Callable[[object], bool], str]] = {
+    # The texts of a user would be names of files that it opens.
+    "input": (lambda value: value == "content", "reads files"),
+    "ngram_range": (_are_lengths, f"has n-grams of lengths that are not from 1 to {LONGEST}"),
+    "n_features": (_is_width, "has not from 1 to 2,147,483,647 features"),
+    "dtype": (_has_fixed_size, "has values that are not numbers"),
+    "vocabulary_": (_are_numbered, "has words that do not have the numbers from 0"),
+}
+
+
 def _check_part(part: Any) -> None:
     """Raise ValueError if the attributes of a part open files, need too much memory, or replace its methods."""
     name = type(part).__name__
@@ -90,26 +123,6 @@ def _check_part(part: Any) -> None:
             raise ValueError(f"{name} has an array of another shape in {excerpt(attribute)}")
         if attribute in settings and next(_arrays_in(value), None) is not None:
             raise ValueError(f"{name} has an array in {excerpt(attribute)}")
-    # The texts of a user would be names of files that it opens.
-    if attributes.get("input", "content") != "content":
-        raise ValueError(f"{name} reads files")
-    if "ngram_range" in attributes:
-        lengths = attributes["ngram_range"]
-        integers = isinstance(lengths, tuple | list) and [isinstance(length, int | np.integer) for length in lengths]
-        if integers != [True, True] or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
-            raise ValueError(f"{name} has n-grams of lengths that are not from 1 to {LONGEST}")
-    if "n_features" in attributes:
-        number = attributes["n_features"]
-        # By another number, scikit-learn would end the process.
-        if not isinstance(number, int | np.integer) or not 1 <= number < 2**31:
-            raise ValueError(f"{name} has not from 1 to 2,147,483,647 features")
-    # Each value of another type can be as long as the type says.
-    if "dtype" in attributes and np.dtype(attributes["dtype"]).kind not in "biuf":
-        raise ValueError(f"{name} has values that are not numbers")
-    if "vocabulary_" in attributes:
-        words = attributes["vocabulary_"]
-        are_integers = isinstance(words, dict) and all(
-            isinstance(number, int | np.integer) for number in words.values()
-        )
-        if not are_integers or set(words.values()) != set(range(len(words))):
-            raise ValueError(f"the words of {name} do not have the numbers from 0")
+    for attribute, (is_safe, problem) in SAFE_VALUES.items():
+        if attribute in attributes and not is_safe(attributes[attribute]):
+            raise ValueError(f"{name} {problem}")

@@ -13,7 +13,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,12 +148,12 @@ class CheckpointWriter:
             self._duration = self._last - start
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
     member = archive.getinfo(name)
     # Some methods of compression expand without a limit.
     if member.compress_type != zipfile.ZIP_STORED:
         raise ValueError("a member is compressed")
-    return archive.open(member)
+    return cast(zipfile.ZipExtFile, archive.open(member))
 
 
 @contextlib.contextmanager

@@ -122,9 +122,9 @@ def make_batch(
     """
     batch_labels = labels[rows]
     pairs = sample = None
-    if label_sampler is not None:
+    if label_sampler is not None and random is not None:
         sample = label_sampler.sample(batch_labels, random, inputs.dtype)
-    if negatives is not None:
+    if negatives is not None and random is not None:
         pairs = (sampler or sample_negatives)(batch_labels, negatives, random, inputs.dtype)
     return Batch(Points(*inputs.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
 

@@ -3,7 +3,10 @@
 Only this room knows Dask. It has no formulas, and no schedule of its own: Dask chooses workers and replaces lost ones.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -21,6 +24,8 @@ class Work(Protocol):
 
     #: Whether other machines compute.
     is_cluster: bool
+    #: The number of workers that took part so far; 0 on this machine.
+    workers: int
 
     @property
     def cores(self) -> int:
@@ -38,11 +43,15 @@ class Work(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array, to be filled with results."""
 
+    def new_folder(self) -> Path | None:
+        """Return the path of a folder that all workers see, which goes with the cluster; None on this machine."""
+
 
 class ThisMachine:
     """Computes one block after another, each with all threads of this machine (`xmlgp.runtime.threads`)."""
 
     is_cluster = False
+    workers = 0
 
     @property
     def cores(self) -> int:
@@ -60,6 +69,9 @@ class ThisMachine:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return a new array, to be filled with results."""
         return np.empty(shape, dtype)
+
+    def new_folder(self) -> None:
+        """Return None: nobody else needs a folder."""
 
 
 THIS_MACHINE = ThisMachine()
