@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from xmlgp.estimators.classifier import Classifier
+from xmlgp.estimators.estimator import RandomState
 from xmlgp.linear_algebra import sparse
 from xmlgp.model import Model
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
@@ -117,5 +118,14 @@ LOGISTIC = Model(
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticClassifier(Classifier, model=LOGISTIC):
     """The estimator of the model."""
+
+    weighting: str = "root-idf"
+    iterations: int = 20
+    step_size: float = 4.0
+    ridge: float = 1e-4
+    dtype: str = "float32"
+    random_state: RandomState = 0
+    n_jobs: int | None = None

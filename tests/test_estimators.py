@@ -1,6 +1,9 @@
 """The estimators follow the scikit-learn API and give the models of the library."""
 
 import copy
+import dataclasses
+import inspect
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -13,14 +16,11 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.problems import small_dataset
 from xmlgp import api
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
-from xmlgp.estimators.classifier import parameters_of
-from xmlgp.gpc.settings import GPCSettings
+from xmlgp.estimators.estimator import parameters_of
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.runtime.threads import core_count, limit_threads
 
 SMALL = {
@@ -36,12 +36,17 @@ def fitted(request):
     return request.param(**SMALL[request.param]).fit(train.features.sparse, train.labels)
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings), (GPCClassifier, GPCSettings)],
-)
-def test_parameters_are_the_settings(kind, settings):
+@pytest.mark.parametrize("kind", [*KINDS, GPCClassifier])
+def test_parameters_are_the_settings(kind):
+    settings = kind.model.settings
     assert kind().get_params() == parameters_of(settings()) | {"n_jobs": None}
+    expected = {spec.name: (spec.default, spec.type) for spec in dataclasses.fields(settings)}
+    default, _ = expected.pop("seed")
+    expected |= {"random_state": (default, int | np.random.RandomState | None), "n_jobs": (None, int | None)}
+    types = get_type_hints(kind.__init__)
+    parameters = inspect.signature(kind).parameters.values()
+    assert {parameter.name: (parameter.default, types[parameter.name]) for parameter in parameters} == expected
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 @pytest.mark.parametrize("kind", [*KINDS, GPCClassifier])

@@ -17,7 +17,7 @@ from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, Log
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.estimators import load_estimator
-from xmlgp.estimators.classifier import parameters_of
+from xmlgp.estimators.estimator import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 

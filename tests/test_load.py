@@ -22,7 +22,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
-from xmlgp.estimators.classifier import parameters_of
+from xmlgp.estimators.estimator import parameters_of
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.prediction.scores_file import read_scores

@@ -142,13 +142,13 @@ def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returne
     monkeypatch.setattr(module, "PROBABILITIES", 12)
     tagger = taggers(name)
     tagger.save("model")
-    held = tagger.vectorizer_.features(NEW).sparse
+    held = tagger.vectorizer_.features(NEW)
     labels = sp.csr_array([[label in names for label in NAMES] for names in TRUTH])
     write_dataset("held.txt", Dataset(held, labels))
     assert run("tune", "-q", "model", "held.txt").exit_code == 0
     tuned = TextTagger.load("model")
     assert tuned.tuned_.output == "utility"
-    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(held)
+    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(held.sparse)
     assert 0 < assigned.sum() < assigned.size
     for row, ones, pairs in zip(probabilities, assigned, tuned.suggest(NEW, k=None), strict=True):
         order = [k for k in np.argsort(-row, kind="stable") if ones[k]]

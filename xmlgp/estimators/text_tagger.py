@@ -5,21 +5,29 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from xmlgp import api
+from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators.classifier import Classifier, _predicted, check_feature_count, load_estimator, split
-from xmlgp.estimators.models import MLGPFClassifier
-from xmlgp.inputs.data_frames import text_column
-from xmlgp.inputs.kinds import is_matrix
-from xmlgp.inputs.source import Source
+from xmlgp.estimators.classifier import Classifier, LabelChoice
+from xmlgp.estimators.documents import Documents, NameLists, check_no_table, split_documents
+from xmlgp.estimators.estimator import RandomState, available_where, load_estimator
+from xmlgp.estimators.features import SplitFeatures, check_feature_count, split_features, unlabelled
+from xmlgp.estimators.labels import check_given
+from xmlgp.estimators.mlgpf import MLGPFClassifier
+from xmlgp.inputs.kinds import FilePath, is_matrix
+from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
@@ -31,21 +39,8 @@ from xmlgp.text.names import Names
 from xmlgp.text.word_counts import WordCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeAlias
-
+    from sklearn.utils import Tags
     from typing_extensions import Self
-
-    from xmlgp.estimators.classifier import Features
-    from xmlgp.inputs.kinds import FilePath
-    from xmlgp.inputs.source import DenseFeatures
-    from xmlgp.runs.trained_model import TrainedModel
-
-    #: Texts, or their features.
-    Documents: TypeAlias = Iterable[str] | Features
-
-    #: Labels by their names, or a file with a name a line.
-    Chosen: TypeAlias = FilePath | Sequence[str] | None
 
 __all__ = ["TextTagger"]
 
@@ -53,12 +48,13 @@ __all__ = ["TextTagger"]
 PROBABILITIES = 1 << 22
 
 
-def _learns_on(tagger):
+def _can_learn(tagger: TextTagger) -> bool:
     """Return whether the classifier of a tagger can learn more points."""
     return hasattr(getattr(tagger, "classifier_", tagger._template), "partial_fit")
 
 
-class TextTagger(BaseEstimator):
+# scikit-learn has no types.
+class TextTagger(BaseEstimator):  # type: ignore[misc]
     """Labels of texts by their names, in the scikit-learn API.
 
     Parameters
@@ -105,7 +101,7 @@ class TextTagger(BaseEstimator):
         vectorizer: Analysis | Any = None,
         *,
         encoder: FilePath | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.classifier = classifier
@@ -116,7 +112,7 @@ class TextTagger(BaseEstimator):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and if `deep` those of the classifier, also of the default one, and the vectorizer."""
-        params = super().get_params(deep)
+        params: dict[str, Any] = super().get_params(deep)
         if deep and self.classifier is None:
             params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
         return params
@@ -133,7 +129,8 @@ class TextTagger(BaseEstimator):
         if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
             what = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
             raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {what}")
-        return super().set_params(**params)
+        super().set_params(**params)
+        return self
 
     def fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
@@ -153,46 +150,49 @@ class TextTagger(BaseEstimator):
         SettingsError, NumericalError
             As for `xmlgp.train`, and if there are no words or no labels.
         """
-        if y is None:
-            raise ValueError("TextTagger requires y to be passed, but the target y is None")
-        if not isinstance(self._template, Classifier):
-            kind = type(self._template).__name__
+        check_given(self, y)
+        template = self._template
+        if not isinstance(template, Classifier):
+            kind = type(template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
         if isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "i" and (y > 1).any():
-            # scikit-learn has numbered the names in each place of lists that have the same length.
+            # scikit-learn has numbered the names in each column of lists that have the same length.
             raise SettingsError(
                 "cross_val_predict takes lists of names with method='predict' only, and otherwise numbers the names; "
                 "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
             )
-        own = {"random_state": self.random_state, "n_jobs": self.n_jobs}
-        own = {name: value for name, value in own.items() if value is not None}
-        classifier = clone(self._template).set_params(**own)
-        X, dense = _divided(X, dense, classifier, self.vectorizer)
-        analysis = Analysis() if self.vectorizer is None else self.vectorizer
-        if self.encoder is not None:
-            if not isinstance(analysis, Analysis) or X is None or is_matrix(X):
-                raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
-            analysis = analysis._replace(encoder=open_encoder(self.encoder))
-        if X is None:
-            names = Names([])
-        elif not isinstance(analysis, Analysis):
-            transformer = clone(self.vectorizer)
-            features: Any = transformer.fit_transform(_not_a_table(X, transformer))
-            X = features
-            vectorizer = FittedVectorizer(features.shape[1], transformer)
-            names = Names([], vectorizer.words, vectorizer)
-        else:
-            if is_matrix(X) and self.vectorizer is not None:
-                raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
-            analysis.check()
-            X = _not_a_table(X)
-            names = Names([], None, None if is_matrix(X) else WordCounts(analysis, []))
-        points = Source(X, y, dense).numbered(names, extend=True)
+        common = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        classifier = clone(template).set_params(**{name: value for name, value in common.items() if value is not None})
+        documents, blocks = split_documents(X, dense, classifier, self.vectorizer)
+        documents, names = self._fit_vectorizer(documents)
+        points = Source(documents, y, blocks).numbered(names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
 
-    @available_if(_learns_on)
+    def _fit_vectorizer(self, X: Any) -> tuple[Any, Names]:
+        """Return documents, features if a vectorizer of scikit-learn was fitted to them, and names for a new model."""
+        analysis = Analysis() if self.vectorizer is None else self.vectorizer
+        counts_words = isinstance(analysis, Analysis)
+        if self.encoder is not None:
+            if not counts_words or X is None or is_matrix(X):
+                raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
+            analysis = analysis._replace(encoder=open_encoder(self.encoder))
+        if X is None:
+            return None, Names([])
+        if not counts_words:
+            transformer = clone(self.vectorizer)
+            check_no_table(X, transformer)
+            features = transformer.fit_transform(X)
+            vectorizer = FittedVectorizer(features.shape[1], transformer)
+            return features, Names([], vectorizer.words, vectorizer)
+        if is_matrix(X) and self.vectorizer is not None:
+            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
+        analysis.check()
+        check_no_table(X)
+        return X, Names([], None, None if is_matrix(X) else WordCounts(analysis, []))
+
+    @available_where(_can_learn)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
         """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
@@ -202,12 +202,12 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y, dense=dense)
-        self._check_features(X, dense, more=True)
-        X, dense = self._transformed(X, dense)
-        points = Source(X, y, dense).numbered(self.classifier_.names_, extend=True)
+        self._check_feature_count(X, dense, more=True)
+        documents, blocks = self._transform(X, dense)
+        points = Source(documents, y, blocks).numbered(self.classifier_.names_, extend=True)
         if not points.dataset.N:
             raise SettingsError("there are no documents")
-        if points.names.vectorizer and is_matrix(X):
+        if points.names.vectorizer and is_matrix(documents):
             self.classifier_._check_features(points.dataset.features)
         return self._set_fitted(copy.copy(self.classifier_)._learn(points))
 
@@ -217,8 +217,8 @@ class TextTagger(BaseEstimator):
         k: int | None = 5,
         threshold: float | None = None,
         *,
-        only: Chosen = None,
-        without: Chosen = None,
+        only: LabelChoice = None,
+        without: LabelChoice = None,
         dense: DenseFeatures | None = None,
     ) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
@@ -240,18 +240,18 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         _check_limits(k, threshold)
-        rule = {} if k is None and threshold is None else {"limit": k, "threshold": threshold}
-        found: list[list[tuple[str, float]]] = []
+        rule = None if k is None and threshold is None else AssignmentRule(threshold, k)
+        suggestions: list[list[tuple[str, float]]] = []
         with self.classifier_._threads():
-            assigned = self.classifier_._assigned(self._features(X, dense), only, without, **rule)
+            assigned = self.classifier_._assigned(self._features(X, dense), rule, only, without)
             for block in assigned.blocks():
                 scores = block.scores
-                scores.check_finite(len(found))
+                scores.check_finite(len(suggestions))
                 if not rule and self.tuned_ and self.tuned_.output != "probability":
                     scores = self._with_probabilities(block.features, scores)
                 pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
-                found += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
-        return found
+                suggestions += [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
+        return suggestions
 
     def explain(
         self,
@@ -259,8 +259,8 @@ class TextTagger(BaseEstimator):
         k: int | None = 5,
         words: int = 5,
         *,
-        only: Chosen = None,
-        without: Chosen = None,
+        only: LabelChoice = None,
+        without: LabelChoice = None,
         dense: DenseFeatures | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Return the most probable labels of each document, with the words that speak for and against each.
@@ -285,18 +285,20 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         _check_limits(k, None)
-        chosen = {"k": "all" if k is None else k, "output": "probability", "only": only, "without": without}
-        found = _predicted(self.classifier_.model_, self._features(X, dense), explain=words, **chosen)
+        points = unlabelled(self._features(X, dense))
+        count = "all" if k is None else k
+        predictions = api.predict(
+            self.model_, points, k=count, output="probability", only=only, without=without, explain=words
+        )
         with self.classifier_._threads():
-            return [point["labels"] for point in found]
+            return [point["labels"] for point in predictions]
 
-    def predict_proba(self, X: Documents, *, dense: DenseFeatures | None = None) -> np.ndarray:
+    def predict_proba(self, X: Documents, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the probabilities of all labels, N×K, in the order of `classes_`."""
         check_is_fitted(self)
-        with self.classifier_._threads():
-            return self.classifier_.model_.predictor.score(self._features(X, dense), "probability")[0]
+        return self.classifier_._score(self._features(X, dense), "probability")
 
-    def decision_function(self, X: Documents, *, dense: DenseFeatures | None = None) -> np.ndarray:
+    def decision_function(self, X: Documents, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
         """Return the numbers that labels are ranked by, N×K, in the order of `classes_`; see the classifier's."""
         check_is_fitted(self)
         return self.classifier_._decide(self._features(X, dense))
@@ -306,17 +308,19 @@ class TextTagger(BaseEstimator):
 
         They are assigned by the tuned rule, or where the probability is above one half.
         """
-        return _NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None, dense=dense))
+        return NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None, dense=dense))
 
     def score(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> float:
         """Return F1 of `predict` over all pairs of document and label (micro F1), which `GridSearchCV` maximises.
 
         X and y are as for `fit`. A label that the tagger does not know counts as missed.
         """
-        found = self.predict(X, dense=dense)
-        known = Names(self.classes_.tolist())
-        true, _, names = Source(csr_array((len(found), 0)), y).numbered(known, extend=True)
-        return evaluate_assignment(label_matrix(found, names.labels)[1], true.labels)["F1_micro"]
+        assigned = self.predict(X, dense=dense)
+        names = Names(self.classes_.tolist())
+        # Labels that the tagger does not know are appended.
+        truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
+        _, labels = label_matrix(assigned, truth.names.labels or [])
+        return evaluate_assignment(labels, truth.dataset.labels)["F1_micro"]
 
     def tune(
         self,
@@ -333,8 +337,9 @@ class TextTagger(BaseEstimator):
         not know are left out. See `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
-        X, dense = self._transformed(X, dense)
-        return self._set_fitted(copy.copy(self.classifier_)._tune(X, y, metric, force, dense))
+        documents, blocks = self._transform(X, dense)
+        points = Source(documents, y, blocks)
+        return self._set_fitted(copy.copy(self.classifier_)._tune(points, metric, force))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
@@ -355,17 +360,17 @@ class TextTagger(BaseEstimator):
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):
             raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use load_estimator")
-        vectorizer = classifier.names_.vectorizer
-        if classifier.names_.labels is None:
+        names = classifier.names_
+        if names.labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
-        parameter = encoder = None
-        if vectorizer and vectorizer.estimator is not None:
-            parameter = clone(vectorizer.estimator)
-        elif isinstance(vectorizer, WordCounts):
-            analysis = vectorizer.analysis._replace(encoder=None)
-            parameter = None if analysis == Analysis() else analysis
-            encoder = vectorizer.analysis.encoder and vectorizer.analysis.encoder.name
-        return cls(clone(classifier), parameter, encoder=encoder)._set_fitted(classifier)
+        vectorizer = encoder = None
+        if isinstance(names.vectorizer, WordCounts):
+            analysis = names.vectorizer.analysis._replace(encoder=None)
+            vectorizer = None if analysis == Analysis() else analysis
+            encoder = names.vectorizer.encoder.name if names.vectorizer.encoder else None
+        elif names.vectorizer:
+            vectorizer = clone(names.vectorizer.estimator)
+        return cls(clone(classifier), vectorizer, encoder=encoder)._set_fitted(classifier)
 
     @property
     def n_features_in_(self) -> int:
@@ -375,7 +380,7 @@ class TextTagger(BaseEstimator):
         return self.classifier_.n_features_in_
 
     @property
-    def model_(self) -> TrainedModel:
+    def model_(self) -> api.TrainedModel:
         """The fitted model, for the functions of `xmlgp`."""
         return self.classifier_.model_
 
@@ -384,94 +389,68 @@ class TextTagger(BaseEstimator):
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
-    def _set_fitted(self, classifier):
+    def _set_fitted(self, classifier: Classifier) -> Self:
         """Set the attributes of a fitted tagger: those of a classifier that has names of labels."""
         self.classifier_ = classifier
-        self.vectorizer_ = classifier.names_.vectorizer
-        if isinstance(self.vectorizer_, FittedVectorizer):
-            self.vectorizer_ = self.vectorizer_.estimator
+        vectorizer = classifier.names_.vectorizer
+        self.vectorizer_: Any = vectorizer.estimator if isinstance(vectorizer, FittedVectorizer) else vectorizer
         # Strings of a fixed length would take the memory of the longest for each.
-        self.classes_ = np.array(classifier.names_.labels, object)
+        self.classes_: NDArray[np.object_] = np.array(classifier.names_.labels, object)
         return self
 
     @property
-    def _template(self):
+    def _template(self) -> Classifier:
         """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
-    def _transformed(self, X, dense):
-        """Return documents as the classifier takes them, and their dense features."""
+    def _transform(self, X: Documents, dense: DenseFeatures | None) -> SplitFeatures:
+        """Return documents as the fitted classifier takes them, and their dense blocks."""
         vectorizer = self.classifier_.names_.vectorizer
         transformer = vectorizer.estimator if vectorizer else None
-        X, dense = _divided(X, dense, self.classifier_, transformer, self.model_)
-        if X is None:
-            return X, dense
-        X = _not_a_table(X, transformer)
-        return (transformer.transform(X) if transformer else X), dense
+        documents, blocks = split_documents(X, dense, self.classifier_, transformer, self.model_)
+        if documents is not None:
+            check_no_table(documents, transformer)
+            if transformer:
+                documents = transformer.transform(documents)
+        return SplitFeatures(documents, blocks)
 
-    def _check_features(self, X, dense, more=False):
-        """Do what `check_feature_count` does for a matrix alone, if the tagger was fitted on one."""
-        if self.vectorizer_ is None and is_matrix(X) and not split(X, dense)[1]:
-            check_feature_count(self, np.shape(X)[1], more)
+    def _check_feature_count(self, X: Documents, dense: DenseFeatures | None, more: bool = False) -> None:
+        """Check the number of features, as `check_feature_count` does, if there are no others and no vectorizer."""
+        if self.vectorizer_ is None and is_matrix(X) and not split_features(X, dense).dense:
+            check_feature_count(self, X.shape[1], more)
 
-    def _features(self, X, dense):
-        """Return the features of documents, as the predictor takes them."""
-        self._check_features(X, dense)
-        X, dense = self._transformed(X, dense)
-        features = Source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
+    def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
+        """Return the features of documents, for the fitted model."""
+        self._check_feature_count(X, dense)
+        documents, blocks = self._transform(X, dense)
+        features = Source(documents, None, blocks).numbered(self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features)
         return features
 
-    def _with_probabilities(self, features, scores):
+    def _with_probabilities(self, features: Features, scores: Scores) -> Scores:
         """Return the same labels with their probabilities, highest first."""
         size = max(1, PROBABILITIES // len(self.classes_))
-        found = []
+        blocks = []
         for start in range(0, scores.N, size):
-            part = scores.rows(start, min(start + size, scores.N))
-            dense, _ = self.classifier_.model_.predictor.score(features[start : start + size], "probability")
-            found.append(Scores(part.indptr, part.labels, dense[part.points, part.labels], part.K))
-        return Scores.stack(found).descending()
+            rows = scores.rows(start, min(start + size, scores.N))
+            probabilities, _ = self.model_.predictor.score(features[start : start + size], "probability")
+            blocks.append(Scores(rows.indptr, rows.labels, probabilities[rows.points, rows.labels], rows.K))
+        return Scores.stack(blocks).descending()
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.sparse = True
-        tags.target_tags.required = tags.target_tags.multi_output = True
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
 
 
-def _divided(X, dense, classifier, vectorizer, known=None):
-    """Return documents without dense features (None if there are no others), and these, for a known model or a new one.
-
-    A column of texts beside columns of arrays is the documents.
-    """
-    X, blocks = split(X, dense)
-    if blocks and hasattr(X, "iloc") and X.shape[1:] == (1,) and X.dtypes.iloc[0].kind == "O":
-        X = X.iloc[:, 0]
-    return classifier._split(X, blocks, known) if vectorizer is None and is_matrix(X) else (X, blocks)
-
-
-def _not_a_table(X, transformer=None):
-    """Return documents; SettingsError for a DataFrame of texts, of which a vectorizer would read the columns' names."""
-    if hasattr(X, "columns"):
-        some = np.asarray(X[:100])
-        texts = some.dtype.kind in "OUT" and any(isinstance(value, str) for value in some.flat)
-        if hasattr(transformer, "build_analyzer") or (transformer is None and texts):
-            given = f"a list or column of texts, such as {text_column(X)}"
-            raise SettingsError(f"TextTagger takes {given}, not a DataFrame")
-    return X
-
-
-class _NameLists(list):
-    """Lists of names, an array of one dimension for NumPy, as `cross_val_predict` needs lists of different lengths."""
-
-    def __array__(self, dtype=None, copy=None):
-        return np.fromiter(self, object, len(self))
-
-
-def _check_limits(k, threshold):
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+def _check_limits(k: object, threshold: object) -> None:
+    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
         raise SettingsError(f"k must be a positive integer or None, not {excerpt(k)}")
-    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    if threshold is not None and not (number and 0 <= threshold <= 1):
+    if threshold is None:
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 <= float(threshold) <= 1:
         raise SettingsError(f"threshold must be a probability from 0 to 1, not {excerpt(threshold)}")

@@ -1,0 +1,61 @@
+"""Read the documents X of a tagger: texts or features, perhaps with dense features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xmlgp.api import TrainedModel
+from xmlgp.errors import SettingsError
+from xmlgp.estimators.classifier import Classifier
+from xmlgp.estimators.features import FeaturesLike, SplitFeatures, split_features
+from xmlgp.inputs.data_frames import text_column
+from xmlgp.inputs.kinds import is_matrix
+from xmlgp.inputs.source import DenseFeatures
+
+__all__ = ["Documents", "NameLists", "check_no_table", "split_documents"]
+
+#: Texts, or their features.
+Documents: TypeAlias = "Iterable[str] | FeaturesLike"
+
+#: Rows in which texts are recognised.
+ROWS = 100
+
+
+class NameLists(list[list[str]]):
+    """Lists of names. `cross_val_predict` makes an array of them, which has one dimension whatever their lengths."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
+        return np.fromiter(self, object, len(self))
+
+
+def split_documents(
+    X: Documents,
+    dense: DenseFeatures | None,
+    classifier: Classifier,
+    vectorizer: object,
+    fitted: TrainedModel | None = None,
+) -> SplitFeatures:
+    """Return documents and their dense blocks, for a fitted model or a new one.
+
+    In a DataFrame with dense features, a single other column has the texts.
+    """
+    table, blocks = split_features(X, dense)
+    if blocks and hasattr(table, "iloc") and table.shape[1:] == (1,) and table.dtypes.iloc[0].kind == "O":
+        table = table.iloc[:, 0]
+    if vectorizer is None and is_matrix(table):
+        return classifier._split(table, blocks, fitted)
+    return SplitFeatures(table, blocks)
+
+
+def check_no_table(X: Any, transformer: object = None) -> None:
+    """Raise SettingsError for a DataFrame of texts; a vectorizer would read the names of its columns."""
+    if not hasattr(X, "columns"):
+        return
+    values = np.asarray(X[:ROWS])
+    has_texts = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values.flat)
+    if hasattr(transformer, "build_analyzer") or (transformer is None and has_texts):
+        column = text_column(X)
+        raise SettingsError(f"TextTagger takes a list or column of texts, such as {column}, not a DataFrame")

@@ -1,0 +1,223 @@
+"""The base class of the estimators, which follow the scikit-learn API, and how a model folder becomes one."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from xmlgp import api
+from xmlgp.data.features import Features
+from xmlgp.estimators.features import (
+    FeaturesLike,
+    SplitFeatures,
+    check_feature_count,
+    count_features,
+    is_dense,
+    read_features,
+    split_features,
+)
+from xmlgp.inputs.source import DenseFeatures, check_widths
+from xmlgp.inputs.training_data import TrainingData
+from xmlgp.prediction.tuning import Tuned
+from xmlgp.runtime.threads import core_count, limit_threads
+from xmlgp.settings.fields import Settings
+from xmlgp.settings.shared import SEED_LIMIT
+from xmlgp.text.names import Names
+from xmlgp.work import THIS_MACHINE, Work
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from xmlgp.model import Model
+
+__all__ = ["Estimator", "RandomState", "available_where", "load_estimator", "parameters_of"]
+
+#: What scikit-learn takes as `random_state`.
+RandomState: TypeAlias = int | np.random.RandomState | None
+
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Estimator:
+    """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
+
+    It is an `MLGPFClassifier`, a `BMLPLClassifier` or a `GPCClassifier`, whose parameters are the settings in the
+    folder. It predicts what `xmlgp predict` does, and leaves the folder as it is. For the safety of the folder and for
+    errors see `xmlgp.load`.
+    """
+    model = api.load(path)
+    model.folder = None
+    estimator = Estimator.kinds[model.settings.model](**parameters_of(model.settings))
+    estimator.model_ = model
+    return estimator
+
+
+def parameters_of(settings: Settings) -> dict[str, Any]:
+    """Return settings as parameters of an estimator."""
+    parameters = settings.mapping()
+    parameters["random_state"] = parameters.pop("seed")
+    return parameters
+
+
+def available_where(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Return a decorator of a method that only those instances have that pass a check."""
+    decorator: Callable[[Method], Method] = available_if(check)
+    return decorator
+
+
+def _of_model(name: str) -> Any:
+    """Return a property that reads an attribute of the fitted model."""
+    return property(lambda estimator: getattr(estimator.model_, name))
+
+
+# scikit-learn has no types.
+class Estimator(ABC, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose parameters are the settings of its model.
+
+    A subclass is a dataclass that names its `Model` and has a field for each setting, with the same default, so that
+    scikit-learn reads the parameters from its signature. The setting `seed` is the parameter `random_state`, as in
+    scikit-learn: an integer, by default 0, a RandomState or None. `n_jobs` is the number of threads, by default one for
+    each core; −1 means all, −2 all but one.
+
+    Attributes
+    ----------
+    model_ : TrainedModel
+        The fitted model, for the functions of `xmlgp`.
+    parameters_, history_, tuned_, names_, learned_
+        `parameters`, `history`, `tuned`, `names` and `learned` of `model_`.
+    n_features_in_ : int
+        Number of features, D; if there are dense features alone, their number, E.
+    feature_names_in_ : ndarray of str, D
+        The names of the columns of X, or those of the features in a model folder; missing if there are none. A
+        DataFrame with other columns, or in another order, raises a ValueError, as in scikit-learn.
+    """
+
+    #: The estimator of each model, by the model's name.
+    kinds: ClassVar[dict[str, type[Estimator]]] = {}
+
+    model: ClassVar[Model]
+
+    #: Features are converted to this type.
+    feature_dtype: ClassVar[type] = np.float32
+
+    random_state: RandomState
+    n_jobs: int | None
+
+    model_: api.TrainedModel
+    parameters_: dict[str, NDArray[Any]] = _of_model("parameters")
+    history_: list[dict[str, Any]] = _of_model("history")
+    tuned_: Tuned | None = _of_model("tuned")
+    names_: Names = _of_model("names")
+    learned_: list[dict[str, Any]] = _of_model("learned")
+
+    #: The names of the columns of an X that is dense, which a model folder does not keep.
+    _dense_columns: list[str] | None = None
+
+    def __init_subclass__(cls, model: Model | None = None, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if model:
+            cls.model = model
+            Estimator.kinds[model.name] = cls
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features, D; if there are dense features alone, their number, E."""
+        known = self.model_.known
+        return known.D or sum(known.widths)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the features; missing if there are none, or if they are the words of texts."""
+        names = self.names_
+        columns = names.features if self.model_.data["D"] else self._dense_columns
+        if columns is None or names.vectorizer:
+            raise AttributeError("the features have no names")
+        return np.array(columns, object)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model into a folder, for `load_estimator` and all commands; see `TrainedModel.save`.
+
+        The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    def _fit(self, points: TrainingData, work: Work = THIS_MACHINE) -> Self:
+        """Train on points, and return the estimator itself."""
+        # An integer is the seed itself, so that commands with it train the same model.
+        seed = self.random_state
+        state = check_random_state(seed)
+        if not isinstance(seed, Integral):
+            seed = state.randint(SEED_LIMIT, dtype=np.int64)
+        settings = self._settings(points.dataset.shape, int(seed))
+        with self._threads():
+            self.model_ = api.train(points, settings=settings, work=work)
+        return self
+
+    def _settings(self, shape: tuple[int, int, int], seed: int = 0) -> Settings:
+        """Return the settings for a data set of a shape, N, D and K."""
+        parameters = self.get_params() | {"seed": seed}
+        del parameters["random_state"], parameters["n_jobs"]
+        return self.model.settings(**parameters).for_shape(*shape)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """Return a context that computes with the threads of `n_jobs`; negative ones count down from all cores."""
+        n_jobs = self.n_jobs
+        return limit_threads(max(1, core_count() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs)
+
+    def _score(self, features: Features, output: str) -> NDArray[np.floating]:
+        """Return the scores of all labels, N×K, from features for the fitted model."""
+        with self._threads():
+            return self.model_.predictor.score(features, output)[0]
+
+    def _split(
+        self, X: FeaturesLike, dense: DenseFeatures | None, fitted: api.TrainedModel | None = None
+    ) -> SplitFeatures:
+        """Return X and its dense blocks, the first of which is X itself if it is dense.
+
+        In `fit` the values of X decide that, later whether the fitted model has dense features alone.
+        """
+        split = split_features(X, dense)
+        if split.X is None:
+            return split
+        if fitted:
+            has_dense = not fitted.data["D"]
+        else:
+            has_dense = self.model.takes_dense(self._settings((1, 1, 1))) and is_dense(split.X)
+        return SplitFeatures(None, [check_array(split.X, accept_sparse="csr"), *split.dense]) if has_dense else split
+
+    def _features(
+        self, X: FeaturesLike, dense: DenseFeatures | None = None, fitted: api.TrainedModel | None = None
+    ) -> Features:
+        """Return the features of points, for a fitted model or a new one."""
+        return read_features(self._split(X, dense, fitted), self.feature_dtype)
+
+    def _features_of_fit(self, X: FeaturesLike, dense: DenseFeatures | None = None) -> Features:
+        """Return the features of points; raise an error if they are not those that the estimator was fitted to."""
+        check_is_fitted(self)
+        X, blocks = split_features(X, dense)
+        if X is not None and not sp.issparse(X):  # a sparse matrix has no names
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        features = self._features(X, blocks, self.model_)
+        # Without sparse features, the error is about the width of one of several blocks.
+        if X is not None and (self.model_.data["D"] or not blocks):
+            check_feature_count(self, count_features(features))
+        self._check_features(features)
+        return features
+
+    def _check_features(self, features: Features) -> None:
+        """Raise SettingsError if features do not fit the fitted model."""
+        self.model_.predictor.check(features.D)
+        check_widths(features.widths, self.model_.known.widths, "X")
