@@ -914,8 +914,8 @@ MUTANTS = [
         "wrong condition",
         "A vectorizer in a model opens texts as files.",
         "xmlgp/text/vectorizer_parts.py",
-        'if attributes.get("input", "content") != "content":',
-        'if attributes.get("input", "content") == "nothing":',
+        '"input": (lambda value: value == "content", "reads files"),',
+        '"input": (lambda value: value != "nothing", "reads files"),',
         ("tests/text/test_fitted_vectorizer.py",),
     ),
     Mutant(
