@@ -238,7 +238,8 @@ class Source:
         blocks = as_list(self.dense)
         if known and not known.D and is_matrix(data) and data.shape[1]:
             blocks = [data, *blocks]
-            data = None
+            # Without its columns, a DataFrame still has the identifiers of the points.
+            data = data.iloc[:, :0] if hasattr(data, "iloc") else None
         if not blocks and is_path(data) and os.fspath(data) != "-" and os.path.isdir(data):
             blocks = dense_in_folder(data, part)
         rows = read_dense(blocks, title_of(data, "`data`"))
