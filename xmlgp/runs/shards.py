@@ -55,7 +55,9 @@ class Scoring:
     allowed: NDArray[np.bool_] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        location = self.folder and (os.path.abspath(self.folder.path), _identity(self.folder))
+        folder = self.folder
+        # A scheduler pickles again what it has unpickled, where the folder is its path and its identity.
+        location = (os.path.abspath(folder.path), _identity(folder)) if isinstance(folder, ModelFolder) else folder
         return self.__dict__ | {"predictor": None, "folder": location}
 
     def opened(self) -> tuple[Predictor | RestrictedPredictor, Scoring]:
