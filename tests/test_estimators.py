@@ -279,3 +279,9 @@ def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
         np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
     found = model.predict_proba(data.features.sparse, client=client)
     np.testing.assert_array_equal(found, model.predict_proba(data.features.sparse))
+
+
+def test_dask_tells_estimators_of_other_data_apart():
+    tokenize = pytest.importorskip("dask.base").tokenize
+    first, second = (BMLPLClassifier(topics=2, iterations=1).fit(X, X > 0) for X in (np.eye(4), np.eye(5)))
+    assert tokenize(first) != tokenize(second)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -130,6 +131,10 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if model:
             cls.model = model
             Estimator.kinds[model.name] = cls
+
+    def __dask_tokenize__(self) -> str:
+        """Return a new name each time: Dask would identify a dataclass by its fields, which fitting does not change."""
+        return uuid4().hex
 
     @property
     def n_features_in_(self) -> int:
