@@ -78,15 +78,15 @@ class Classifier(Estimator):
         Parameters
         ----------
         X : array, sparse matrix, DataFrame, list of blocks or None, N×D
-            Features are weighted like counts of words, with one exception: an array or DataFrame with negative numbers,
-            more than half of which are not zero, such as embeddings, has dense features, as `dense` has, if the model
-            can use them: an `MLGPFClassifier` with the default `kernel` and `inducing`. A column of arrays in a
-            DataFrame has dense features as well. A list of matrices is X followed by dense features. What is dense in
-            `fit` is so for all later points, whatever their values.
+            Features, weighted like counts of words. A list of matrices is X followed by dense features, and a column of
+            arrays in a DataFrame is dense too. An array or DataFrame such as embeddings is dense as a whole: more than
+            half of its numbers are not zero, and some are negative. This holds if the model takes dense features: an
+            `MLGPFClassifier` with the default `kernel` and `inducing`. `fit` decides what is dense; later points
+            follow, whatever their values.
         y : array, sparse matrix or DataFrame, N×K
-            Nonzero where a point has a label. The columns of a DataFrame are the names of the labels.
+            Nonzero where a point has a label. A DataFrame names its labels by its columns.
         client : distributed.Client, optional
-            Of a Dask cluster to train on.
+            The client of a Dask cluster to train on.
         dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
             Dense features of the points, N×E, beside X, such as embeddings. Without other features, X is None.
 
@@ -105,15 +105,14 @@ class Classifier(Estimator):
     def partial_fit(
         self, X: FeaturesLike, y: MatrixLike, classes: ArrayLike | None = None, *, dense: DenseFeatures | None = None
     ) -> Self:
-        """Learn more points, as `xmlgp.learn` does, and return the estimator itself; without `fit` before, it is `fit`.
+        """Learn more points, as `xmlgp.learn` does, or fit an unfitted estimator; return the estimator itself.
 
-        Give it new points only: points that it has learned count twice. X, y and `dense` are as for `fit`. The first
-        columns of X and y are the features and labels that are known; there may be more. `classes` has no effect;
-        scikit-learn's `learning_curve` gives it.
+        Give new points only: a point that is learned twice counts twice. X, y and `dense` are as for `fit`. The first
+        columns of X and y are the features and labels of earlier points; more columns may follow. `classes` has no
+        effect; scikit-learn's `learning_curve` passes it.
 
-        The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
-        none of labels, with more features none of features and no vectorizer, unless the columns have names. If there
-        is an error, nothing changes.
+        The settings of `fit`, `history_` and `tuned_` stay. If new labels have no names, `names_` loses those of all
+        labels; if new features have none, it loses those of all features, and the vectorizer. An error changes nothing.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y, dense=dense)
@@ -162,9 +161,9 @@ class Classifier(Estimator):
         *,
         dense: DenseFeatures | None = None,
     ) -> float:
-        """Return the share of points to which exactly the true labels are assigned, as scikit-learn defines it.
+        """Return the share of points with exactly the true labels, scikit-learn's accuracy of several labels.
 
-        X, y and `dense` are as for `fit`; a DataFrame of other labels, or in another order, raises a SettingsError.
+        X, y and `dense` are as for `fit`. A DataFrame with other labels, or in another order, raises a SettingsError.
         """
         check_is_fitted(self)
         check_columns("label", columns_of(y, "label"), self.names_.labels)
@@ -183,10 +182,10 @@ class Classifier(Estimator):
         *,
         dense: DenseFeatures | None = None,
     ) -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
+        """Choose the threshold and the limit by which `predict` assigns labels; return the estimator itself.
 
-        X, y and `dense` are as for `fit`, of points that the estimator was not fitted to, unless `force`. For the
-        metric and for errors see `xmlgp.tune`.
+        They hold until the next `fit`. X, y and `dense` are as for `fit`. The estimator must not be fitted to these
+        points, unless `force` is true. For the metric and for errors see `xmlgp.tune`.
         """
         check_is_fitted(self)
         return self._tune(self._points(X, y, dense, self.model_), metric, force)
@@ -226,7 +225,7 @@ class Classifier(Estimator):
     def _points(
         self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: api.TrainedModel | None = None
     ) -> TrainingData:
-        """Return points with labels and the names of the columns of DataFrames, for a fitted model or a new one."""
+        """Return points with labels, and with names if they are DataFrames, for a fitted model or a new one."""
         X, blocks = split_features(X, dense)
         if fitted and not fitted.data["D"]:
             # The model has no names of dense features.

@@ -48,13 +48,12 @@ def split_features(X: FeaturesLike, dense: DenseFeatures | None) -> SplitFeature
     if isinstance(X, list | tuple) and X and all(map(is_matrix, X)):
         table = X[0]
         blocks = [*X[1:], *blocks]
-    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
-        return SplitFeatures(table, blocks)
-    are_arrays = np.array([_has_arrays(column) for _, column in table.items()], bool)
-    if not are_arrays.any():
-        return SplitFeatures(table, blocks)
-    arrays = [column for _, column in table.loc[:, are_arrays].items()]
-    return SplitFeatures(None if are_arrays.all() else table.loc[:, ~are_arrays], arrays + blocks)
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
+        are_arrays = np.array([_has_arrays(column) for _, column in table.items()], bool)
+        if are_arrays.any():
+            blocks = [column for _, column in table.loc[:, are_arrays].items()] + blocks
+            table = None if are_arrays.all() else table.loc[:, ~are_arrays]
+    return SplitFeatures(table, blocks)
 
 
 def _has_arrays(column: Any) -> bool:

@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, LabelChoice
 from xmlgp.estimators.documents import Documents, NameLists, check_no_table, split_documents
 from xmlgp.estimators.estimator import RandomState, available_where, load_estimator
-from xmlgp.estimators.features import SplitFeatures, check_feature_count, split_features, unlabelled
+from xmlgp.estimators.features import check_feature_count, split_features, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
 from xmlgp.inputs.kinds import FilePath, is_matrix
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["TextTagger"]
+
+#: The names of the labels of each document.
+LabelNames: TypeAlias = Iterable[Iterable[str]]
 
 #: Probabilities of all labels that are computed at a time, where those of some labels are needed.
 PROBABILITIES = 1 << 22
@@ -69,7 +72,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The encoder that computes an embedding of each text, beside its words; see `xmlgp.train`.
     random_state : int or RandomState, optional
     n_jobs : int, optional
-        Those of `classifier_`, as for `MLGPFClassifier`. By default, or with None, those of `classifier`.
+        As for `MLGPFClassifier`. None stands for those of `classifier`.
 
     Attributes
     ----------
@@ -80,8 +83,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
         The number of features if `fit` was given features, otherwise missing.
     classes_ : ndarray of str, K
-        The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are. Those
-        that `partial_fit` has added follow, each time in this order.
+        The names of the labels, sorted as texts, or as numbers if all are numbers; those that a `partial_fit` adds
+        follow, sorted as well.
     model_ : TrainedModel
         The fitted model, for the functions of `xmlgp`.
     tuned_ : Tuned or None
@@ -111,7 +114,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, and if `deep` those of the classifier, also of the default one, and the vectorizer."""
+        """Return the parameters, with those of the classifier and the vectorizer if `deep`."""
         params: dict[str, Any] = super().get_params(deep)
         if deep and self.classifier is None:
             params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
@@ -132,7 +135,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         super().set_params(**params)
         return self
 
-    def fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
+    def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
 
         Parameters
@@ -140,8 +143,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         X : list of str, matrix N×D, DataFrame or None
             A matrix of dense features as for `MLGPFClassifier.fit`.
         y : list of list of str
-            The names of the labels of each document, which may be none. Whitespace around a name is removed, and an
-            empty name is no label.
+            The names of the labels of each document, or an empty list. Whitespace around a name is removed; an empty
+            name is ignored.
         dense : array, DataFrame, column of arrays, path of a .npy file, or list of these, optional
             Dense features of the documents, N×E, beside X, such as embeddings. Without other features, X is None.
 
@@ -193,21 +196,21 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return X, Names([], None, None if is_matrix(X) else WordCounts(analysis, []))
 
     @available_where(_can_learn)
-    def partial_fit(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> Self:
+    def partial_fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
-        X and y are as for `fit`, of new documents only, none of which needs a word or a label. New names of labels are
-        added, and new words, if words are counted here: a vectorizer of scikit-learn stays as it is. Without a
-        vectorizer, X may have more columns than before.
+        X, y and `dense` are as for `fit`. Give new documents only; they need neither words nor labels. New names of
+        labels are added, and so are new words, unless a vectorizer of scikit-learn was fitted, which stays as it is.
+        A matrix may have more columns than before.
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y, dense=dense)
         self._check_feature_count(X, dense, more=True)
-        documents, blocks = self._transform(X, dense)
-        points = Source(documents, y, blocks).numbered(self.classifier_.names_, extend=True)
+        source = self._source(X, y, dense)
+        points = source.numbered(self.classifier_.names_, extend=True)
         if not points.dataset.N:
             raise SettingsError("there are no documents")
-        if points.names.vectorizer and is_matrix(documents):
+        if points.names.vectorizer and is_matrix(source.data):
             self.classifier_._check_features(points.dataset.features)
         return self._set_fitted(copy.copy(self.classifier_)._learn(points))
 
@@ -299,7 +302,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return self.classifier_._score(self._features(X, dense), "probability")
 
     def decision_function(self, X: Documents, *, dense: DenseFeatures | None = None) -> NDArray[np.floating]:
-        """Return the numbers that labels are ranked by, N×K, in the order of `classes_`; see the classifier's."""
+        """Return the numbers that rank labels, N×K, in the order of `classes_`; see that of the classifier."""
         check_is_fitted(self)
         return self.classifier_._decide(self._features(X, dense))
 
@@ -310,7 +313,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         return NameLists([name for name, _ in pairs] for pairs in self.suggest(X, k=None, dense=dense))
 
-    def score(self, X: Documents, y: Iterable[Iterable[str]], *, dense: DenseFeatures | None = None) -> float:
+    def score(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> float:
         """Return F1 of `predict` over all pairs of document and label (micro F1), which `GridSearchCV` maximises.
 
         X and y are as for `fit`. A label that the tagger does not know counts as missed.
@@ -325,21 +328,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def tune(
         self,
         X: Documents,
-        y: Iterable[Iterable[str]],
+        y: LabelNames,
         metric: str = "f1-micro",
         force: bool = False,
         *,
         dense: DenseFeatures | None = None,
     ) -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
+        """Choose the threshold and the limit by which `predict` assigns labels; return the tagger itself.
 
-        X and y are as for `fit`, of documents that the tagger was not fitted to, unless `force`. Labels that it does
-        not know are left out. See `MLGPFClassifier.tune`.
+        X, y and `dense` are as for `fit`. Labels that the tagger does not know are left out. See
+        `MLGPFClassifier.tune`.
         """
         check_is_fitted(self)
-        documents, blocks = self._transform(X, dense)
-        points = Source(documents, y, blocks)
-        return self._set_fitted(copy.copy(self.classifier_)._tune(points, metric, force))
+        return self._set_fitted(copy.copy(self.classifier_)._tune(self._source(X, y, dense), metric, force))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands; see `Estimator.save`.
@@ -403,27 +404,26 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
-    def _transform(self, X: Documents, dense: DenseFeatures | None) -> SplitFeatures:
-        """Return documents as the fitted classifier takes them, and their dense blocks."""
+    def _source(self, X: Documents, y: LabelNames | None, dense: DenseFeatures | None) -> Source:
+        """Return documents as the fitted classifier takes them, with their labels and dense blocks."""
         vectorizer = self.classifier_.names_.vectorizer
-        transformer = vectorizer.estimator if vectorizer else None
+        transformer = vectorizer and vectorizer.estimator
         documents, blocks = split_documents(X, dense, self.classifier_, transformer, self.model_)
         if documents is not None:
             check_no_table(documents, transformer)
             if transformer:
                 documents = transformer.transform(documents)
-        return SplitFeatures(documents, blocks)
+        return Source(documents, y, blocks)
 
     def _check_feature_count(self, X: Documents, dense: DenseFeatures | None, more: bool = False) -> None:
-        """Check the number of features, as `check_feature_count` does, if there are no others and no vectorizer."""
+        """Raise SettingsError for a matrix of another width, if the tagger was fitted to a matrix."""
         if self.vectorizer_ is None and is_matrix(X) and not split_features(X, dense).dense:
             check_feature_count(self, X.shape[1], more)
 
     def _features(self, X: Documents, dense: DenseFeatures | None) -> Features:
         """Return the features of documents, for the fitted model."""
         self._check_feature_count(X, dense)
-        documents, blocks = self._transform(X, dense)
-        features = Source(documents, None, blocks).numbered(self.classifier_.names_, extend=False).dataset.features
+        features = self._source(X, None, dense).numbered(self.classifier_.names_, extend=False).dataset.features
         self.classifier_._check_features(features)
         return features
 
