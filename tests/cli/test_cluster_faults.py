@@ -123,7 +123,7 @@ def test_an_interrupted_run_resumes_with_another_number_of_workers(processes, he
     result = run(*TRAIN, "--scheduler", processes.address)
     assert result.exit_code == 130
     assert "interrupted; stopped after" in result.stderr.splitlines()[-1]
-    assert f"--scheduler {processes.address} --resume`" in result.stderr
+    assert f"--scheduler {processes.address}`" in result.stderr
     processes.kill_worker(processes.alive[0])
     assert run("train", "many", "model", "--resume", "--scheduler", processes.address).exit_code == 0
     assert_same("model", here)

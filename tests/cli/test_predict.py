@@ -18,7 +18,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from tests.cli.command import SMALL, changed_description, run, said
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
-from xmlgp.data.dataset import Dataset
+from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -159,7 +159,7 @@ def test_a_full_disk_is_named():
 
 def test_a_closed_pipe_causes_no_message(tmp_path):
     dataset = read_dataset("data/test.txt")
-    write_dataset("long.txt", Dataset(*(sp.csr_array(sp.vstack([part] * 500)) for part in vars(dataset).values())))
+    write_dataset("long.txt", stack([dataset] * 500))
     command = [sys.executable, "-m", "xmlgp", "predict", "model", "long.txt", "-k", "all"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"4500 7\n"

@@ -24,7 +24,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import shards as library
-from xmlgp.runs.shards import Scoring, score_blocks
+from xmlgp.runs.shards import ModelLocation, Scoring, score_blocks
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime.atomic_files import FOLDER_LOCK
 
@@ -123,7 +123,7 @@ def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_pat
     shutil.copytree(files / "subspace", tmp_path / "gone")
     folder = ModelFolder(tmp_path / "gone")
     blocks = [block(small_dataset().features, 0, 9)]
-    scoring = Scoring(open_predictor(folder), folder, AssignmentRule(limit=3))
+    scoring = Scoring(open_predictor(folder), ModelLocation.of(folder), AssignmentRule(limit=3))
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
         list(score_blocks(scoring, blocks, cluster))

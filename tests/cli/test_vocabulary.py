@@ -11,6 +11,7 @@ from tests.cli.disk import everything
 from tests.cli.texts import COLOURS, documents
 from xmlgp import api
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
 from xmlgp.inputs.training_data import TrainingData
@@ -131,7 +132,7 @@ def test_names_in_memory_are_checked_before_training():
         ("URI", Names(["a", "b"], None, None, ["", "\ud800"], ["a", "b"]), r"URI '\ud800' has U+D800"),
         ("feature", Names(None, ["a\n", *"bcdef"]), r"feature 'a\n' has U+000A"),
     ]:
-        points = TrainingData(Dataset(features, labels), REPOSITORY, names)
+        points = TrainingData(Dataset(Features(features), labels), REPOSITORY, names)
         for call in (lambda given: api.train(given, "model"), lambda given: api.learn(model, given)):
             with pytest.raises(SettingsError) as caught:
                 call(points)

@@ -53,7 +53,7 @@ class Corpus:
 
     def more(self, known: Known) -> TrainingData:
         """Return the documents for a model to learn; new words and labels follow those of the model."""
-        vectorizer = _vectorizer_of(known)
+        vectorizer = self._vectorizer(known)
         if not isinstance(vectorizer, WordCounts):
             advice = "`TextTagger.partial_fit` learns such texts in Python"
             raise SettingsError(f"{self.path}: a vectorizer of scikit-learn takes no new words; {advice}")
@@ -81,7 +81,7 @@ class Corpus:
 
     def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
         """Return the documents to be scored; their labels are not read unless they are `labelled`."""
-        vectorizer = _vectorizer_of(known)
+        vectorizer = self._vectorizer(known)
         options = self._options
         first = self.reader.peek_line()
         if not labelled and not options.format and first:
@@ -124,9 +124,8 @@ class Corpus:
     def _documents(self, columns: Columns | None, with_texts: bool = True) -> Iterator[Document]:
         return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)
 
-
-def _vectorizer_of(known: Known) -> Vectorizer:
-    """Return the vectorizer of a model of text."""
-    if known.names.vectorizer is None:
-        raise SettingsError("the points are text, but the model was not trained on text")
-    return known.names.vectorizer
+    def _vectorizer(self, known: Known) -> Vectorizer:
+        """Return the vectorizer of a model of text."""
+        if known.names.vectorizer is None:
+            raise SettingsError(f"{self.path} is text, but the model was not trained on text")
+        return known.names.vectorizer

@@ -27,7 +27,7 @@ from xmlgp.prediction.predictor import MEMORY
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.runs.allowed_labels import allowed_labels
-from xmlgp.runs.shards import Scoring, score_blocks
+from xmlgp.runs.shards import ModelLocation, Scoring, score_blocks
 from xmlgp.runs.trained_model import TrainedModel, opened
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import Progress, Reporter
@@ -143,7 +143,9 @@ def predict(  # noqa: PLR0913, which are the options of the command
     assigned = rule is not None
     rule = rule or AssignmentRule(limit=None if k == "all" else int(RANKED if k is None else k))
     allowed = allowed_labels(only, without, model.names, predictor.label_count)
-    scoring = Scoring(predictor, _folder_for(model, work), rule, output, with_std, memory, calibrated, allowed)
+    folder = _folder_for(model, work)
+    location = ModelLocation.of(folder) if folder else None
+    scoring = Scoring(predictor, location, rule, output, with_std, memory, calibrated, allowed)
     return Predictions(model, source, scoring, assigned, explain, bad_lines, reporter, work, (only, without))
 
 

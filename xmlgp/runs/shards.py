@@ -14,7 +14,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +36,29 @@ __all__ = ["ROWS", "Scoring", "score_blocks"]
 ROWS = 4096
 
 
+class ModelLocation(NamedTuple):
+    """Where workers find a model: its absolute path and a digest of it."""
+
+    path: str
+    identity: str
+
+    @classmethod
+    def of(cls, folder: ModelFolder) -> ModelLocation:
+        """Return the location of a model in a folder."""
+        return cls(os.path.abspath(folder.path), _identity(folder))
+
+
 @dataclass(frozen=True, eq=False)
 class Scoring:
     """How points are scored and labels are chosen: what all shards share.
 
-    Each worker of a cluster opens the predictor from `folder`, at the same path; on this machine `folder` may be None.
+    Each worker of a cluster opens the predictor from its location; on this machine there may be none.
     `memory` limits the megabytes of each thread of a cluster, besides the model; `allowed`, K, marks the labels that
     can be assigned, by default all.
     """
 
     predictor: Predictor | None
-    folder: ModelFolder | None
+    location: ModelLocation | None
     rule: AssignmentRule
     output: str | None = None
     with_std: bool = False
@@ -55,17 +67,13 @@ class Scoring:
     allowed: NDArray[np.bool_] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        folder = self.folder
-        # A scheduler pickles again what it has unpickled, where the folder is its path and its identity.
-        location = (os.path.abspath(folder.path), _identity(folder)) if isinstance(folder, ModelFolder) else folder
-        return self.__dict__ | {"predictor": None, "folder": location}
+        return self.__dict__ | {"predictor": None}
 
     def opened(self) -> tuple[Predictor | RestrictedPredictor, Scoring]:
         """Return the predictor that ranks labels, and this object."""
         predictor = self.predictor
         if predictor is None:
-            # Of a worker, where the folder is its path and its identity.
-            predictor = _open_model(*self.folder)  # type: ignore[misc]
+            predictor = _open_model(cast(ModelLocation, self.location))
         if not self.calibrated:
             predictor = copy.copy(predictor)
             predictor.calibration = None
@@ -79,14 +87,14 @@ def _identity(folder: ModelFolder) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _open_model(path: str, identity: str) -> Predictor:
+def _open_model(location: ModelLocation) -> Predictor:
     try:
-        folder, predictor = ModelFolder.read(path, lambda folder: (folder, open_predictor(folder)))
+        folder, predictor = ModelFolder.read(location.path, lambda folder: (folder, open_predictor(folder)))
     except ModelFolderError as error:
         # The main process has read the model already, so this is an error of the worker's file system.
         raise OSError(str(error)) from None
-    if _identity(folder) != identity:
-        raise OSError(f"{path}: the model in this folder has changed since prediction began")
+    if _identity(folder) != location.identity:
+        raise OSError(f"{location.path}: the model in this folder has changed since prediction began")
     return predictor
 
 
