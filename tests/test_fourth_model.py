@@ -104,6 +104,18 @@ def test_the_estimator_gives_the_model_of_the_command():
     assert classifier.predict_proba(TEST.features.sparse).shape == TEST.labels.shape
 
 
+def test_only_the_table_and_the_estimators_import_models():
+    package = Path(xmlgp.__file__).parent
+    importing = []
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0]
+        imports = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom))
+        modules = {node.module.split(".")[1] for node in imports if node.module.startswith("xmlgp.")}
+        if room not in MODELS and modules & set(MODELS):
+            importing.append(str(file.relative_to(package)))
+    assert sorted(importing) == [*(f"estimators/{name}.py" for name in sorted(MODELS)), "models.py"]
+
+
 def test_only_the_models_themselves_and_their_table_name_a_model():
     package, models = Path(xmlgp.__file__).parent, set(MODELS)
     naming = set()

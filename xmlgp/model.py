@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from xmlgp.bmlpl.parameters import Topic
     from xmlgp.data.dataset import Dataset
     from xmlgp.data.features import Features
     from xmlgp.prediction.predictor import Predictor
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from xmlgp.training.trained import Earlier, Trained
     from xmlgp.work import Work
 
-__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "check_memory"]
+__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "Topic", "check_memory"]
 
 
 class MemoryPart(NamedTuple):
@@ -79,6 +78,19 @@ class Learn(Protocol):
 def _nothing(*arguments: object) -> tuple[()]:
     """Return no lines."""
     return ()
+
+
+class Topic(NamedTuple):
+    """A topic: its number, its share in the positive labels, and its labels of highest weight with their weights.
+
+    The number counts from 0. The shares of all topics sum to 1. The highest label is the first, equal ones are in the
+    order of labels; weights are probabilities in the topic.
+    """
+
+    number: int
+    share: float
+    labels: list[int]
+    weights: list[float]
 
 
 @dataclass(frozen=True)

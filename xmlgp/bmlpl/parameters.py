@@ -15,12 +15,12 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
+from xmlgp.model import Topic
 
 __all__ = [
     "ARRAYS",
     "SHAPE_RATE",
     "TINY",
-    "Topic",
     "initial_topics",
     "initial_values",
     "list_topics",
@@ -200,19 +200,6 @@ def update_precisions(second_moments: NDArray[np.floating], dtype: np.dtype[np.f
     with np.errstate(divide="ignore"):
         precisions: NDArray[np.float64] = second_moments.shape[1] / total
     return precisions.clip(*PRECISION_LIMITS).astype(dtype)
-
-
-class Topic(NamedTuple):
-    """A topic: its number, its share in the positive labels, and its labels of highest weight with their weights.
-
-    The number counts from 0. The shares of all topics sum to 1. The highest label is the first, equal ones are in the
-    order of labels; weights are probabilities in the topic.
-    """
-
-    number: int
-    share: float
-    labels: list[int]
-    weights: list[float]
 
 
 def list_topics(parameters: Mapping[str, NDArray[np.floating]], top: int = 5) -> list[Topic]:

@@ -10,26 +10,27 @@ from xmlgp.models import DEFAULT_MODEL, MODELS, fields_of, read_settings
 
 __all__ = ["settings_options"]
 
-#: The settings with an option each, which people and the papers vary: a letter or none, and the help.
+#: The settings with an option each, which people and the papers vary: a letter or none, and the help, which begins with
+#: the models unless all have the setting.
 FLAGS = {
-    "kernel": ("", "mlgpf: linear, se or se+linear."),
-    "inducing": ("", "mlgpf: inducing inputs, features (the unit vectors), free or subspace."),
-    "inducing_count": ("-M", "mlgpf, gpc: inducing inputs."),
-    "basis_size": ("-R", "mlgpf: basis vectors of the subspace."),
-    "factors": ("-P", "mlgpf: latent functions."),
-    "label_weights": ("", "mlgpf: weights of each label on features."),
-    "replay": ("", "mlgpf: training points that MODEL contains for `xmlgp learn`; 0 for none."),
-    "posterior": ("", "mlgpf: shared-diagonal, diagonal or cholesky."),
-    "expectations": ("", "mlgpf: quadrature, jj or taylor."),
-    "ranking": ("", "mlgpf: rank labels by probability or by utility."),
-    "epochs": ("", "mlgpf: passes over the data."),
-    "topics": ("-T", "bmlpl: topics of labels."),
-    "inference": ("", "bmlpl, gpc: the inference method, such as gibbs or svi-adadelta."),
-    "iterations": ("", "bmlpl, gpc: passes over the data."),
-    "weighting": ("", "mlgpf, bmlpl: feature weighting, root-idf, idf, unit or none."),
-    "batch_size": ("", "Points in a minibatch."),
-    "learning_rate": ("", "mlgpf, gpc: learning rate."),
-    "seed": ("", "Seed of all random numbers."),
+    "kernel": ("", "linear, se or se+linear."),
+    "inducing": ("", "inducing inputs, features (the unit vectors), free or subspace."),
+    "inducing_count": ("-M", "inducing inputs."),
+    "basis_size": ("-R", "basis vectors of the subspace."),
+    "factors": ("-P", "latent functions."),
+    "label_weights": ("", "weights of each label on features."),
+    "replay": ("", "training points that MODEL contains for `xmlgp learn`; 0 for none."),
+    "posterior": ("", "shared-diagonal, diagonal or cholesky."),
+    "expectations": ("", "quadrature, jj or taylor."),
+    "ranking": ("", "rank labels by probability or by utility."),
+    "epochs": ("", "passes over the data."),
+    "topics": ("-T", "topics of labels."),
+    "inference": ("", "the inference method, such as gibbs or svi-adadelta."),
+    "iterations": ("", "passes over the data."),
+    "weighting": ("", "feature weighting, root-idf, idf, unit or none."),
+    "batch_size": ("", "points in a minibatch."),
+    "learning_rate": ("", "learning rate."),
+    "seed": ("", "seed of all random numbers."),
 }
 
 
@@ -94,6 +95,8 @@ def _with_assignments(texts: dict[str, str], assignments: tuple[str, ...]) -> di
 def _setting_option(name: str) -> Decorator:
     """Return the option of a setting; `read_settings` checks its value."""
     letter, text = FLAGS[name]
+    models = [model for model in MODELS if name in fields_of(model)]
+    text = f"{text[0].upper()}{text[1:]}" if len(models) == len(MODELS) else f"{', '.join(models)}: {text}"
     letters = [letter] if letter else []
     flag = name.replace("_", "-")
     if name == "label_weights":

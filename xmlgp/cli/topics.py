@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import click
 
-from xmlgp.bmlpl.parameters import Topic
 from xmlgp.cli.options import INPUT, NonEmptyPath
 from xmlgp.data.names import read_label_names
+from xmlgp.model import Topic
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_topics
 from xmlgp.runtime.untrusted_text import escape

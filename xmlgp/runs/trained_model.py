@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.bmlpl.parameters import Topic
 from xmlgp.errors import ModelFolderError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.training_data import Known
+from xmlgp.model import Topic
 from xmlgp.model_folder.arrays import read_array
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder
