@@ -115,11 +115,11 @@ def test_stored_zeros_in_Y_are_no_labels():
 def test_fit_learns(fitted):
     _, test = toy_dataset()
     truth = test.labels.toarray()
-    some = truth.any(axis=1)
+    labelled = truth.any(axis=1)
     scores = fitted.decision_function(test.features.sparse)
     frequency = np.broadcast_to(truth.mean(axis=0), truth.shape)
-    learned = label_ranking_average_precision_score(truth[some], scores[some])
-    assert learned > 1.5 * label_ranking_average_precision_score(truth[some], frequency[some])
+    learned = label_ranking_average_precision_score(truth[labelled], scores[labelled])
+    assert learned > 1.5 * label_ranking_average_precision_score(truth[labelled], frequency[labelled])
     probabilities = fitted.predict_proba(test.features.sparse)
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_array_equal(fitted.predict(test.features.sparse), probabilities > 0.5)
@@ -206,11 +206,11 @@ def test_classes_of_any_type(classes):
     y = classes[dataset.labels.toarray()[:, 0].astype(int)]
     model = clone(GPCClassifier(inducing_count=30, iterations=10)).fit(dataset.features.sparse, y)
     np.testing.assert_array_equal(model.classes_, classes)
-    found = model.predict(dataset.features.sparse)
+    predicted = model.predict(dataset.features.sparse)
     assert model.score(dataset.features.sparse, y) > 0.8
-    np.testing.assert_array_equal(found == classes[1], model.decision_function(dataset.features.sparse) > 0)
+    np.testing.assert_array_equal(predicted == classes[1], model.decision_function(dataset.features.sparse) > 0)
     probabilities = model.predict_proba(dataset.features.sparse)
-    np.testing.assert_array_equal(classes[probabilities.argmax(axis=1)], found)
+    np.testing.assert_array_equal(classes[probabilities.argmax(axis=1)], predicted)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
@@ -226,20 +226,20 @@ def test_other_than_two_classes_are_refused():
 
 
 def test_tune_chooses_what_predict_assigns(fitted):
-    _, held = toy_dataset()
+    _, test = toy_dataset()
     model = copy.copy(fitted)
-    before = evaluate_assignment(sp.csr_array(model.predict(held.features.sparse)), held.labels)
-    assert model.tune(held.features.sparse, held.labels.toarray(), "f1-macro") is model
-    found = model.predict(held.features.sparse)
-    after = evaluate_assignment(sp.csr_array(found), held.labels)
+    before = evaluate_assignment(sp.csr_array(model.predict(test.features.sparse)), test.labels)
+    assert model.tune(test.features.sparse, test.labels.toarray(), "f1-macro") is model
+    assigned = model.predict(test.features.sparse)
+    after = evaluate_assignment(sp.csr_array(assigned), test.labels)
     assert after["F1_macro"] == pytest.approx(model.tuned_.value, abs=1e-3)
     assert after["F1_macro"] > before["F1_macro"] + 0.05
-    assert found.dtype == int
-    assert found.sum(axis=1).max() <= model.assignment_rule_.limit
-    assert model.predict_proba(held.features.sparse)[found > 0].min() >= model.assignment_rule_.threshold
+    assert assigned.dtype == int
+    assert assigned.sum(axis=1).max() <= model.assignment_rule_.limit
+    assert model.predict_proba(test.features.sparse)[assigned > 0].min() >= model.assignment_rule_.threshold
     # The copy shares nothing that tuning changes, and fitting drops the rule.
     assert fitted.tuned_ is None
-    assert model.fit(held.features.sparse[:20], held.labels[:20]).assignment_rule_ is None
+    assert model.fit(test.features.sparse[:20], test.labels[:20]).assignment_rule_ is None
 
 
 def test_what_cannot_be_tuned_is_refused():
@@ -247,7 +247,7 @@ def test_what_cannot_be_tuned_is_refused():
     X, classes = data.features.sparse, data.labels.toarray()[:, 0]
     with pytest.raises(NotFittedError):
         BMLPLClassifier().tune(X, data.labels)
-    model, one = (BMLPLClassifier(topics=3, iterations=3).fit(X, Y) for Y in (data.labels, classes[:, None]))
+    model, one_label = (BMLPLClassifier(topics=3, iterations=3).fit(X, Y) for Y in (data.labels, classes[:, None]))
     for tuned, features, Y, metric, message in [
         (model, X, data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
         (model, X, data.labels[:9], "f1-micro", "there are 60 points, but the labels of 9 points"),
@@ -260,7 +260,13 @@ def test_what_cannot_be_tuned_is_refused():
             "f1-micro",
             "X has 24 features, but BMLPLClassifier is expecting 25 features as input",
         ),
-        (one, X, classes[:, None], "f1-micro", "the model has one label, so there is no number of labels to tune"),
+        (
+            one_label,
+            X,
+            classes[:, None],
+            "f1-micro",
+            "the model has one label, so there is no number of labels to tune",
+        ),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):
             tuned.tune(features, Y, metric, force=True)
@@ -277,8 +283,8 @@ def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
     )
     for name, array in expected.parameters_.items():
         np.testing.assert_allclose(model.parameters_[name], array, rtol=1e-5, atol=1e-6)
-    found = model.predict_proba(data.features.sparse, client=client)
-    np.testing.assert_array_equal(found, model.predict_proba(data.features.sparse))
+    probabilities = model.predict_proba(data.features.sparse, client=client)
+    np.testing.assert_array_equal(probabilities, model.predict_proba(data.features.sparse))
 
 
 def test_dask_tells_estimators_of_other_data_apart():

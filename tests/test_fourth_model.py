@@ -71,9 +71,9 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
     lines = run("train", "train.txt", "model", "--resume").stderr.splitlines()
     assert lines[:2] == ["model: resuming after 5 of 9 steps of training", "model: learns 7 regressions"]
     assert lines[2].startswith("model: trained in ")
-    whole, resumed = ModelFolder("whole").arrays(""), ModelFolder("model").arrays("")
-    assert whole.keys() == resumed.keys()
-    for name, array in whole.items():
+    uninterrupted, resumed = ModelFolder("whole").arrays(""), ModelFolder("model").arrays("")
+    assert uninterrupted.keys() == resumed.keys()
+    for name, array in uninterrupted.items():
         np.testing.assert_array_equal(resumed[name], array)
 
     shown = run("show", "model").stdout
@@ -120,14 +120,12 @@ def test_only_the_models_themselves_and_their_table_name_a_model():
     package, models = Path(xmlgp.__file__).parent, set(MODELS)
     naming = set()
     for file in package.rglob("*.py"):
-        room = file.relative_to(package).parts[0].removesuffix(".py")
-        if room in {*models, "models"}:
+        package_name = file.relative_to(package).parts[0].removesuffix(".py")
+        if package_name in {*models, "models"}:
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             parts += node.keys if isinstance(node, ast.Dict) else []
-            if models & {
-                part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)
-            }:
+            if models & {key.value for key in parts if isinstance(key, ast.Constant) and isinstance(key.value, str)}:
                 naming.add(f"{file.relative_to(package)}:{node.lineno}")
     assert naming == set()

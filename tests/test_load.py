@@ -69,9 +69,9 @@ def files(path):
 
 def same_predictions(first, second, features):
     for method in ("predict_proba", "decision_function", "predict"):
-        found, expected = (getattr(model, method)(features) for model in (first, second))
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        result, expected = (getattr(model, method)(features) for model in (first, second))
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
 
 
 def same_models(first, second):
@@ -120,9 +120,9 @@ def test_a_model_is_the_same_after_training_into_a_folder_save_and_load(tmp_path
     assert loaded.get_params() == parameters_of(settings) | {"n_jobs": None}
     # Arrays that are mapped from a file are written and pickled like others, even over that file.
     loaded.save(tmp_path / "deep" / "model")
-    again = load_estimator(tmp_path / "deep" / "model")
-    same_models(again, fitted)
-    models_alike = [loaded, copy.deepcopy(again), pickle.loads(pickle.dumps(again)), load_estimator(trained.path)]
+    reloaded = load_estimator(tmp_path / "deep" / "model")
+    same_models(reloaded, fitted)
+    models_alike = [loaded, copy.deepcopy(reloaded), pickle.loads(pickle.dumps(reloaded)), load_estimator(trained.path)]
     for model in models_alike:
         same_predictions(model, fitted, new)
     fresh = clone(loaded)
@@ -140,8 +140,8 @@ def test_commands_read_the_folder(tmp_path, monkeypatch, models, name):
     command = ["predict", "-q", "saved", "test.txt", "-k", "all", "--output", "probability"]
     assert run(*command, "-o", "scores").exit_code == 0
     probabilities = fitted.predict_proba(new.features.sparse)
-    found = read_scores("scores").matrix.toarray()
-    np.testing.assert_allclose(found, probabilities[:, 1:] if name == "classes" else probabilities, rtol=1e-6)
+    written = read_scores("scores").matrix.toarray()
+    np.testing.assert_allclose(written, probabilities[:, 1:] if name == "classes" else probabilities, rtol=1e-6)
     assert run("show", "saved").exit_code == 0
     if name != "classes":
         # The data and the settings are known, so there is nothing to train.
@@ -151,24 +151,24 @@ def test_commands_read_the_folder(tmp_path, monkeypatch, models, name):
 @pytest.mark.parametrize(("name", "output"), [("calibrated", "probability"), ("by utility", "utility")])
 def test_a_tuned_rule_is_saved_and_applied_to_the_scores_that_it_is_for(tmp_path, monkeypatch, models, name, output):
     monkeypatch.chdir(tmp_path)
-    held = small_dataset(60, seed=5)
-    write_dataset("held.txt", held)
-    model = copy.copy(models(name)).tune(held.features.sparse, held.labels, "f1-macro")
+    tuning_data = small_dataset(60, seed=5)
+    write_dataset("held.txt", tuning_data)
+    model = copy.copy(models(name)).tune(tuning_data.features.sparse, tuning_data.labels, "f1-macro")
     assert (model.tuned_.metric, model.tuned_.output, model.tuned_.points) == ("f1-macro", "probability", 60)
     model.save("model")
     same_models(load_estimator("model"), model)
     assert run("predict", "-q", "model", "held.txt", "--output", "probability", "-o", "labels").exit_code == 0
-    np.testing.assert_array_equal(listed("labels"), model.predict(held.features.sparse))
+    np.testing.assert_array_equal(listed("labels"), model.predict(tuning_data.features.sparse))
     # The rule of the command is one for the default scores.
     assert run("tune", "-q", "model", "held.txt").exit_code == 0
     assert run("predict", "-q", "model", "held.txt", "-o", "labels").exit_code == 0
     loaded = load_estimator("model")
     assert loaded.tuned_ == ModelFolder("model").tuned
     assert (loaded.tuned_.output, loaded.assignment_rule_) == (output, loaded.tuned_.rule)
-    np.testing.assert_array_equal(listed("labels"), loaded.predict(held.features.sparse))
+    np.testing.assert_array_equal(listed("labels"), loaded.predict(tuning_data.features.sparse))
     # An estimator leaves the folder that it was loaded from as it is.
     before = files(tmp_path / "model")
-    loaded.tune(held.features.sparse, held.labels).fit(held.features.sparse, held.labels)
+    loaded.tune(tuning_data.features.sparse, tuning_data.labels).fit(tuning_data.features.sparse, tuning_data.labels)
     assert loaded.tuned_ is None
     assert files(tmp_path / "model") == before
 
@@ -176,9 +176,9 @@ def test_a_tuned_rule_is_saved_and_applied_to_the_scores_that_it_is_for(tmp_path
 def listed(file):
     """Return 1 where a scores file lists a label of a point, N×K."""
     scores = read_scores(file)
-    found = np.zeros((scores.N, scores.K), int)
-    found[scores.points, scores.labels] = 1
-    return found
+    marks = np.zeros((scores.N, scores.K), int)
+    marks[scores.points, scores.labels] = 1
+    return marks
 
 
 @pytest.mark.parametrize("classes", [["", "Käse"], [False, True], [2.0, 7.0]], ids=str)
@@ -270,8 +270,8 @@ def test_a_model_keeps_its_names_when_it_is_loaded_and_saved(tmp_path, monkeypat
     assert json.loads(answer)["labels"][0]["label"] == "gut"
     features = model.names_.vectorizer.features(["Gut! Größe"])
     # A vectorizer that was used has a function, which no pickle can hold.
-    for name, one in ("saved", model), ("again", pickle.loads(pickle.dumps(model))):
-        one.save(name)
+    for name, estimator in ("saved", model), ("again", pickle.loads(pickle.dumps(model))):
+        estimator.save(name)
         assert run("predict", "-q", name, "-", stdin=question).stdout == answer
         assert load_estimator(name).names_[:2] == model.names_[:2]
     # `fit` drops names.

@@ -59,8 +59,8 @@ def _few_steps(monkeypatch):
 def without_seconds(value):
     """Return an entry of a description without times and names of files, which differ between runs."""
     if isinstance(value, dict):
-        return {key: without_seconds(part) for key, part in value.items() if key not in ("seconds", "file")}
-    return [without_seconds(part) for part in value] if isinstance(value, list) else value
+        return {key: without_seconds(item) for key, item in value.items() if key not in ("seconds", "file")}
+    return [without_seconds(item) for item in value] if isinstance(value, list) else value
 
 
 @any_kind
@@ -98,9 +98,9 @@ def test_what_was_learned_is_saved_and_loaded_and_arrays_stay(tmp_path, models, 
     model.save(tmp_path)
     # A loaded model goes on as the other one does, and leaves its folder.
     loaded, learned = load_estimator(tmp_path), model.learned_
-    for one in (loaded, model):
-        one.partial_fit(MORE.features.sparse, MORE.labels)
-        assert (one.tuned_, one.learned_[:1]) == (tuned, learned)
+    for estimator in (loaded, model):
+        estimator.partial_fit(MORE.features.sparse, MORE.labels)
+        assert (estimator.tuned_, estimator.learned_[:1]) == (tuned, learned)
     assert ModelFolder(tmp_path).description["learned"] == learned
     for key, value in model.parameters_.items():
         np.testing.assert_array_equal(loaded.parameters_[key], value)

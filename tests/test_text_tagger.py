@@ -93,9 +93,9 @@ def tagger(taggers):
 any_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
 
 
-def hits(found, truth):
+def hits(suggestions, truth):
     """Return the share of texts with a label whose first suggestion is right."""
-    right = [pairs[0][0] in names for pairs, names in zip(found, truth, strict=True) if names]
+    right = [pairs[0][0] in names for pairs, names in zip(suggestions, truth, strict=True) if names]
     return np.mean(right)
 
 
@@ -106,15 +106,15 @@ def test_suggestions_are_the_names_of_the_most_probable_labels(taggers, name):
     probabilities = tagger.predict_proba(NEW)
     assert probabilities.shape == (25, 4)
     for k, count in (3, 3), (np.int64(4), 4), (5, 4):
-        found = tagger.suggest(NEW, k)
-        for row, pairs in zip(probabilities, found, strict=True):
+        suggestions = tagger.suggest(NEW, k)
+        for row, pairs in zip(probabilities, suggestions, strict=True):
             order = np.argsort(-row, kind="stable")[:count]
             assert [label for label, _ in pairs] == [NAMES[k] for k in order]
             np.testing.assert_allclose([p for _, p in pairs], row[order], rtol=1e-5)
             assert all(type(label) is str and type(p) is float for label, p in pairs)
-    assert hits(found, TRUTH) > 0.9
-    some = tagger.suggest(NEW, 2, threshold=0.4)
-    assert some == [[pair for pair in pairs[:2] if pair[1] >= 0.4] for pairs in tagger.suggest(NEW)]
+    assert hits(suggestions, TRUTH) > 0.9
+    likely = tagger.suggest(NEW, 2, threshold=0.4)
+    assert likely == [[pair for pair in pairs[:2] if pair[1] >= 0.4] for pairs in tagger.suggest(NEW)]
     assert tagger.suggest(NEW, None, 0) == tagger.suggest(NEW, 4)
 
 
@@ -142,13 +142,13 @@ def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returne
     monkeypatch.setattr(module, "PROBABILITIES", 12)
     tagger = taggers(name)
     tagger.save("model")
-    held = tagger.vectorizer_.features(NEW)
+    features = tagger.vectorizer_.features(NEW)
     labels = sp.csr_array([[label in names for label in NAMES] for names in TRUTH])
-    write_dataset("held.txt", Dataset(held, labels))
+    write_dataset("held.txt", Dataset(features, labels))
     assert run("tune", "-q", "model", "held.txt").exit_code == 0
     tuned = TextTagger.load("model")
     assert tuned.tuned_.output == "utility"
-    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(held.sparse)
+    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(features.sparse)
     assert 0 < assigned.sum() < assigned.size
     for row, ones, pairs in zip(probabilities, assigned, tuned.suggest(NEW, k=None), strict=True):
         order = [k for k in np.argsort(-row, kind="stable") if ones[k]]
@@ -193,31 +193,31 @@ def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers
     stdin = "".join(json.dumps({"text": text}) + "\n" for text in NEW)
     written = run("predict", "-q", "model", "-", "--output", "probability", "-k", "2", stdin=stdin).stdout
     for line, pairs in zip(written.splitlines(), tagger.suggest(NEW, 2), strict=True):
-        found = json.loads(line)["labels"]
-        assert [label["label"] for label in found] == [label for label, _ in pairs]
-        np.testing.assert_allclose([label["probability"] for label in found], [p for _, p in pairs], rtol=1e-5)
+        entries = json.loads(line)["labels"]
+        assert [label["label"] for label in entries] == [label for label, _ in pairs]
+        np.testing.assert_allclose([label["probability"] for label in entries], [p for _, p in pairs], rtol=1e-5)
     # It can be tuned, saved and fitted again.
     loaded.tune(NEW, TRUTH).save("model")
-    again = TextTagger.load("model")
-    assert (again.tuned_, again.predict(NEW)) == (loaded.tuned_, loaded.predict(NEW))
-    assert clone(again).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
+    second = TextTagger.load("model")
+    assert (second.tuned_, second.predict(NEW)) == (loaded.tuned_, loaded.predict(NEW))
+    assert clone(second).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
 
 
 def test_features_need_no_vectorizer(tmp_path, tagger):
     kind = sp.csr_array.toarray
     features = tagger.vectorizer_.features(TEXTS).sparse
-    found = TextTagger(SMALL).fit(kind(features), LABELS)
-    assert found.vectorizer_ is None
-    assert found.suggest(kind(tagger.vectorizer_.features(NEW).sparse)) == tagger.suggest(NEW)
-    found.save(tmp_path)
+    fitted = TextTagger(SMALL).fit(kind(features), LABELS)
+    assert fitted.vectorizer_ is None
+    assert fitted.suggest(kind(tagger.vectorizer_.features(NEW).sparse)) == tagger.suggest(NEW)
+    fitted.save(tmp_path)
     loaded = TextTagger.load(tmp_path)
-    assert loaded.suggest(features) == found.suggest(features)
+    assert loaded.suggest(features) == fitted.suggest(features)
     assert loaded.vectorizer_ is None
-    for one in (found, loaded):
+    for model in (fitted, loaded):
         with pytest.raises(SettingsError, match="^the points are text, but the model was not trained on text$"):
-            one.predict(NEW)
+            model.predict(NEW)
         with pytest.raises(SettingsError, match="^X has 2 features, but TextTagger is expecting 13 features as input$"):
-            one.predict(features[:, :2])
+            model.predict(features[:, :2])
 
 
 @pytest.mark.parametrize("vectorizer", [TfidfVectorizer(min_df=2), HashingVectorizer(n_features=64)], ids=str)
@@ -236,20 +236,20 @@ def test_any_vectorizer_in_a_pipeline_or_as_a_parameter(tmp_path, vectorizer):
 
 def test_labels_can_be_chosen_and_explained(tmp_path, tagger, taggers):
     (tmp_path / "some.txt").write_text("fish\nbirds\n")
-    some = [[pair for pair in pairs if pair[0] in ("fish", "birds")] for pairs in tagger.suggest(NEW)]
-    assert tagger.suggest(NEW, only=["fish", "birds"]) == some
+    expected_pairs = [[pair for pair in pairs if pair[0] in ("fish", "birds")] for pairs in tagger.suggest(NEW)]
+    assert tagger.suggest(NEW, only=["fish", "birds"]) == expected_pairs
     assert tagger.suggest(NEW, only=tmp_path / "some.txt", without=["birds"]) == [
-        [pair for pair in pairs if pair[0] == "fish"] for pairs in some
+        [pair for pair in pairs if pair[0] == "fish"] for pairs in expected_pairs
     ]
     assert tagger.suggest(NEW, None, without=NAMES[1:]) == [
         [pair for pair in pairs if pair[0] == NAMES[0] and pair[1] > 0.5] for pairs in tagger.suggest(NEW)
     ]
     explainable = taggers("calibrated")
-    found = explainable.explain(["salmon and trout"], 2, 1, without=["birds"])
+    explanations = explainable.explain(["salmon and trout"], 2, 1, without=["birds"])
     expected = xmlgp.predict(explainable.classifier_.model_, ["salmon and trout"], k=2, explain=1, without=["birds"])
-    assert found == [point["labels"] for point in expected]
-    assert found[0][0]["label"] == "fish"
-    assert found[0][0]["for"][0]["word"] in ("salmon", "trout")
+    assert explanations == [point["labels"] for point in expected]
+    assert explanations[0][0]["label"] == "fish"
+    assert explanations[0][0]["for"][0]["word"] in ("salmon", "trout")
     with pytest.raises(SettingsError, match="^this model cannot be explained"):
         tagger.explain(NEW)
     with pytest.raises(SettingsError, match="^'mosses' is not a label of the model"):
@@ -261,8 +261,10 @@ def test_scores_are_micro_f1_and_numbers_for_rankings(taggers, name):
     tagger = taggers(name)
     binary = MultiLabelBinarizer(classes=[*NAMES, "unknown"])
     truth = [*TRUTH[:-1], ["unknown", " fish "]]
-    true, found = (binary.fit_transform(names) for names in ([*TRUTH[:-1], ["unknown", "fish"]], tagger.predict(NEW)))
-    assert tagger.score(NEW, truth) == pytest.approx(f1_score(true, found, average="micro"))
+    true, predicted = (
+        binary.fit_transform(names) for names in ([*TRUTH[:-1], ["unknown", "fish"]], tagger.predict(NEW))
+    )
+    assert tagger.score(NEW, truth) == pytest.approx(f1_score(true, predicted, average="micro"))
     features = tagger.vectorizer_.features(NEW).sparse
     np.testing.assert_array_equal(tagger.decision_function(NEW), tagger.classifier_.decision_function(features))
     with pytest.raises(SettingsError, match="^there are 25 points, but the labels of 24 points$"):
@@ -284,11 +286,11 @@ def test_model_selection_takes_lists_of_names(kind):
     search = GridSearchCV(TextTagger(SMALL), chosen, cv=cv, error_score="raise").fit(texts, labels)
     assert search.best_params_ == {"classifier__topics": 4}
     assert search.score(kind(NEW), kind(TRUTH)) > 0.9
-    found = cross_val_predict(TextTagger(SMALL), texts, labels, cv=cv)
-    assert len(found) == len(TEXTS)
+    predicted = cross_val_predict(TextTagger(SMALL), texts, labels, cv=cv)
+    assert len(predicted) == len(TEXTS)
     train, test = next(cv.split(TEXTS))
     first = TextTagger(SMALL).fit([TEXTS[i] for i in train], [LABELS[i] for i in train])
-    assert list(found[test]) == first.predict([TEXTS[i] for i in test])
+    assert list(predicted[test]) == first.predict([TEXTS[i] for i in test])
     scores = cross_val_score(make_pipeline(TfidfVectorizer(), TextTagger(SMALL)), texts, labels, cv=cv)
     assert scores.mean() > 0.7
 
@@ -308,9 +310,9 @@ def test_parameters_are_those_of_scikit_learn(tagger):
     assert fresh.get_params(deep=False) == dict.fromkeys(names)
     nested = TextTagger(BMLPLClassifier(), TfidfVectorizer()).set_params(classifier__topics=3, vectorizer__min_df=2)
     assert (nested.classifier.topics, nested.vectorizer.min_df) == (3, 2)
-    again = clone(tagger)
-    assert not hasattr(again, "classes_")
-    assert again.classifier is not tagger.classifier
+    copy = clone(tagger)
+    assert not hasattr(copy, "classes_")
+    assert copy.classifier is not tagger.classifier
     assert not hasattr(SMALL, "parameters_")
     for method in (fresh.predict, fresh.suggest, fresh.predict_proba, fresh.save):
         with pytest.raises(NotFittedError):
@@ -321,10 +323,10 @@ def test_parameters_are_those_of_scikit_learn(tagger):
 
 def test_random_state_and_n_jobs_are_those_of_the_classifier_unless_given():
     seeded = TextTagger(SMALL, random_state=7, n_jobs=2)
-    again = clone(seeded)
-    assert (again.random_state, again.n_jobs) == (7, 2)
-    found = seeded.fit(TEXTS, LABELS).classifier_
-    assert (found.random_state, found.n_jobs, SMALL.random_state, SMALL.n_jobs) == (7, 2, 0, None)
+    copy = clone(seeded)
+    assert (copy.random_state, copy.n_jobs) == (7, 2)
+    fitted = seeded.fit(TEXTS, LABELS).classifier_
+    assert (fitted.random_state, fitted.n_jobs, SMALL.random_state, SMALL.n_jobs) == (7, 2, 0, None)
     inside = TextTagger(clone(SMALL).set_params(random_state=7)).fit(TEXTS, LABELS)
     np.testing.assert_array_equal(inside.predict_proba(NEW), seeded.predict_proba(NEW))
 
@@ -346,8 +348,8 @@ def test_texts_and_labels_of_other_types(tagger, kind):
 
 
 def test_documents_without_words_get_the_labels_of_none(tagger):
-    known, *others = tagger.suggest(["", "?", "unheard-of nonsense"])
-    assert others == [known, known]
+    empty, *without_words = tagger.suggest(["", "?", "unheard-of nonsense"])
+    assert without_words == [empty, empty]
     assert tagger.suggest([]) == tagger.predict([]) == []
     assert tagger.predict_proba([]).shape == (0, 4)
 
@@ -451,8 +453,8 @@ def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
     assert tagger.vectorizer_.words[: len(words)] == words
     assert "yew" in tagger.vectorizer_.words
     # A model of a folder goes on, and so does one without new words or labels.
-    for one in (learned, tagger):
-        one.partial_fit(["salmon", "trout"], [["fish"], []])
+    for model in (learned, tagger):
+        model.partial_fit(["salmon", "trout"], [["fish"], []])
     assert learned.suggest(MORE) == tagger.suggest(MORE)
     assert len(learned.classifier_.learned_) == 3
 
@@ -467,8 +469,8 @@ def test_the_next_suggestion_knows_the_correction_of_one_document(monkeypatch):
     assert "regression.weights" in model.parameters
     parameters = {name: value.copy() for name, value in model.parameters.items()}
     corrected, similar = "the oak, oak, eagle, OWL, eagle, OWL", "the oak, eagle, OWL"
-    others = [text for text, names in zip(TEXTS, LABELS, strict=True) if "birds" not in names]
-    texts = [corrected, similar, *others]
+    without_birds = [text for text, names in zip(TEXTS, LABELS, strict=True) if "birds" not in names]
+    texts = [corrected, similar, *without_birds]
     before = tagger.predict_proba(texts)[:, fish]
     tagger.partial_fit([corrected], [["10 trees", "birds", "fish"]])
     rise = tagger.predict_proba(texts)[:, fish] - before

@@ -65,8 +65,8 @@ def test_dense_features_beside_X_are_given_in_any_way(tmp_path, beside, points, 
     expected = beside.predict_proba(X, dense=DENSE)
     # Double precision is standardised as such, so the last digits differ.
     np.testing.assert_allclose(model.predict_proba(points, dense=dense), expected, rtol=1e-3, atol=1e-5)
-    found, utilities = model.decision_function(points, dense=dense), beside.decision_function([X, DENSE])
-    np.testing.assert_allclose(found, utilities, rtol=1e-2, atol=1e-3)
+    decision, utilities = model.decision_function(points, dense=dense), beside.decision_function([X, DENSE])
+    np.testing.assert_allclose(decision, utilities, rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(model.predict(points, dense=dense), expected > 0.5)
     assert model.score(points, Y, dense=dense) == ((expected > 0.5) == Y).all(axis=1).mean()
     assert model.tune(points, Y, force=True, dense=dense).tuned_.value > 0.5
@@ -97,7 +97,7 @@ def test_counts_and_sparse_numbers_are_weighted_as_words():
         (MLGPFClassifier(kernel="se", inducing_count=5, factors=2, epochs=2), DENSE),
         (BMLPLClassifier(topics=2, iterations=2), np.abs(DENSE)),
     ]:
-        fitted, expected = (clone(model).fit(own, Y) for own in (points, sp.csr_array(points)))
+        fitted, expected = (clone(model).fit(matrix, Y) for matrix in (points, sp.csr_array(points)))
         assert "dense" not in fitted.model_.data
         np.testing.assert_array_equal(fitted.predict_proba(points), expected.predict_proba(sp.csr_array(points)))
 
@@ -157,17 +157,17 @@ def test_other_dense_features_than_in_fit_are_one_sentence(alone, beside):
 
 @pytest.mark.parametrize("vectorizer", [None, TfidfVectorizer()], ids=["counts", "tf-idf"])
 def test_a_tagger_takes_dense_features_beside_texts(tmp_path, vectorizer):
-    tagger, words = (TextTagger(MODEL, vectorizer).fit(TEXTS, NAMES, dense=own) for own in (DENSE, None))
+    tagger, words = (TextTagger(MODEL, vectorizer).fit(TEXTS, NAMES, dense=dense) for dense in (DENSE, None))
     assert tagger.score(TEXTS, NAMES, dense=DENSE) > words.score(TEXTS, NAMES) + 0.2
-    own = TextTagger(MODEL, vectorizer).fit(TABLE, NAMES)
+    of_table = TextTagger(MODEL, vectorizer).fit(TABLE, NAMES)
     tagger.save(tmp_path)
-    for other, points in [(tagger, TABLE), (own, TABLE), (TextTagger.load(tmp_path), TABLE)]:
+    for other, points in [(tagger, TABLE), (of_table, TABLE), (TextTagger.load(tmp_path), TABLE)]:
         for method in "suggest", "explain", "predict", "predict_proba", "decision_function":
             expected = getattr(tagger, method)(TEXTS, dense=DENSE)
             np.testing.assert_array_equal(getattr(other, method)(points), expected)
         assert other.score(points, NAMES) == tagger.score(TEXTS, NAMES, dense=DENSE)
-    own.tune(TABLE, NAMES, force=True).partial_fit(TABLE[:20], NAMES[:20])
-    assert own.suggest(TEXTS[:1], k=1, dense=DENSE[:1]) == own.suggest(TABLE[:1], k=1)
+    of_table.tune(TABLE, NAMES, force=True).partial_fit(TABLE[:20], NAMES[:20])
+    assert of_table.suggest(TEXTS[:1], k=1, dense=DENSE[:1]) == of_table.suggest(TABLE[:1], k=1)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_cross_validation_slices_columns_and_routed_features():
 
 def test_functions_take_X_of_embeddings_for_a_model_of_them(alone):
     model, table = alone.model_, pd.DataFrame(DENSE, index=[f"point {row}" for row in range(N)])
-    found = xmlgp.predict(model, table, k="all", output="probability")
-    np.testing.assert_array_equal(found.matrix().toarray(), alone.predict_proba(DENSE))
-    assert next(iter(found))["id"] == "point 0"
+    predictions = xmlgp.predict(model, table, k="all", output="probability")
+    np.testing.assert_array_equal(predictions.matrix().toarray(), alone.predict_proba(DENSE))
+    assert next(iter(predictions))["id"] == "point 0"
     assert xmlgp.learn(model, DENSE[:9], labels=Y[:9]).data["N"] == N + 9
     assert xmlgp.tune(copy.copy(model), DENSE, labels=Y, force=True).value > 0.5
     with pytest.raises(SettingsError, match=f"^`data` has dense features of width 3, but .* of width {E}$"):

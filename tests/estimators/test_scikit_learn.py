@@ -87,7 +87,7 @@ CHECKED = {
 
 
 def expected_failures(estimator):
-    return next(expected for own, expected in CHECKED.items() if type(own) is type(estimator))
+    return next(expected for checked, expected in CHECKED.items() if type(checked) is type(estimator))
 
 
 @pytest.mark.filterwarnings("ignore:no label is 0")
@@ -127,13 +127,13 @@ def test_splitters_and_scorers_take_labels_as_columns(model, K):
     splitter = check_cv(2, labels, classifier=is_classifier(model))
     assert type(splitter) is (KFold if K > 1 else StratifiedKFold)
     folds = list(splitter.split(X, labels))
-    found = cross_val_predict(model, X, labels, cv=2, method="predict_proba")
+    probabilities_of_folds = cross_val_predict(model, X, labels, cv=2, method="predict_proba")
     decided = cross_val_predict(model, X, labels, cv=2, method="decision_function")
     expected = {name: [] for name in ("f1_micro", "average_precision", "roc_auc", "neg_log_loss", "ranking")}
     for train, test in folds:
         fitted = clone(model).fit(X[train], labels[train])
         probabilities = fitted.predict_proba(X[test])
-        np.testing.assert_array_equal(found[test], probabilities)
+        np.testing.assert_array_equal(probabilities_of_folds[test], probabilities)
         np.testing.assert_array_equal(decided[test], fitted.decision_function(X[test]))
         true = labels[test]
         expected["f1_micro"].append(f1_score(true, fitted.predict(X[test]), average="micro"))
@@ -158,7 +158,7 @@ def test_searches_and_curves_take_several_labels(model):
     common = {"cv": 2, "scoring": scoring, "refit": "rank", "error_score": "raise"}
     search = GridSearchCV(model, {parameter: [1, 2]}, **common).fit(X, Y)
     models = [clone(model).set_params(**{parameter: count}) for count in (1, 2)]
-    values = [cross_val_score(one, X, Y, cv=2, scoring="f1_micro") for one in models]
+    values = [cross_val_score(candidate, X, Y, cv=2, scoring="f1_micro") for candidate in models]
     np.testing.assert_allclose(search.cv_results_["mean_test_f1"], np.mean(values, axis=1))
     best = search.best_estimator_
     assert search.score(X, Y) == get_scorer("average_precision")(best, X, Y)
@@ -185,9 +185,9 @@ def test_wrappers_of_one_output_take_the_estimator_of_two_classes():
     np.testing.assert_array_equal(chain.predict_proba(X)[:, 0], expected[:, 0])
     calibrated = CalibratedClassifierCV(GPC, cv=2).fit(X, Y[:, 0])
     folds = StratifiedKFold(2).split(X, Y[:, 0])
-    for (train, _), one in zip(folds, calibrated.calibrated_classifiers_, strict=True):
-        own = clone(GPC).fit(X[train], Y[train, 0])
-        np.testing.assert_array_equal(one.estimator.decision_function(X), own.decision_function(X))
+    for (train, _), calibrated_fold in zip(folds, calibrated.calibrated_classifiers_, strict=True):
+        fitted = clone(GPC).fit(X[train], Y[train, 0])
+        np.testing.assert_array_equal(calibrated_fold.estimator.decision_function(X), fitted.decision_function(X))
     np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
 
 
@@ -221,9 +221,9 @@ def test_score_reads_y_as_fit_does_and_all_methods_say_where_texts_go(model):
     texts = pd.DataFrame({"text": ["a dog"] * 60})
     gpc = clone(GPC).fit(X, Y[:, 0])
     for call in fitted.predict, fitted.predict_proba, fitted.decision_function, gpc.predict:
-        for given in "a dog", ["a dog"], texts:
+        for points in "a dog", ["a dog"], texts:
             with pytest.raises(SettingsError, match="^X has text; give texts to a TextTagger, or turn them into num"):
-                call(given)
+                call(points)
     with pytest.raises(SettingsError, match="^X has text; give texts to a TextTagger"):
         clone(GPC).fit(texts, Y[:, 0])
 
@@ -258,11 +258,11 @@ def test_parameters_of_the_default_classifier_can_be_searched():
     tagger = TextTagger()
     parameters = {"classifier__factors": [1, 2], "classifier__epochs": [2]}
     search = GridSearchCV(tagger, parameters, cv=KFold(2), error_score="raise").fit(TEXTS, LABELS)
-    found = [
+    scores = [
         cross_val_score(TextTagger(MLGPFClassifier(factors=factors, epochs=2)), TEXTS, LABELS, cv=KFold(2)).mean()
         for factors in (1, 2)
     ]
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], found)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
     best = search.best_estimator_
     assert best.classifier_.factors == search.best_params_["classifier__factors"]
     assert tagger.classifier is None
@@ -275,21 +275,21 @@ def test_parameters_of_the_default_classifier_can_be_searched():
 
 def test_nested_parameters_of_the_default_classifier_are_listed_and_set():
     tagger = TextTagger()
-    listed = tagger.get_params()
-    assert {name: listed[f"classifier__{name}"] for name in MLGPFClassifier().get_params()} == (
+    parameters = tagger.get_params()
+    assert {name: parameters[f"classifier__{name}"] for name in MLGPFClassifier().get_params()} == (
         MLGPFClassifier().get_params()
     )
-    assert tagger.get_params(deep=False).keys() == {name for name in listed if "__" not in name}
-    tagger.set_params(**listed)
-    assert tagger.get_params() == listed | {"classifier": tagger.classifier}
-    for given, kind, factors in [
+    assert tagger.get_params(deep=False).keys() == {name for name in parameters if "__" not in name}
+    tagger.set_params(**parameters)
+    assert tagger.get_params() == parameters | {"classifier": tagger.classifier}
+    for changes, kind, factors in [
         ({"classifier__factors": 3}, MLGPFClassifier, 3),
         ({"classifier": None, "classifier__factors": 4}, MLGPFClassifier, 4),
         ({"classifier": BMLPLClassifier(), "classifier__topics": 5}, BMLPLClassifier, None),
         ({"classifier": None}, type(None), None),
     ]:
-        assert TextTagger().set_params(**given) is not None
-        tagger.set_params(**given)
+        assert TextTagger().set_params(**changes) is not None
+        tagger.set_params(**changes)
         assert type(tagger.classifier) is kind
         assert getattr(tagger.classifier, "factors", None) == factors
     assert clone(tagger).classifier is None
