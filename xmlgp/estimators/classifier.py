@@ -16,7 +16,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.errors import SettingsError
-from xmlgp.estimators.estimator import Estimator, available_where
+from xmlgp.estimators.estimator import Estimator
 from xmlgp.estimators.features import (
     FeaturesLike,
     MatrixLike,
@@ -26,6 +26,7 @@ from xmlgp.estimators.features import (
     unlabelled,
 )
 from xmlgp.estimators.labels import read_labels
+from xmlgp.estimators.scikit_learn import available_where
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.memory import check_columns, columns_of
 from xmlgp.inputs.source import DenseFeatures, Source
@@ -239,7 +240,7 @@ class Classifier(Estimator):
         return TrainingData(dataset, REPOSITORY, names)
 
     def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         tags.input_tags.sparse = True

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from abc import ABC
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from xmlgp import api
@@ -29,6 +25,7 @@ from xmlgp.estimators.features import (
     read_features,
     split_features,
 )
+from xmlgp.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from xmlgp.inputs.source import DenseFeatures, check_widths
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.prediction.tuning import Tuned
@@ -43,12 +40,10 @@ if TYPE_CHECKING:
 
     from xmlgp.model import Model
 
-__all__ = ["Estimator", "RandomState", "available_where", "load_estimator", "parameters_of"]
+__all__ = ["Estimator", "RandomState", "load_estimator", "parameters_of"]
 
 #: What scikit-learn takes as `random_state`.
 RandomState: TypeAlias = int | np.random.RandomState | None
-
-Method = TypeVar("Method", bound=Callable[..., object])
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
@@ -72,19 +67,12 @@ def parameters_of(settings: Settings) -> dict[str, Any]:
     return parameters
 
 
-def available_where(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-    """Return a decorator of a method that only those instances have that pass a check."""
-    decorator: Callable[[Method], Method] = available_if(check)
-    return decorator
-
-
 def _of_model(name: str) -> Any:
     """Return a property that reads an attribute of the fitted model."""
     return property(lambda estimator: getattr(estimator.model_, name))
 
 
-# scikit-learn has no types.
-class Estimator(ABC, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(ClassifierMixin, BaseEstimator):
     """A classifier whose parameters are the settings of its model.
 
     A subclass is a dataclass that names its `Model` and has a field for each setting, with the same default, so that

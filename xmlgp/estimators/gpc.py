@@ -102,7 +102,7 @@ class GPCClassifier(Estimator, model=GPC):
         return classes
 
     def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags

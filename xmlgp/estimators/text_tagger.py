@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp import api
@@ -20,10 +20,11 @@ from xmlgp.data.features import Features
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, LabelChoice
 from xmlgp.estimators.documents import Documents, NameLists, check_no_table, split_documents
-from xmlgp.estimators.estimator import RandomState, available_where, load_estimator
+from xmlgp.estimators.estimator import RandomState, load_estimator
 from xmlgp.estimators.features import check_feature_count, split_features, unlabelled
 from xmlgp.estimators.labels import check_given
 from xmlgp.estimators.mlgpf import MLGPFClassifier
+from xmlgp.estimators.scikit_learn import BaseEstimator, available_where
 from xmlgp.inputs.kinds import FilePath, is_matrix
 from xmlgp.inputs.source import DenseFeatures, Source
 from xmlgp.metrics.assignment import evaluate_assignment
@@ -56,8 +57,7 @@ def _can_learn(tagger: TextTagger) -> bool:
     return hasattr(getattr(tagger, "classifier_", tagger._template), "partial_fit")
 
 
-# scikit-learn has no types.
-class TextTagger(BaseEstimator):  # type: ignore[misc]
+class TextTagger(BaseEstimator):
     """Labels of texts by their names, in the scikit-learn API.
 
     Parameters
@@ -115,7 +115,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with those of the classifier and the vectorizer if `deep`."""
-        params: dict[str, Any] = super().get_params(deep)
+        params = super().get_params(deep)
         if deep and self.classifier is None:
             params |= {f"classifier__{name}": value for name, value in self._template.get_params().items()}
         return params
@@ -132,8 +132,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
             what = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
             raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {what}")
-        super().set_params(**params)
-        return self
+        return super().set_params(**params)
 
     def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Train on documents and the names of their labels; return the tagger itself.
@@ -438,7 +437,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return Scores.stack(blocks).descending()
 
     def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         tags.target_tags.required = True

@@ -1,0 +1,39 @@
+"""What the estimators take from scikit-learn, with the types that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sklearn.utils.metaestimators import available_if
+
+__all__ = ["BaseEstimator", "ClassifierMixin", "available_where"]
+
+Method = TypeVar("Method", bound=Callable[..., object])
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+    from typing_extensions import Self
+
+    class BaseEstimator:
+        """An object with parameters, the arguments of its constructor."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters, and if `deep` those of parameters that are estimators."""
+
+        def set_params(self, **params: object) -> Self:
+            """Set parameters, and return the estimator itself."""
+
+        def __sklearn_tags__(self) -> Tags:
+            """Return what tools may expect of the estimator."""
+
+    class ClassifierMixin:
+        """What tells tools that an estimator is a classifier."""
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+def available_where(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Return a decorator of a method that only those instances have that pass a check."""
+    decorator: Callable[[Method], Method] = available_if(check)
+    return decorator
