@@ -72,7 +72,7 @@ class Source:
         Of points that are a matrix, texts or dense features alone.
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
-    corpus : CorpusOptions
+    corpus : CorpusOptions, optional
         Where a file of text has its texts and labels; any of it makes the file a corpus.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
@@ -88,7 +88,7 @@ class Source:
     data: Points | None
     labels: Labels | None = None
     dense: DenseFeatures | None = None
-    corpus: CorpusOptions = NO_OPTIONS
+    corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
     encoder: FilePath | None = None
     download: bool = False
@@ -260,16 +260,17 @@ class Source:
             yield InMemory(self.data, self.labels)
             return
         path = locate(os.fspath(self.data), part)
-        with open_corpus(path, self.corpus, reporter.note) as reader:
+        corpus = self.corpus or NO_OPTIONS
+        with open_corpus(path, corpus, reporter.note) as reader:
             if not isinstance(reader, LineReader) or self._is_text(reader, known and known.names):
-                yield Corpus(reader, self.corpus, self.cache, reporter)
+                yield Corpus(reader, corpus, self.cache, reporter)
             else:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, self.cache, reporter)
 
     def _is_text(self, reader: Reader, names: Names | None) -> bool:
         first = reader.peek_line()
-        options = any(self.corpus) or self.encoder is not None or self.download
+        options = any(self.corpus or ()) or self.encoder is not None or self.download
         has_signs = options or has_corpus_ending(reader.path) or not isinstance(reader, LineReader)
         for_text = bool(names and names.vectorizer)
         # No documents are an empty corpus to a model of text.
