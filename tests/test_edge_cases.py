@@ -151,13 +151,13 @@ def new_points(count, weighted):
     points[3] = -1
     points[4] = 1e-38
     points[5] = 3e38 if weighted else 1e3
-    return sp.csr_array(points)
+    return Features(sp.csr_array(points))
 
 
 def check_predictions(predictor, points, label_count, error):
     for output in OUTPUTS:
         scores, deviations = predictor.score(points, output, with_std=True)
-        assert scores.shape == deviations.shape == (points.shape[0], label_count)
+        assert scores.shape == deviations.shape == (points.N, label_count)
         assert np.isfinite(scores).all()
         assert np.isfinite(deviations).all()
         assert (deviations >= 0).all()
@@ -166,7 +166,7 @@ def check_predictions(predictor, points, label_count, error):
             assert scores.max() <= 1
         (top,) = predictor.top(points, 2, output, with_std=True)
         best = scores.max(axis=1)
-        assert len(top.labels) == points.shape[0] * min(2, label_count)
+        assert len(top.labels) == points.N * min(2, label_count)
         atol = error * max(1, np.abs(best).max())
         np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=error, atol=atol)
 

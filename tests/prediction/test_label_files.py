@@ -6,12 +6,14 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from xmlgp.data.features import Features
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError, NumericalError, SettingsError
 from xmlgp.prediction.label_formats import TEXT_FORMATS
 from xmlgp.prediction.label_reader import read_label_records, scores_of_records
-from xmlgp.prediction.label_writer import LabelWriter
+from xmlgp.prediction.label_writer import LabelWriter, ScoredPoints
 from xmlgp.prediction.scores_file import Scores
 
 NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", ""]
@@ -27,9 +29,8 @@ def scores(with_std=False, value=0.25):
 
 def written(name, blocks, names=NAMES, output="probability", with_std=False, assigned=False):
     stream = io.BytesIO()
-    # Without an explanation, features are not looked at.
-    with_features = [(ids, np.empty((scores.N, 0)), scores) for ids, scores in blocks]
-    LabelWriter(names, output, with_std, assigned=assigned).write(stream, name, with_features)
+    points = [ScoredPoints(ids, Features(sp.csr_array((scores.N, 0))), scores) for ids, scores in blocks]
+    LabelWriter(names, output, with_std, assigned=assigned).write(stream, name, points)
     return stream.getvalue().decode()
 
 

@@ -9,13 +9,15 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
 from tests.cli.command import run
+from xmlgp.data.features import Features
 from xmlgp.data.streams import open_output
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.prediction import table_output
 from xmlgp.prediction.label_formats import check_format
-from xmlgp.prediction.label_writer import LabelWriter
+from xmlgp.prediction.label_writer import LabelWriter, ScoredPoints
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.table_output import write_table
 
@@ -26,7 +28,7 @@ def blocks():
     scores = Scores(
         np.array([0, 2, 2, 5]), np.array([0, 1, 2, 3, 4], np.int32), np.array([0.9, 0.25, 0.8, 0.5, 1e-9]), 5
     )
-    yield ["k1", "empty", 3], None, scores
+    yield ScoredPoints(["k1", "empty", 3], Features(sp.csr_array((3, 0))), scores)
 
 
 def sheet_rows(path, **options):

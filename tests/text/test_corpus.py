@@ -236,7 +236,7 @@ def test_text_of_another_encoding(tmp_path, encoding, name):
     content = 'id,text,labels\r\n1,"Grüße aus Zürich",Büro;daheim\r\n2,ÿ\u0080,\r\n'.encode(encoding, "replace")
     options = CorpusOptions(encoding=encoding)
     found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, options))
-    assert found[0] == (2, "1", "Grüße aus Zürich", ["Büro", "daheim"])
+    assert found[0] == Document(2, "1", "Grüße aus Zürich", ["Büro", "daheim"])
     assert len(found) == 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError
 from xmlgp.text import label_rows
-from xmlgp.text.documents import NO_OPTIONS, CorpusOptions
+from xmlgp.text.documents import NO_OPTIONS, CorpusOptions, Document
 
 TOPICS = ["access", "billing", "network", "printer", "email"]
 CHOSEN = random.Random(0)
@@ -157,9 +157,9 @@ def test_texts_of_an_identifier_that_differ_are_joined(tmp_path):
     lines = [json.dumps({"id": own, "text": text, "labels": [label]}) for own, text, label in rows]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert documents_of(tmp_path / "a.jsonl", MERGE) == [
-        (1, "1", "a c\0", ["x", "z", "x"]),
-        (2, 1, "b", ["y", "y"]),
-        (6, 2**70, "d", ["y"]),
+        Document(1, "1", "a c\0", ["x", "z", "x"]),
+        Document(2, 1, "b", ["y", "y"]),
+        Document(6, 2**70, "d", ["y"]),
     ]
 
 
