@@ -117,7 +117,7 @@ class Classifier(Estimator):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y, dense=dense)
-        return self._learn(self._points(X, y, dense, self.model_))
+        return self._learn(self._points(X, y, dense, fitted=True))
 
     def _learn(self, points: TrainingData) -> Self:
         """Learn more points, and return the estimator itself."""
@@ -189,7 +189,7 @@ class Classifier(Estimator):
         points, unless `force` is true. For the metric and for errors see `xmlgp.tune`.
         """
         check_is_fitted(self)
-        return self._tune(self._points(X, y, dense, self.model_), metric, force)
+        return self._tune(self._points(X, y, dense, fitted=True), metric, force)
 
     def _tune(self, points: TrainingData | Source, metric: str, force: bool) -> Self:
         # Copies of the estimator share the model.
@@ -224,11 +224,11 @@ class Classifier(Estimator):
         )
 
     def _points(
-        self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: api.TrainedModel | None = None
+        self, X: FeaturesLike, y: MatrixLike, dense: DenseFeatures | None = None, fitted: bool = False
     ) -> TrainingData:
-        """Return points with labels, and with names if they are DataFrames, for a fitted model or a new one."""
+        """Return points with labels, and with names if they are DataFrames, for the fitted model or a new one."""
         X, blocks = split_features(X, dense)
-        if fitted and not fitted.data["D"]:
+        if fitted and not self.model_.data["D"]:
             # The model has no names of dense features.
             features = self._features_of_fit(X, blocks)
         else:

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xmlgp.api import TrainedModel
 from xmlgp.errors import SettingsError
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.estimators.features import FeaturesLike, SplitFeatures, split_features
+from xmlgp.estimators.rows import has_texts, rows_of
 from xmlgp.inputs.data_frames import text_column
 from xmlgp.inputs.kinds import is_matrix
 from xmlgp.inputs.source import DenseFeatures
@@ -32,13 +32,9 @@ class NameLists(list[list[str]]):
 
 
 def split_documents(
-    X: Documents,
-    dense: DenseFeatures | None,
-    classifier: Classifier,
-    vectorizer: object,
-    fitted: TrainedModel | None = None,
+    X: Documents, dense: DenseFeatures | None, classifier: Classifier, vectorizer: object, fitted: bool = False
 ) -> SplitFeatures:
-    """Return documents and their dense blocks, for a fitted model or a new one.
+    """Return documents and their dense blocks, for the fitted model of a classifier or a new one.
 
     In a DataFrame with dense features, a single other column has the texts.
     """
@@ -54,8 +50,7 @@ def check_no_table(X: Any, transformer: object = None) -> None:
     """Raise SettingsError for a DataFrame of texts; a vectorizer would read the names of its columns."""
     if not hasattr(X, "columns"):
         return
-    values = np.asarray(X[:ROWS])
-    has_texts = values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values.flat)
-    if hasattr(transformer, "build_analyzer") or (transformer is None and has_texts):
+    is_mistake = has_texts(rows_of(X[:ROWS])) if transformer is None else hasattr(transformer, "build_analyzer")
+    if is_mistake:
         column = text_column(X)
         raise SettingsError(f"TextTagger takes a list or column of texts, such as {column}, not a DataFrame")

@@ -175,26 +175,22 @@ class Estimator(ClassifierMixin, BaseEstimator):
         with self._threads():
             return self.model_.predictor.score(features, output)[0]
 
-    def _split(
-        self, X: FeaturesLike, dense: DenseFeatures | None, fitted: api.TrainedModel | None = None
-    ) -> SplitFeatures:
+    def _split(self, X: FeaturesLike, dense: DenseFeatures | None, fitted: bool = False) -> SplitFeatures:
         """Return X and its dense blocks, the first of which is X itself if it is dense.
 
-        In `fit` the values of X decide that, later whether the fitted model has dense features alone.
+        For a new model, the values of X decide that; for the fitted one, whether all of its features are dense.
         """
         split = split_features(X, dense)
         if split.X is None:
             return split
         if fitted:
-            has_dense = not fitted.data["D"]
+            has_dense = not self.model_.data["D"]
         else:
             has_dense = self.model.takes_dense(self._settings((1, 1, 1))) and is_dense(split.X)
         return SplitFeatures(None, [check_array(split.X, accept_sparse="csr"), *split.dense]) if has_dense else split
 
-    def _features(
-        self, X: FeaturesLike, dense: DenseFeatures | None = None, fitted: api.TrainedModel | None = None
-    ) -> Features:
-        """Return the features of points, for a fitted model or a new one."""
+    def _features(self, X: FeaturesLike, dense: DenseFeatures | None = None, fitted: bool = False) -> Features:
+        """Return the features of points, for the fitted model or a new one."""
         return read_features(self._split(X, dense, fitted), self.feature_dtype)
 
     def _features_of_fit(self, X: FeaturesLike, dense: DenseFeatures | None = None) -> Features:
@@ -203,8 +199,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
         X, blocks = split_features(X, dense)
         if X is not None and not sp.issparse(X):  # a sparse matrix has no names
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        features = self._features(X, blocks, self.model_)
-        # Without sparse features, the error is about the width of one of several blocks.
+        features = self._features(X, blocks, fitted=True)
+        # If all features are dense, the widths of several blocks are checked one by one.
         if X is not None and (self.model_.data["D"] or not blocks):
             check_feature_count(self, count_features(features))
         self._check_features(features)

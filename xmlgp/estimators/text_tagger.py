@@ -175,24 +175,24 @@ class TextTagger(BaseEstimator):
     def _fit_vectorizer(self, X: Any) -> tuple[Any, Names]:
         """Return documents, features if a vectorizer of scikit-learn was fitted to them, and names for a new model."""
         analysis = Analysis() if self.vectorizer is None else self.vectorizer
-        counts_words = isinstance(analysis, Analysis)
+        is_text = not (X is None or is_matrix(X))
         if self.encoder is not None:
-            if not counts_words or X is None or is_matrix(X):
+            if not (is_text and isinstance(analysis, Analysis)):
                 raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
             analysis = analysis._replace(encoder=open_encoder(self.encoder))
         if X is None:
             return None, Names([])
-        if not counts_words:
+        if not isinstance(analysis, Analysis):
             transformer = clone(self.vectorizer)
             check_no_table(X, transformer)
             features = transformer.fit_transform(X)
             vectorizer = FittedVectorizer(features.shape[1], transformer)
             return features, Names([], vectorizer.words, vectorizer)
-        if is_matrix(X) and self.vectorizer is not None:
+        if self.vectorizer is not None and not is_text:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         analysis.check()
         check_no_table(X)
-        return X, Names([], None, None if is_matrix(X) else WordCounts(analysis, []))
+        return X, Names([], None, WordCounts(analysis, []) if is_text else None)
 
     @available_where(_can_learn)
     def partial_fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
@@ -407,7 +407,7 @@ class TextTagger(BaseEstimator):
         """Return documents as the fitted classifier takes them, with their labels and dense blocks."""
         vectorizer = self.classifier_.names_.vectorizer
         transformer = vectorizer and vectorizer.estimator
-        documents, blocks = split_documents(X, dense, self.classifier_, transformer, self.model_)
+        documents, blocks = split_documents(X, dense, self.classifier_, transformer, fitted=True)
         if documents is not None:
             check_no_table(documents, transformer)
             if transformer:
