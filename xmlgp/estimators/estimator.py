@@ -127,8 +127,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """The number of features, D; if there are dense features alone, their number, E."""
-        known = self.model_.known
-        return known.D or sum(known.widths)
+        points = self.model_.known
+        return points.D or sum(points.widths)
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:

@@ -73,7 +73,7 @@ def is_dense(X: object) -> bool:
 
 
 def read_features(split: SplitFeatures, dtype: DTypeLike) -> Features:
-    """Return the features of points, of which X gets a type; an error says what is wrong."""
+    """Return the features of points, with X converted to a dtype; an error says what is wrong with them."""
     rows = read_dense(split.dense, "X")
     if split.X is not None:
         features = _read_matrix(split.X, dtype)

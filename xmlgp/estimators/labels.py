@@ -1,4 +1,4 @@
-"""Read the labels y of a multi-label classifier, and say what is wrong with others."""
+"""Read the labels y of a multi-label classifier, and say what is wrong with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_labels(estimator: object, y: object, N: int) -> csr_array:
 
 
 def _hint_at_labels(rows: Sequence[object]) -> str | None:
-    """Return what takes rows of names or single values; None for rows of a matrix of numbers."""
+    """Return what to do with rows of names or with single values; None for rows of numbers."""
     lists = [row for row in rows if isinstance(row, list)]
     if not lists:
         return _hint_at_values(rows) if rows else None
@@ -46,7 +46,7 @@ def _hint_at_labels(rows: Sequence[object]) -> str | None:
 
 
 def _hint_at_values(values: Sequence[object]) -> str:
-    """Return what takes one value for each point: a number, the name of a class, or several names."""
+    """Return what to do with one value for each point: a number, the name of a class, or several names."""
     kind = type_of_target(values)
     mistake = "y has one value for each point, not a column for each label"
     if kind.startswith("continuous"):
