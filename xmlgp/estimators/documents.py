@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmlgp.errors import SettingsError
 from xmlgp.estimators.classifier import Classifier
@@ -27,7 +28,7 @@ ROWS = 100
 class NameLists(list[list[str]]):
     """Lists of names. `cross_val_predict` makes an array of them, which has one dimension whatever their lengths."""
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.object_]:
         return np.fromiter(self, object, len(self))
 
 
