@@ -1,7 +1,7 @@
 """Ranking measures of the Extreme Classification Repository: P@k, nDCG@k and their propensity-scored forms.
 
-Each measure is a sum over hits, the true labels among the first k of a point, so time and memory grow with the listed
-scores and the positives, not with N·K.
+Each measure is a sum over hits, the true labels among the first k of a point, so time and memory grow with the number
+of stored scores and of true labels, not with N·K.
 """
 
 from collections.abc import Iterable
@@ -41,21 +41,22 @@ def evaluate_ranking(
 ) -> dict[str, float]:
     """Evaluate how well scores rank the true labels.
 
-    The labels of a point are ranked by descending score; hit_l = 1 if the l-th is true, n is the number of true labels
-    of the point and p are propensities. The mean over the points that have a label of
+    The labels of a point are ranked by descending score. hit_l is 1 if the l-th label is true, otherwise 0; p_l is the
+    propensity of the l-th label; n is the number of true labels of the point. All measures are in percent. These are
+    averaged over the points that have a true label:
 
     - P@k = 1/k Σ_{l≤k} hit_l,
-    - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1),
+    - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1).
 
-    and the sum over the points, divided by the same sum for the best possible ranking, of
+    These are summed over all points, and divided by the same sum for the best possible ranking:
 
     - Σ_{l≤k} hit_l / p_l for PSP@k,
-    - Σ_{l≤k} hit_l / (p_l log2(l + 1)) for PSnDCG@k,
+    - Σ_{l≤k} hit_l / (p_l log2(l + 1)) for PSnDCG@k.
 
-    all in percent. Labels that are not stored in `scores`, a csr_array, N×K, count as misses; those with equal scores
-    are ranked by number, the lower first. The true labels are a csr_array of bool, N×K. Without propensities, K (see
-    `xmlgp.metrics.propensity`), the propensity-scored measures are left out. SettingsError is raised if the shapes
-    disagree or no point has a label.
+    `scores` is a csr_array, N×K; labels without a stored score count as misses, and labels with equal scores are ranked
+    by number, the lower first. `labels` are the true ones, a csr_array of bool, N×K. `propensities` has K elements (see
+    `xmlgp.metrics.propensity`); without it, the propensity-scored measures are left out. SettingsError is raised if the
+    shapes disagree or no point has a label.
 
     The conventions are those of the repository's scripts `precision_k`, `nDCG_k`, `precision_wt_k` and `nDCG_wt_k`
     (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
@@ -64,48 +65,50 @@ def evaluate_ranking(
     check_shapes(scores, labels)
     if propensities is not None and len(propensities) != labels.shape[1]:
         raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
-    labels_of_point = labels.sum(axis=1)
-    n_labelled = np.count_nonzero(labels_of_point)
+    label_counts = labels.sum(axis=1)
+    n_labelled = np.count_nonzero(label_counts)
     if not n_labelled:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
 
-    # No ranking is longer than this, so a huge k costs no memory.
-    longest = max(np.diff(scores.indptr).max(), labels_of_point.max())
+    # Ranks beyond the longest ranking are empty, so a huge k needs no more memory.
+    longest = max(np.diff(scores.indptr).max(), label_counts.max())
     depth_of = {k: min(k, int(longest)) for k in ks}
     deepest = max(depth_of.values())
     hits = _find_hits(scores, labels, deepest)
     discounts = 1 / np.log2(np.arange(deepest) + 2)
+    # Element n is the best DCG for n true labels. A hit belongs to a point with a true label, so element 0 is unused.
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
     measures = {f"P@{k}": np.count_nonzero(hits.ranks < depth) / k / n_labelled for k, depth in depth_of.items()}
     for k, depth in depth_of.items():
-        gains = discounts[hits.ranks] / ideal_dcg[np.minimum(labels_of_point[hits.points], depth)]
+        gains = discounts[hits.ranks] / ideal_dcg[np.minimum(label_counts[hits.points], depth)]
         measures[f"nDCG@{k}"] = gains[hits.ranks < depth].sum() / n_labelled
 
     if propensities is not None:
-        weights = 1 / np.asarray(propensities, dtype=np.float64)
-        ideal_scores = csr_array((weights[labels.indices], labels.indices, labels.indptr), labels.shape)
-        ideal = _find_hits(ideal_scores, labels, deepest)
-        for name, by_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
-            gains = weights[hits.labels] * by_rank[hits.ranks]
-            ideal_gains = weights[ideal.labels] * by_rank[ideal.ranks]
+        gain_of_label = 1 / np.asarray(propensities, dtype=np.float64)
+        ideal_scores = csr_array((gain_of_label[labels.indices], labels.indices, labels.indptr), labels.shape)
+        ideal_hits = _find_hits(ideal_scores, labels, deepest)
+        for name, discount_of_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
+            gains = gain_of_label[hits.labels] * discount_of_rank[hits.ranks]
+            ideal_gains = gain_of_label[ideal_hits.labels] * discount_of_rank[ideal_hits.ranks]
             for k, depth in depth_of.items():
-                measures[f"{name}@{k}"] = gains[hits.ranks < depth].sum() / ideal_gains[ideal.ranks < depth].sum()
+                measures[f"{name}@{k}"] = gains[hits.ranks < depth].sum() / ideal_gains[ideal_hits.ranks < depth].sum()
     return {name: 100 * float(value) for name, value in measures.items()}
 
 
 def true_entries(predicted: csr_array, labels: csr_array) -> NDArray[np.integer]:
-    """Return which stored entries of a csr_array are true labels: positions in its data, by point and label.
+    """Return the positions in `predicted.data` of the entries that are true labels, ordered by point and label.
 
-    Both are N×K, `predicted` with at most one entry per point and label, in any order.
+    Both arguments are N×K. `predicted` has at most one entry per point and label, in any order.
     """
-    # An elementwise product keeps exactly the common entries. Positions start at 1, as a zero would be dropped.
+    # An elementwise product keeps exactly the common entries. Positions start at 1, because a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
-    hits: NDArray[np.integer] = (canonical(positions) * canonical(labels).astype(positions.dtype)).data - 1
-    return hits
+    common = canonical(positions) * canonical(labels).astype(positions.dtype)
+    true_positions: NDArray[np.integer] = common.data - 1
+    return true_positions
 
 
 def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
-    """Return whether each stored entry of a csr_array is a true label (ndarray of bool); see `true_entries`."""
+    """Return whether each entry of `predicted.data` is a true label (ndarray of bool); see `true_entries`."""
     is_true = np.zeros(predicted.nnz, bool)
     is_true[true_entries(predicted, labels)] = True
     return is_true
@@ -114,7 +117,8 @@ def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
 def top_entries(scores: csr_array, k: int) -> csr_array:
     """Return the k highest scores of each point, or all if it has fewer (csr_array, N×K), best first; ties by label."""
     scores = canonical(scores)
-    # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
+    # Labels ascend within each point, so a stable sort puts the lower label first among equal scores. Unlike a minus
+    # sign, the factor −1.0 also negates scores of bool and of unsigned integers.
     order = np.lexsort((-1.0 * scores.data, points_of(scores)))[ranks_of(scores) < k]
     indptr = np.concatenate([[0], np.cumsum(np.minimum(np.diff(scores.indptr), k))])
     return csr_array((scores.data[order], scores.indices[order], indptr), scores.shape)
@@ -132,20 +136,24 @@ def ranks_of(scores: csr_array) -> NDArray[np.integer]:
 
 
 def check_shapes(scores: csr_array, labels: csr_array, name: str = "scores") -> None:
-    """Raise SettingsError unless scores and true labels have the same shape; `name` is that of the scores."""
+    """Raise SettingsError unless scores and true labels have the same shape; the message calls the scores `name`."""
     if scores.shape != labels.shape:
         first, second = ("×".join(map(str, matrix.shape)) for matrix in (scores, labels))
         raise SettingsError(f"the {name} are {first}, the true labels {second}")
 
 
 def _find_hits(scores: csr_array, labels: csr_array, k: int) -> _Hits:
+    """Return the true labels among the k of highest score of each point."""
     top = top_entries(scores, k)
-    hits = true_entries(top, labels)
-    return _Hits(points_of(top)[hits], top.indices[hits], ranks_of(top)[hits])
+    entries = true_entries(top, labels)
+    return _Hits(points_of(top)[entries], top.indices[entries], ranks_of(top)[entries])
 
 
 def canonical(matrix: csr_array) -> csr_array:
-    """Return the matrix with the labels of each point sorted; SciPy's products of unsorted ones allocate K entries."""
+    """Return the matrix, or a copy with the columns of each row sorted and duplicate entries added up.
+
+    SciPy's products of unsorted matrices allocate an array of K elements.
+    """
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
