@@ -1,4 +1,4 @@
-"""Number labels by their names: those of a corpus, and those that are in memory as a matrix."""
+"""Number labels by their names: those of a corpus, and those of lists in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xmlgp.text.written_names import is_missing, lists_in_code, separator_of
 
 __all__ = ["BadName", "LabelNumbers", "label_matrix", "matrix_of_labels", "note_case"]
 
-#: What users give as labels, in messages.
+#: The beginning of messages about labels that are not such lists.
 LISTS = "labels must be a list of names for each document"
 
 
@@ -28,24 +28,25 @@ class BadName(Exception):
 
 
 class LabelNumbers(dict[str, int]):
-    """The numbers of labels by their names, new names included; −1 for an empty name.
+    """The numbers of labels by their names. Looking up a new name adds a label; an empty name has the number −1.
 
     Names that look the same are one label: new ones are normalised, see `xmlgp.text.characters`. `same` maps a name to
-    its preferred name, and names with the same preferred name are one label. A new label gets the preferred name once
-    that occurs; an earlier label keeps its own.
+    its preferred name, and names with the same preferred name are one label. A new label is renamed once its preferred
+    name occurs; the earlier labels, `names`, keep theirs.
     """
 
     def __init__(self, names: Sequence[str] = (), same: Mapping[str, str] | None = None) -> None:
         self.names = list(names)
-        self._earlier = len(names)
+        self._earlier_count = len(names)
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
         for number, name in enumerate(self.names):
             self.setdefault(normalized_name(name), number)
         self[""] = -1
         self._same = same or {}
-        self._owners = {self._same.get(name, name): self[name] for name in self.names} if same else {}
+        self._number_of_preferred = {self._same.get(name, name): self[name] for name in self.names} if same else {}
 
     def __missing__(self, name: str) -> int:
+        """Return the number of a name that was not looked up before; raise BadName if a label cannot have it."""
         normalized = normalized_name(name)
         if normalized != name:
             number = self[normalized]
@@ -56,31 +57,33 @@ class LabelNumbers(dict[str, int]):
             number = len(self.names)
             preferred = self._same.get(name)
             if preferred is not None:
-                number = self._owners.setdefault(preferred, number)
+                number = self._number_of_preferred.setdefault(preferred, number)
             if number == len(self.names):
                 self.names.append(name)
-            elif name == preferred and number >= self._earlier:
+            elif name == preferred and number >= self._earlier_count:
                 self.names[number] = name
         self[name] = number
         return number
 
     def ordered(self, extend: bool = True) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the names, and the position of each number in them; new names in order, of numbers if all are.
+        """Return the names in their final order, and the position of each label, by its number, in that order.
 
-        Unless `extend`, the new names are left out. The positions are those of `numbered_in_order`.
+        Earlier names come first. New names follow, sorted as numbers if all of them are digits, otherwise as texts;
+        they are left out unless `extend`. The position −1 is that of labels that are left out and of the number −1,
+        which empty names have.
         """
-        new = range(self._earlier, len(self.names) if extend else self._earlier)
+        new = range(self._earlier_count, len(self.names) if extend else self._earlier_count)
         if all(self.names[number].isascii() and self.names[number].isdigit() for number in new):
-            order = sorted(new, key=lambda number: _as_number(self.names[number]))
+            order = sorted(new, key=lambda number: _numeric_key(self.names[number]))
         else:
             order = sorted(new, key=self.names.__getitem__)
-        return _numbered_in_order(self.names, self._earlier, order)
+        return _in_order(self.names, self._earlier_count, order)
 
 
-def _numbered_in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the first names, as many as `count`, then those of other numbers in order, and each number's position.
+def _in_order(names: Sequence[str], count: int, order: Iterable[int]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the first `count` names and then those of the numbers in `order`, and the position of each number there.
 
-    The position is −1 for numbers that are left out, and in the end for −1 itself.
+    The position of a number that is left out is −1. One more element, at the end, is the position of the number −1.
     """
     numbers = [*range(count), *order]
     positions = np.full(len(names) + 1, -1, np.int32)
@@ -88,8 +91,8 @@ def _numbered_in_order(names: Sequence[str], count: int, order: Iterable[int]) -
     return [names[number] for number in numbers], positions
 
 
-def _as_number(name: str) -> tuple[int, str, str]:
-    """Return what orders digits as their values; Python refuses to convert thousands of digits."""
+def _numeric_key(name: str) -> tuple[int, str, str]:
+    """Return a key that sorts names of digits by value; `int` would refuse thousands of digits."""
     digits = name.lstrip("0")
     return len(digits), digits, name
 
@@ -97,13 +100,13 @@ def _as_number(name: str) -> tuple[int, str, str]:
 def label_matrix(
     y: Iterable[object], names: Sequence[str] = (), same: Mapping[str, str] | None = None
 ) -> tuple[list[str], csr_array]:
-    """Return the names of labels, earlier ones first and then new ones in order, and the labels of documents, N×K.
+    """Return the names of all labels, those in `names` first, and the labels of documents, N×K.
 
-    y has the names of the labels of each document; `same` is as for `LabelNumbers`. SettingsError if y has no such
-    lists, or a name that a label cannot have.
+    y has a list of names of labels for each document; `same` is as for `LabelNumbers`. SettingsError if y does not have
+    such lists, or has a name that a label cannot have.
     """
     label_numbers = LabelNumbers(names, same)
-    numbers, lengths = _numbered(y, label_numbers)
+    numbers, lengths = _numbers_of_lists(y, label_numbers)
     ordered, positions = label_numbers.ordered()
     for name in ordered[len(names) :]:
         try:
@@ -114,18 +117,21 @@ def label_matrix(
 
 
 def matrix_of_labels(numbers: NDArray[np.integer], lengths: NDArray[np.integer], K: int) -> csr_array:
-    """Return the labels of documents, N×K, of their numbers, document after document; −1 is none."""
+    """Return the labels of documents, N×K, from the concatenated label numbers of all documents; −1 is no label.
+
+    `lengths`, N, says how many of the numbers belong to each document.
+    """
     matrix = counts(numbers, lengths, K)
     return as_csr(None, matrix.indices, matrix.indptr, K)
 
 
-def _numbered(y: Iterable[object], label_numbers: LabelNumbers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the numbers of the labels of all documents, and how many each has."""
+def _numbers_of_lists(y: Iterable[object], label_numbers: LabelNumbers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the concatenated label numbers of all documents, and how many of them each document has."""
     _check_lists(y)
     numbers: list[int] = []
     lengths = []
     for position, names in enumerate(y):
-        # A text is a list of its letters, which nobody means.
+        # A text is an iterable too, of its letters, which nobody means as labels.
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
             raise SettingsError(f"{LISTS}, but labels[{position}] is {excerpt(names)}; {_list_advice(names, y)}")
         start = len(numbers)
@@ -144,7 +150,7 @@ def _numbered(y: Iterable[object], label_numbers: LabelNumbers) -> tuple[NDArray
 
 
 def _check_lists(y: Iterable[object]) -> None:
-    """Raise SettingsError if labels are a text, a matrix, or something else than lists in order."""
+    """Raise SettingsError if y is one text, an array of numbers, or a collection without the order of the documents."""
     if isinstance(y, str | bytes):
         raise SettingsError(f"{LISTS}, not one text")
     if issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
@@ -157,18 +163,18 @@ def _check_lists(y: Iterable[object]) -> None:
 
 
 def _list_advice(names: object, y: Iterable[object]) -> str:
-    """Return how to write what is no list of names among the labels of all documents."""
+    """Return advice on how to write `names`, an element of y that should be a list of names."""
     if isinstance(y, Sized) and all(isinstance(text, str) or is_missing(text) for text in y) and separator_of(y):
         return f"give lists of names, such as {lists_in_code(list(y), 'labels')}"
     return "write no names as []" if is_missing(names) else "write a single name as [name]"
 
 
 def note_case(labels: Sequence[str], earlier: int, path: str, note: Callable[[str], object]) -> None:
-    """Note the labels after the `earlier` ones that differ from another one only in case."""
-    first: dict[str, str] = {}
+    """Note how many labels after the first `earlier` ones differ from a label before them only in case."""
+    first_in_lower_case: dict[str, str] = {}
     pairs = []
     for number, label in enumerate(labels):
-        other = first.setdefault(label.lower(), label)
+        other = first_in_lower_case.setdefault(label.lower(), label)
         if other != label and number >= earlier:
             pairs.append((other, label))
     if pairs:
