@@ -1,4 +1,9 @@
-"""GPC as a whole: one latent function with an SE kernel and noise, its q(u), and its bound."""
+"""The GPC model: one latent function with an SE kernel and noise, its posterior q(u), and its bound.
+
+The model of [I] (7) to (11): p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′]. The
+inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. This is MLGPF with P = K = 1, Φ = 1 and
+b = 0, so its parameters have the same names.
+"""
 
 from collections.abc import Mapping
 
@@ -23,9 +28,6 @@ __all__ = [
     "uncollapsed_bound",
 ]
 
-#: The model of [I] (7) to (11): p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
-#: The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with P = K = 1,
-#: Φ = 1 and b = 0, so parameters have the same names.
 KERNEL = Kernel(("se", "noise"), ard=False)
 POSTERIOR = FullPosterior()
 PARAMETER_NAMES = ["inducing", *KERNEL.parameter_names(), *POSTERIOR.parameter_names]
@@ -38,9 +40,10 @@ def initial_parameters(inducing: ArrayLike) -> dict[str, NDArray[np.floating]]:
     nor diagonal, for any units and any number of dimensions.
     """
     Z = np.array(inducing, np.float64, order="F")
-    # The mean squared distance between two of them is twice their variance.
-    scale = np.sqrt(np.square(Z - Z.mean(axis=0)).sum(axis=1).mean()) if len(Z) else 0
-    return {"inducing": Z} | KERNEL.initial(Z.shape[1], scale or 1.0, np.float64)
+    # The mean squared distance between two inducing inputs is twice their mean squared distance from their centroid.
+    lengthscale = np.sqrt(np.square(Z - Z.mean(axis=0)).sum(axis=1).mean()) if len(Z) else 0
+    # If all inducing inputs are equal, any lengthscale does.
+    return {"inducing": Z} | KERNEL.initial(Z.shape[1], lengthscale or 1.0, np.float64)
 
 
 def prior_variance(parameters: Mapping[str, NDArray[np.floating]]) -> NDArray[np.floating]:
@@ -49,9 +52,9 @@ def prior_variance(parameters: Mapping[str, NDArray[np.floating]]) -> NDArray[np
 
 
 def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str, NDArray[np.floating]]]:
-    """Return the bound [I] (11), a function of q(u) as well (`Bound`), and initial values of its parameters.
+    """Return the `Bound` [I] (11), which depends on q(u) too, and initial values of its parameters.
 
-    Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
+    Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed. The expectations are computed with so many `nodes`.
     """
     parameters = initial_parameters(inducing)
     prior, _ = KERNEL.forward_inducing(parameters)
@@ -62,7 +65,7 @@ def uncollapsed_bound(inducing: ArrayLike, nodes: int) -> tuple[Bound, dict[str,
 
 
 class Predictive:
-    """The predictive distribution q(f*) of trained parameters; what does not depend on the points is computed once."""
+    """The predictive distribution q(f*) of trained parameters; what does not depend on the points is precomputed."""
 
     def __init__(self, parameters: Mapping[str, NDArray[np.floating]]) -> None:
         prior, self._inducing_tape = KERNEL.forward_inducing(parameters)
