@@ -1,4 +1,4 @@
-"""Points, features and labels that are in memory as matrices, tables, texts or names."""
+"""Points in memory: features from matrices, tables or texts, and labels from matrices, tables or names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ __all__ = ["InMemory", "as_matrix", "check_columns", "columns_of", "features_in_
 
 
 class InMemory:
-    """A matrix, texts, a `Dataset` or `TrainingData`, and labels of a matrix or texts, or None."""
+    """Points in memory: `data` is a matrix, texts, a `Dataset` or `TrainingData`.
+
+    `labels` are those of a matrix or of texts, or None; the other two have labels of their own.
+    """
 
     def __init__(self, data: Any, labels: Any) -> None:
         self._data = data
@@ -55,15 +58,17 @@ class InMemory:
     def more(self, known: Known) -> TrainingData:
         """Return the points for a model to learn, which may have more features and labels than the model.
 
-        A model in memory then loses the names of all if the points have none.
+        If new features have no names, a model in memory loses the names of all features, and so for labels; if the
+        model is in a folder, this is an error.
         """
         points = self.numbered(known.names, extend=True)
         names = points.names
         for kind, count in ("labels", points.dataset.K), ("features", points.dataset.D):
-            if getattr(names, kind) is not None and len(getattr(names, kind)) < count:
+            names_of_kind = getattr(names, kind)
+            if names_of_kind is not None and len(names_of_kind) < count:
                 if known.folder:
-                    text = f"{known.title} has names of {kind}, but the points have {kind} without a name"
-                    raise SettingsError(text)
+                    reason = f"{known.title} has names of {kind}, but the points have {kind} without a name"
+                    raise SettingsError(reason)
                 names = names._replace(**{kind: None})
         if not names.features and points.dataset.D != known.D:
             names = names._replace(vectorizer=None)
@@ -76,26 +81,30 @@ class InMemory:
         return points if self._labels is not None else points._replace(names=known.names)
 
     def stream(self, known: Known, labelled: bool, beside: DenseRows | None) -> PointStream:
-        """Return the points to be scored; texts and the index of a DataFrame stay with them."""
+        """Return the points to be scored, with their texts and the index of a DataFrame.
+
+        The labels are in memory anyway, so the result has them even if they are not asked for (`labelled`).
+        """
         ids = _index_of(self._data)
         texts = as_texts(self._data) if self.is_text else None
         source = self if texts is None else InMemory(texts, self._labels)
         dataset, _, names = source.known(known).beside(beside)
+        # Without the labels that the model does not know, which follow its own.
         K = dataset.K - added_labels(names, known.names)
         return PointsInMemory(dataset, K, names.labels, texts, ids)
 
     def numbered(self, names: Names, extend: bool, same: Mapping[str, str] | None = None) -> TrainingData:
-        """Return the points with words and labels numbered by `names`, to which other labels are appended.
+        """Return the points with words and labels numbered by `names`; new names of labels are appended to these.
 
-        Other words are appended with `extend`, and left out without. Names of labels that are the `same` are one label,
-        as for `LabelNumbers`; by default those that `names` say are.
+        With `extend`, new words are appended too, otherwise they are left out. Names of labels that are the `same` are
+        one label, as for `LabelNumbers`; by default, `same` is that of `names`.
         """
         if isinstance(self._data, TrainingData):
-            own = self._data.names
-            own.check()
-            check_columns("label", own.labels, names.labels)
-            check_columns("feature", own.features, names.features)
-            present = {field: value for field, value in own._asdict().items() if value}
+            data_names = self._data.names
+            data_names.check()
+            check_columns("label", data_names.labels, names.labels)
+            check_columns("feature", data_names.features, names.features)
+            present = {field: value for field, value in data_names._asdict().items() if value}
             return self._data._replace(names=names._replace(**present))
         if isinstance(self._data, Dataset):
             return TrainingData(self._data, REPOSITORY, names)
@@ -104,6 +113,7 @@ class InMemory:
         return TrainingData(Dataset(features, labels), REPOSITORY, names)
 
     def _numbered_features(self, names: Names, extend: bool) -> tuple[Features, Names]:
+        """Return the features, and the names with those of features, to which `extend` appends new words."""
         if not self.is_text:
             features = features_in_memory(self._data)
             columns = columns_of(self._data, "feature")
@@ -120,6 +130,10 @@ class InMemory:
     def _numbered_labels(
         self, names: Names, needs_names: bool, N: int, same: Mapping[str, str] | None
     ) -> tuple[csr_array, Names]:
+        """Return the labels of N points, and the names with those of labels, which a matrix has only as a DataFrame.
+
+        With `needs_names`, a matrix whose columns have no names is refused.
+        """
         labels = self._labels
         columns = columns_of(labels, "label")
         if labels is None:
@@ -130,8 +144,8 @@ class InMemory:
         elif names.labels is None:
             raise SettingsError("the model has no names of labels, so the labels of points must be a matrix")
         else:
-            longer, labels = label_matrix(labels, names.labels, same or names.same)
-            names = names._replace(labels=longer)
+            all_names, labels = label_matrix(labels, names.labels, same or names.same)
+            names = names._replace(labels=all_names)
         return labels_in_memory(labels, N), names
 
 
@@ -143,6 +157,7 @@ def _index_of(data: Any) -> list[Identifier] | None:
 
 
 def _are_names(labels: Any) -> bool:
+    """Return whether labels are names, as lists or in an array, and not a matrix or a DataFrame."""
     if hasattr(labels, "columns") or sp.issparse(labels):
         return False
     if not is_matrix(labels):
@@ -152,7 +167,7 @@ def _are_names(labels: Any) -> bool:
 
 
 def columns_of(table: Any, kind: str) -> list[str] | None:
-    """Return the names of the columns of a DataFrame, each a label or a feature (`kind`); None if they have none."""
+    """Return the names of the columns of a DataFrame, which are labels or features (`kind`); None without names."""
     columns = list(getattr(table, "columns", ()))
     if not columns or not all(isinstance(name, str) for name in columns):
         return None
@@ -163,7 +178,10 @@ def columns_of(table: Any, kind: str) -> list[str] | None:
 
 
 def check_columns(kind: str, names: Iterable[str] | None, known: Sequence[str] | None) -> None:
-    """Raise SettingsError if the columns of a DataFrame are other features or labels (`kind`) than those of a model."""
+    """Raise SettingsError if names of columns differ from the `known` ones of a model in the same place.
+
+    `kind` is "feature" or "label". Columns beyond the shorter list are not compared.
+    """
     for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
         if name != expected:
             raise SettingsError(
@@ -173,7 +191,10 @@ def check_columns(kind: str, names: Iterable[str] | None, known: Sequence[str] |
 
 
 def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> csr_array:
-    """Return numbers as a csr_array; SettingsError for a table of texts or of lists, and for complex numbers."""
+    """Return a table of real numbers as a csr_array; SettingsError if it has texts, lists or complex numbers.
+
+    For a DataFrame, the error suggests a column to give instead, one of labels if the table `is_labels`.
+    """
     if getattr(getattr(table, "dtype", None), "kind", None) == "c":
         raise SettingsError("Complex data not supported; give real numbers, such as `data.real`")
     if sp.issparse(table):
@@ -191,15 +212,16 @@ def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> c
 
 
 def labels_in_memory(Y: Any, N: int) -> csr_array:
-    """Return labels in memory, of N points, as a csr_array of bool."""
+    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
     labels = as_matrix(Y, None, is_labels=True)
-    # Also not a number.
+    # NaN is not ≥ 0, so it is refused too.
     if not (labels.data >= 0).all():
         raise SettingsError("a label is negative or not a number; 1 says that a point has the label, 0 that it has not")
     fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
     if fractions.size:
         meaning = "1 says that a point has the label, 0 that it has not; give `labels > 0` if that is meant"
         raise SettingsError(f"Unknown label type: continuous; a label is {fractions[0]:g}; {meaning}")
+    # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
     if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and np.ptp(labels.data, axis=None) > 0:
         warnings.warn(
             "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
@@ -213,7 +235,7 @@ def labels_in_memory(Y: Any, N: int) -> csr_array:
 
 
 def features_in_memory(X: Any, dtype: DTypeLike = np.float32) -> Features:
-    """Return features in memory, without duplicates and stored zeros; X is not changed."""
+    """Return a matrix as features, without duplicate entries and stored zeros; X is not changed."""
     matrix = as_matrix(X, dtype)
     if not np.isfinite(matrix.data).all():
         raise SettingsError("a feature is NaN or inf, not a finite number")
