@@ -1,4 +1,4 @@
-"""Make the page about a model on points whose labels are known."""
+"""Make an HTML page about how a model does on test points."""
 
 from __future__ import annotations
 
@@ -84,27 +84,28 @@ def report(  # noqa: PLR0913, which are the options of the command
     K = model.data["K"]
     if K < 2:
         raise SettingsError(f"{model}: a report needs a model of two labels or more, but this one has 1 label")
-    name = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
-    names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
+    data_name = locate(os.fspath(source.data), "test") if is_path(source.data) else source.title
+    chosen_names = read_label_names(label_names, K) if isinstance(label_names, str | os.PathLike) else label_names
     with open_output(out) if out is not None else contextlib.nullcontext() as stream:
         with source.stream(model.known, True, reporter) as points:
             training = _training_facts_of(model, train, source, reporter)
 
-            def about(true: csr_array) -> About:
-                unknown = unknown_labels(points.labels, true, K)
-                note_unknown(name, unknown, true, reporter.note)
+            def about(true_labels: csr_array) -> About:
+                """Return what the page says besides scores; points may have labels that the model does not know."""
+                unknown = unknown_labels(points.labels, true_labels, K)
+                note_unknown(data_name, unknown, true_labels, reporter.note)
                 counts = None
                 propensities = None
                 if training is not None and training.counts is not None:
-                    counts = np.pad(training.counts, (0, true.shape[1] - K))
+                    counts = np.pad(training.counts, (0, true_labels.shape[1] - K))
                     propensities = _propensities(training.shape, counts, reporter.note)
-                shown = names or model.names.shown
+                names = chosen_names or model.names.shown
                 return About(
                     title or (model.folder.path.resolve().name if model.folder else "Model"),
-                    _facts(model, name, counts),
+                    _facts_to_show(model, data_name, counts),
                     counts,
                     propensities,
-                    None if shown is None else [*shown, *(points.labels or [])[K:]],
+                    None if names is None else [*names, *(points.labels or [])[K:]],
                     model.names.features,
                     model.block_names,
                     unknown=unknown or {},
@@ -128,16 +129,16 @@ def report(  # noqa: PLR0913, which are the options of the command
 def _training_facts_of(
     model: TrainedModel, train: Points | Source | TrainedModel | None, test: Source, reporter: Reporter
 ) -> TrainingFacts | None:
-    """Return the facts of training points, by default those that the model has; None if it has no counts.
+    """Return the facts of `train`, training points or another model; by default, those that `model` stores.
 
-    Training points are read as the `test` ones are.
+    Without `train`, None if the model stores no counts of labels. Training points are read as the `test` ones are.
     """
     K = model.data["K"]
     if train is not None and known_model(train) is None:
         source = train if isinstance(train, Source) else replace(test, data=train, labels=None, dense=None)
         points, _, names = source.known(model.known, "train", reporter)
-        count = points.K - added_labels(names, model.names)
-        check_label_count(title_of(source.data, "the training data"), count, K, str(model))
+        label_count = points.K - added_labels(names, model.names)
+        check_label_count(title_of(source.data, "the training data"), label_count, K, str(model))
         return TrainingFacts(None, points.shape, np.bincount(points.labels.indices, minlength=K)[:K])
     facts = training_facts(model if train is None else train, True, test, reporter)
     if train is None and facts.counts is None:
@@ -157,20 +158,25 @@ def _training_facts_of(
 def _propensities(
     shape: tuple[int, int, int] | None, counts: NDArray[np.int64], note: Callable[[str], object]
 ) -> NDArray[np.floating] | None:
-    """Return the propensities of the labels, or None if there are too few training points for them."""
+    """Return the propensities of the labels for training points of a shape N, D, K and with these counts.
+
+    Return None if the shape is unknown, or, with a note, if there are too few training points.
+    """
     if shape is None:
         return None
     try:
-        return estimate_propensities(counts, *shape[:2]).values
+        N, D, _ = shape
+        return estimate_propensities(counts, N, D).values
     except SettingsError as error:
         note(f"There is no PSP: {error}")
         return None
 
 
-def _facts(model: TrainedModel, name: str, counts: NDArray[np.int64] | None) -> list[tuple[str, str]]:
+def _facts_to_show(model: TrainedModel, data_name: str, counts: NDArray[np.int64] | None) -> list[tuple[str, str]]:
+    """Return the facts at the head of the page, pairs of a term and its value."""
     facts = [
         ("Model", f"{model} ({model.settings.model})"),
-        ("Test data", "standard input" if name == "-" else name),
+        ("Test data", "standard input" if data_name == "-" else data_name),
         ("Training documents", f"{model.data['N']:,}"),
     ]
     if counts is not None:

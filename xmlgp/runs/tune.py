@@ -33,7 +33,7 @@ def tune(  # noqa: PLR0913, which are the options of the command
 ) -> Tuned:
     """Choose the threshold and the limit of highest F1 by which `predict` assigns labels; the model keeps them.
 
-    Training into the folder again drops them. True labels that the model does not know count as missed. Besides
+    Training into its folder again drops both. True labels that the model does not know count as missed. Besides
     scoring, this takes about 5 KB of memory per point.
 
     Parameters
@@ -47,17 +47,19 @@ def tune(  # noqa: PLR0913, which are the options of the command
     output : str, optional
         The scores that the threshold is for, as for `predict`.
     force : bool
-        Whether to accept the points that the model was trained on, or a batch that it has learned. They are recognised
-        only if they are complete and in the same order.
+        Whether to accept points that the model was trained on or has learned. Without it, such points are refused, but
+        they are recognised only if the training data or the batch is complete and in the same order.
 
     Raises
     ------
     SettingsError
-        If the points do not fit the model, no point has a label, or the model has one label, or was trained on them.
+        If the points do not fit the model or it was trained on them, no point has a label, or the model has one label.
+    ModelFolderError
+        If another model was stored in the folder of a TrainedModel after it was loaded.
     """
     source = Source.of(data, labels, dense)
     reporter = Reporter.of(progress, note)
-    with _held(model) as trained:
+    with _held_unchanged(model) as trained:
         K = trained.data["K"]
         if K == 1:
             where = f"{trained}: " if trained.folder else ""
@@ -66,23 +68,23 @@ def tune(  # noqa: PLR0913, which are the options of the command
         points, _, names = source.known(trained.known, "validation", reporter)
         check_widths(points.features.widths, trained.known.widths, source.data)
         if not force and has_learned(trained, points):
-            which = f"the points of {source.data}" if is_path(source.data) else "these points"
+            these_points = f"the points of {source.data}" if is_path(source.data) else "these points"
             raise SettingsError(
-                f"{trained} was trained on {which}, so F1 on them is too high; give held-out points, or use "
+                f"{trained} was trained on {these_points}, so F1 on them is too high; give held-out points, or use "
                 "`force=True`"
             )
         unknown = unknown_labels(names.labels, points.labels, K)
         note_unknown(source.title, unknown, points.labels, reporter.note)
-        before = trained.tuned
+        earlier_rule = trained.tuned
         try:
-            tuned, value = tune_predictor(
+            tuned, earlier_value = tune_predictor(
                 trained.predictor,
                 points.features,
                 points.labels,
                 metric,
                 output,
                 reporter.progress,
-                before,
+                earlier_rule,
                 added_labels(names, trained.names),
             )
         except SettingsError as error:
@@ -91,17 +93,19 @@ def tune(  # noqa: PLR0913, which are the options of the command
             trained.folder.write_tuned(tuned)
         if isinstance(model, TrainedModel):
             model.tuned = tuned
-    if before:
-        reached = "is for other scores" if value is None else f"has {metric} {value:.5f} on these points"
-        reporter.note(f"{trained}: the earlier rule, {before}, {reached}")
+    if earlier_rule:
+        comparison = (
+            "is for other scores" if earlier_value is None else f"has {metric} {earlier_value:.5f} on these points"
+        )
+        reporter.note(f"{trained}: the earlier rule, {earlier_rule}, {comparison}")
     return tuned
 
 
 @contextlib.contextmanager
-def _held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
+def _held_unchanged(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
     """Yield a model as `held` does; ModelFolderError if the folder of a `TrainedModel` holds another one by now."""
     with held(model) as trained:
-        before = model.folder if isinstance(model, TrainedModel) else None
-        if before and trained.folder and trained.folder.description["arrays"] != before.description["arrays"]:
+        loaded = model.folder if isinstance(model, TrainedModel) else None
+        if loaded and trained.folder and trained.folder.description["arrays"] != loaded.description["arrays"]:
             raise ModelFolderError(f"{trained}: the folder holds another model by now; load it again")
         yield trained
