@@ -1,4 +1,4 @@
-"""Options that several subcommands share, each a decorator, so that they read the same everywhere."""
+"""Options that several subcommands share, as decorators, so that each has the same name and help everywhere."""
 
 from __future__ import annotations
 
@@ -70,26 +70,26 @@ OptionValue: TypeAlias = Any
 Function: TypeAlias = Callable[..., object]
 Decorator: TypeAlias = Callable[[Function], Function]
 
-#: Shows a message.
+#: A function that shows a message.
 Note: TypeAlias = Callable[[str], None]
 
-#: The values of `cluster_options` by name.
+#: The values of the `cluster_options` by name, which are arguments of `open_work`.
 Cluster: TypeAlias = dict[str, OptionValue]
 
-#: A year: more is a typing error.
+#: The most minutes between checkpoints, a year: more is a typing error.
 MOST_MINUTES = 525_600
 
-#: More than any machine has cores: more is a typing error.
+#: The most threads, more than any machine has cores: a larger number is a typing error.
 MOST_THREADS = 4096
 
-#: What ends the input on a terminal.
+#: The keys that end the input on a terminal.
 END_OF_INPUT = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 
 
 class NonEmptyPath(click.Path):
-    """The path of a file or folder, which is not empty, because `Path("")` is the current folder.
+    """The type of a path that must not be empty.
 
-    A shell gives an empty path for a variable that is not set.
+    A shell passes an empty text for a variable that is not set, and `Path("")` would be the current folder.
     """
 
     def convert(
@@ -106,20 +106,21 @@ INPUT = NonEmptyPath(allow_dash=True)
 
 
 def check_finite(context: click.Context, option: click.Parameter, number: float | None) -> float | None:
-    """Return the number of an option, the callback of a `click.FloatRange`, which accepts infinity and NaN."""
+    """Return the number of an option if it is finite; a callback for `click.FloatRange`, which accepts inf and NaN."""
     if number is not None and not math.isfinite(number):
         raise click.BadParameter(f"{number} is not a finite number.")
     return number
 
 
 def check_standard_input(*paths: str | None) -> None:
-    """Raise wrong usage if more than one of some paths is standard input."""
+    """Raise UsageError if more than one of the paths is `-`, standard input."""
     if paths.count("-") > 1:
         raise click.UsageError("Only one of the files can be standard input.")
 
 
 def add_options(command: Function, options: Sequence[Decorator]) -> Function:
-    """Return a command with more options, which its help lists in this order."""
+    """Return a command with more options, which its help lists in the order of `options`."""
+    # The decorator that is applied last adds the option that comes first.
     return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
@@ -141,19 +142,21 @@ def quiet_option(command: Function) -> Function:
 
 
 def _reads_standard_input() -> bool:
+    """Return whether an input of the command that is running is standard input."""
     context = click.get_current_context()
     files = [context.params[param.name] for param in context.command.params if param.name and param.type is INPUT]
     return any("-" in (file if isinstance(file, tuple) else (file,)) for file in files)
 
 
 def show_note(text: str) -> None:
-    """Print a note on standard error, in the words of options."""
-    # A log on a full disk is no reason to fail.
+    """Print a note on standard error, in which the names of arguments become those of options."""
+    # If standard error is a log on a full disk, the note is lost, but the command goes on.
     with contextlib.suppress(OSError), between_bars():
         click.echo(with_options(text), err=True)
 
 
 def _seconds(context: click.Context, option: click.Parameter, minutes: float) -> float:
+    """Convert the minutes of an option to seconds, as a callback."""
     check_finite(context, option, minutes)
     return 60 * minutes
 
@@ -199,7 +202,7 @@ def threads_option(command: Function) -> Function:
     return wrapped
 
 
-#: The options of `cluster_options`.
+#: The options that `cluster_options` adds.
 CLUSTER = [
     click.option(
         "--scheduler",
@@ -229,8 +232,8 @@ def cluster_options(command: Function) -> Function:
 
 @contextlib.contextmanager
 def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
-    """Yield the `DaskCluster` that options ask for, or this machine; note the address of the dashboard."""
-    # Of what Dask would log the user sees one sentence, or nothing.
+    """Yield the `DaskCluster` that the options of `cluster` ask for, or this machine; note the cluster's dashboard."""
+    # Errors of the cluster are shown as one sentence, so its own log would only repeat them with tracebacks.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with open_work(**cluster) as work:
         if work.is_cluster:
@@ -240,7 +243,7 @@ def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
         yield work
 
 
-#: The options of `corpus_options`, whose names are those of `CorpusOptions`.
+#: The options that `corpus_options` adds. Their parameters have the names of the fields of `CorpusOptions`.
 CORPUS = [
     click.option(
         "--text-column",
@@ -306,29 +309,29 @@ CORPUS = [
     ),
 ]
 
-#: The fields of `CorpusOptions` that they give; `encoder_options` gives the others.
-CORPUS_FIELDS = CorpusOptions._fields
-
 
 def corpus_options(command: Function) -> Function:
-    """Add the options that say where a corpus has its texts, labels and identifiers, as `corpus`, `CorpusOptions`."""
+    """Add the options that say where a corpus has its texts, labels and identifiers.
+
+    The command gets them as `corpus`, a `CorpusOptions`.
+    """
 
     @functools.wraps(command)
     def wrapped(**options: OptionValue) -> object:
-        corpus = CorpusOptions(**{name: options.pop(name) for name in CORPUS_FIELDS})
+        corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
         if corpus.separator == "":
             raise click.UsageError("--label-separator is empty.")
-        # A model keeps them in a description that may hold nothing else.
-        names = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
-        for name in filter(None, names):
-            if not name.isprintable():
-                raise click.UsageError(f"{name!r} has a character that cannot be printed.")
+        # A model stores these texts in its description, which must be printable.
+        stored = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
+        for text in filter(None, stored):
+            if not text.isprintable():
+                raise click.UsageError(f"{text!r} has a character that cannot be printed.")
         return command(corpus=corpus, **options)
 
     return add_options(wrapped, CORPUS)
 
 
-#: The options of `encoder_options`.
+#: The options that `encoder_options` adds.
 ENCODER = [
     click.option(
         "--encoder",
@@ -342,7 +345,7 @@ ENCODER = [
 
 
 def encoder_options(command: Function) -> Function:
-    """Add `--encoder` and `--download`."""
+    """Add `--encoder` and `--download`; an empty name is refused."""
 
     @functools.wraps(command)
     def wrapped(encoder: str | None, **options: OptionValue) -> object:
@@ -353,7 +356,7 @@ def encoder_options(command: Function) -> Function:
     return add_options(wrapped, ENCODER)
 
 
-#: The options of `analysis_options`.
+#: The options that `analysis_options` adds.
 ANALYSIS = [
     click.option(
         "--analyzer",
@@ -392,7 +395,7 @@ ANALYSIS = [
 
 
 def analysis_options(command: Function) -> Function:
-    """Add the options that say which words of text are features, as `analysis`, `Analysis`."""
+    """Add the options that say which words of text are features; the command gets them as `analysis`, an `Analysis`."""
 
     @functools.wraps(command)
     def wrapped(
@@ -403,8 +406,8 @@ def analysis_options(command: Function) -> Function:
         stop_words: str | None,
         **options: OptionValue,
     ) -> object:
-        lengths = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", ngrams)
-        shortest, longest = (int(lengths[1]), int(lengths[2] or lengths[1])) if lengths else (0, 0)
+        match = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", ngrams)
+        shortest, longest = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= shortest <= longest <= LONGEST:
             reason = f"{ngrams!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2."
             raise click.BadParameter(reason, param_hint="'--ngrams'")
@@ -419,7 +422,7 @@ def analysis_options(command: Function) -> Function:
     return add_options(wrapped, ANALYSIS)
 
 
-#: The options of `vocabulary_options`.
+#: The options that `vocabulary_options` adds.
 VOCABULARY = [
     click.option(
         "--vocabulary",
@@ -460,22 +463,25 @@ def dense_option(command: Function) -> Function:
 
 
 def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
-    """Return the points in a file as the options of a command say, and take these options away."""
-    taken = {
+    """Return the points in a file, read as the options of a command say; these are removed from `options`."""
+    source_options = {
         name: options.pop(name)
         for name in ("dense", "corpus", "analysis", "encoder", "download", "cache")
         if name in options
     }
-    return Source(data, **taken)
+    return Source(data, **source_options)
 
 
 def reading_options(command: Function) -> Function:
-    """Add the options of a corpus, of the cache, and `--quiet`."""
+    """Add the options of every command that reads points: those of a corpus, `--cache` and `--quiet`."""
     return corpus_options(cache_option(quiet_option(command)))
 
 
 def same_command(name: str) -> str:
-    """Return the command that is running with another name, as a shell takes it; it discards nothing."""
+    """Return the command line that is running, with `name` as its subcommand, quoted for a shell.
+
+    `--no-resume` is left out, because it would discard what this command continues.
+    """
     arguments = [argument for argument in click.get_current_context().obj[1:] if argument != "--no-resume"]
     return shlex.join(["xmlgp", name, *arguments])
 

@@ -72,7 +72,7 @@ def bound(models: tuple[str, ...], out: str) -> None:
         panel = panels.setdefault(kind, Panel(MODELS[kind].objective, {}))
         panel.histories[model] = folder.description["history"]
     plot_objective(panels, out)
-    _print_name(out)
+    _print_path(out)
 
 
 @plot.command(short_help="Plot observed frequencies against probabilities.")
@@ -92,9 +92,8 @@ def reliability(
     The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
     and the share of its entries that are true in DATA, which lies on the diagonal if probabilities are calibrated. The
     lower panel shows the number of entries in each bin, the legend the log loss, in nats per entry, and the expected
-    calibration error (ECE). SCORES and DATA may also be JSON Lines and a corpus, as for
-    `xmlgp evaluate`. DATA may be a folder with test.txt or test.svm. Every file may be compressed, and one
-    may be - for standard input.
+    calibration error (ECE). SCORES and DATA may also be JSON Lines and a corpus, as for `xmlgp evaluate`. DATA may be a
+    folder with test.txt or test.svm. Every file may be compressed, and one may be - for standard input.
 
     `xmlgp evaluate --reliability` prints the same by the rank of labels and by the number of their training points.
 
@@ -108,23 +107,24 @@ def reliability(
     check_outputs([out], [*scores, data, train])
     source = source_of(data, reading)
     curves: dict[str, ReliabilityCurve] = {}
-    for path, pair in zip(scores, matched(scores, source, train, Reporter(**reading)), strict=True):
-        check_probabilities(pair.scores, path)
-        probabilities = top_entries(pair.scores.matrix, k or pair.scores.K)
+    for path, scored in zip(scores, matched(scores, source, train, Reporter(**reading)), strict=True):
+        check_probabilities(scored.scores, path)
+        probabilities = top_entries(scored.scores.matrix, k or scored.scores.K)
         try:
-            curve = reliability_curve(probabilities, pair.labels)
-            loss = log_loss(probabilities, pair.labels)
+            curve = reliability_curve(probabilities, scored.labels)
+            loss = log_loss(probabilities, scored.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        is_complete = k is None or k >= np.diff(pair.scores.indptr).max(initial=0)
-        coverage = describe_coverage(pair.scores, pair.K) if is_complete else f"the best {k} labels of each point"
+        # A k that no point exceeds leaves nothing out.
+        is_complete = k is None or k >= np.diff(scored.scores.indptr).max(initial=0)
+        coverage = describe_coverage(scored.scores, scored.K) if is_complete else f"the best {k} labels of each point"
         reading["note"](f"The curve of {path} is over {coverage}")
         curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
     plot_reliability(curves, out)
-    _print_name(out)
+    _print_path(out)
 
 
-def _print_name(out: str) -> None:
-    """Print the name of the figure, unless it is on standard output."""
+def _print_path(out: str) -> None:
+    """Print the path of the figure, unless the figure itself is on standard output."""
     if out != "-":
         click.echo(out)
