@@ -11,15 +11,16 @@ from xmlgp.runtime.threads import core_count, run_parallel, split_range
 
 __all__ = ["all_finite", "gram", "grams", "product", "product_by_rows"]
 
-#: Least number of multiplications per thread: waking a thread takes a twentieth of their time.
+#: The least number of multiplications that is worth a thread: waking one takes a twentieth of their time.
 GRAIN = 1 << 22
 
-#: Products of so many elements, and those of more multiplications, are large to BLAS: OpenBLAS has other kernels below
-#: about 1,500 elements and a million multiplications.
+#: For products of so many elements, or of more multiplications, OpenBLAS uses its kernels for large matrices. It has
+#: other kernels below about 1,500 elements and a million multiplications.
 LARGE_PRODUCT = 2048
 LARGE_WORK = 1 << 21
 
-#: Rows of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance the cores.
+#: Rows and columns of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance
+#: the cores.
 BLOCK = 256
 
 
@@ -28,19 +29,22 @@ def product(
 ) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L, each C-contiguous or the transpose of a C-contiguous array.
 
-    The product may be written to `out`, I×L; `rounds` is the number of tasks per core (see `threads.split_range`).
+    The result is written to `out`, I×L, if there is one. `rounds` is the number of tasks per core (see
+    `threads.split_range`).
     """
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
     rows, columns = out.shape
     inner = left.shape[1]
+    # The longer side of the result is split.
     if rows >= columns:
-        tasks = split_range(
-            lambda i, j: np.matmul(left[i:j], right, out=out[i:j]), rows, GRAIN // max(1, inner * columns), rounds
-        )
+        fewest_rows = GRAIN // max(1, inner * columns)
+        tasks = split_range(lambda i, j: np.matmul(left[i:j], right, out=out[i:j]), rows, fewest_rows, rounds)
     else:
-        grain = GRAIN // max(1, inner * rows)
-        tasks = split_range(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, grain, rounds)
+        fewest_columns = GRAIN // max(1, inner * rows)
+        tasks = split_range(
+            lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, fewest_columns, rounds
+        )
     run_parallel(tasks)
     return out
 
@@ -48,11 +52,11 @@ def product(
 def product_by_rows(
     left: NDArray[np.floating], right: NDArray[np.floating], out: NDArray[np.floating] | None = None
 ) -> NDArray[np.floating]:
-    """Return the product of two matrices, I×J and J×L, whose rows do not depend on the other rows, to the last digit.
+    """Return the product of two matrices, I×J and J×L; each row is the same to the last digit, however many there are.
 
-    BLAS adds up vectors and small matrices in another order than large ones. Those are avoided: rows of zeros are added
-    if there are few, and the other matrix is in the order that has no such kernel for more rows. The product may be
-    written to `out`, I×L.
+    BLAS sums vectors and small matrices in another order than large ones. A small `left` is therefore padded with rows
+    of zeros, and `right` is put into Fortran order, for which BLAS has no special kernel at so many rows. The result is
+    written to `out`, I×L, if there is one.
     """
     count, inner = left.shape
     columns = right.shape[1]
@@ -75,24 +79,26 @@ def gram(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
 def grams(matrices: Sequence[NDArray[np.floating]]) -> list[NDArray[np.floating]]:
     """Return the Gram matrices Xᵀ X, I×I, of some matrices X, J×I.
 
-    One triangle is computed and mirrored. Matrices are as in `product`.
+    One triangle of blocks is computed and mirrored. The memory order of matrices is as for `product`.
     """
-    outs = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
+    results = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
     tasks = []
-    for matrix, out in zip(matrices, outs, strict=True):
+    for matrix, out in zip(matrices, results, strict=True):
         size = len(out)
-        # With a matrix for each core, one task a matrix is fastest: NumPy computes half of a symmetric product.
-        count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
-        bounds = np.linspace(0, size, count + 1).astype(int).tolist()
+        # With a matrix for each core, one task per matrix is fastest: NumPy computes half of a symmetric product.
+        block_count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
+        bounds = np.linspace(0, size, block_count + 1).astype(int).tolist()
         blocks = list(itertools.starmap(slice, itertools.pairwise(bounds)))
         pairs = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
-        pairs.sort(key=lambda pair: pair[0] == pair[1])  # the larger tasks first
+        # The larger tasks first: a block on the diagonal takes half the time.
+        pairs.sort(key=lambda pair: pair[0] == pair[1])
         tasks += [functools.partial(_fill_gram_block, matrix, out, *pair) for pair in pairs]
     run_parallel(tasks)
-    return outs
+    return results
 
 
 def _fill_gram_block(matrix: NDArray[np.floating], out: NDArray[np.floating], rows: slice, columns: slice) -> None:
+    """Compute one block of a Gram matrix, and mirror it unless it is on the diagonal."""
     left = matrix[:, rows]
     if rows == columns:
         # NumPy recognises the symmetric product and computes half of it.
@@ -103,6 +109,6 @@ def _fill_gram_block(matrix: NDArray[np.floating], out: NDArray[np.floating], ro
 
 
 def all_finite(array: NDArray[np.floating]) -> bool:
-    """Return whether all elements are finite. A sum that overflows counts as not finite."""
+    """Return whether all elements are finite, judged by their sum; finite elements whose sum overflows count as not."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(array, axis=None)))
