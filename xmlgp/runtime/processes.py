@@ -1,4 +1,4 @@
-"""Processes that do not outlive the one that started them."""
+"""Child processes that do not outlive their parent."""
 
 import ctypes
 import multiprocessing
@@ -10,14 +10,15 @@ from multiprocessing.connection import wait
 
 __all__ = ["end_with_parent"]
 
-#: The option of prctl(2) that sets the signal that a process gets when the thread that started it ends.
+#: The option of prctl(2) that chooses the signal sent to a process when the thread that started it ends.
 PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Let this process end as soon as the one that started it ends, even if that is killed.
+    """Make this process end as soon as its parent ends, even if the parent is killed.
 
-    To be called first in a process that `multiprocessing` starts. The thread that started it must wait for it.
+    Call this first in a process that `multiprocessing` starts. The thread of the parent that started it must outlive
+    it, because Linux kills the process when that thread ends.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -25,12 +26,13 @@ def end_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
-        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
-    # The other process may have ended before.
+        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+    # If the parent ended before the lines above, no signal comes.
     if os.getppid() != parent.pid:
         os._exit(1)
 
 
-def _end_after(sentinel: int) -> None:
+def _exit_after(sentinel: int) -> None:
+    """Wait until the process of a sentinel has ended, then end this one."""
     wait([sentinel])
     os._exit(1)

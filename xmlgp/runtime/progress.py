@@ -35,8 +35,8 @@ __all__ = [
     "terminal_progress",
 ]
 
-#: Layouts of tqdm for a known and for an unknown total, the fullest first. A bar has the first one that fits, with at
-#: least ten columns for `{bar}`; the last one is cut off.
+#: Layouts of tqdm by whether the total is known, the fullest first. A bar has the first layout that fits, with at least
+#: ten columns for `{bar}`; if none fits, the last one is cut off.
 LAYOUTS = {
     True: (
         "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]",
@@ -52,22 +52,23 @@ LAYOUTS = {
     ),
 }
 
-#: The same without counts.
-TIMES = {True: ("{l_bar}{bar}| {elapsed}<{remaining}{postfix}", *LAYOUTS[True][2:]), False: ("{desc}",)}
+#: The same without counts, for bars whose unit is None.
+TIME_LAYOUTS = {True: ("{l_bar}{bar}| {elapsed}<{remaining}{postfix}", *LAYOUTS[True][2:]), False: ("{desc}",)}
 
-#: Columns of a terminal that does not know its width.
+#: The width of a bar in columns if the terminal does not report its own.
 COLUMNS = 79
 
-#: Columns that stay free: a ^C that is echoed while a bar is written would let it wrap, and its first line stay.
-ECHOED = 2
+#: Columns that a bar leaves free for a ^C that the terminal echoes while drawing. Otherwise the bar would wrap, and the
+#: next one would overwrite only its second line.
+ECHO_COLUMNS = 2
 
 #: Erases the terminal from the cursor to the end: also the rest of a bar that was wrapped when the window got narrower.
 ERASE = "" if os.name == "nt" else "\x1b[J"
 
-#: Seconds that the rest of a slow training takes at least.
+#: Work is slow if the rest of it takes at least so many seconds.
 SLOW = 180
 
-#: Seconds in which the speed of a training is measured.
+#: Seconds for which the speed of work is measured before the time for the rest is estimated.
 MEASURED = 5
 
 
@@ -79,13 +80,15 @@ class Bar(Protocol):
 
 
 class Progress(Protocol):
-    """What shows the progress of long work: the type of the parameter `progress` of library functions."""
+    """A function that shows the progress of long work: the type of the parameter `progress` of library functions."""
 
     def __call__(self, label: str, total: float | None = None, unit: str | None = "it") -> AbstractContextManager[Bar]:
-        """Show a bar with a label until the block ends."""
+        """Show a bar with a label until the `with` block ends."""
 
 
 class _NoBar:
+    """A bar that is not shown."""
+
     def update(self, n: float = 1, **facts: object) -> None:
         pass
 
@@ -101,36 +104,36 @@ def ignore(text: str) -> None:
 
 
 class Reporter(NamedTuple):
-    """What hears of long work: the progress of each piece of it, and messages."""
+    """The two ways in which long work reports to its caller: the progress of each piece of it, and messages."""
 
     progress: Progress = silent
     note: Callable[[str], object] = ignore
 
     @classmethod
     def of(cls, progress: Progress | None, note: Callable[[str], object] | None) -> Reporter:
-        """Return the reporter of optional arguments: without them, nobody hears."""
+        """Return the reporter of optional arguments; one that is None reports nothing."""
         return cls(progress or silent, note or ignore)
 
 
-#: Nobody hears.
+#: Reports nothing.
 QUIET = Reporter()
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A bar that fits its terminal, also when the window changes, and of which nothing stays at the end."""
+    """A bar that fits its terminal, even if the window is resized, and that is erased at the end."""
 
-    #: tqdm would start a thread that draws bars anew, and wait for it at exit. With one check of the clock for each
-    #: update it is not needed.
+    #: No monitor thread: tqdm would wait for it at exit. It redraws bars that skip updates for too long, but with
+    #: `miniters=0` below, each update looks at the clock.
     monitor_interval = 0
 
     _instances: ClassVar[WeakSet[object]]
 
-    #: Only threads of this process draw; a lock of tqdm's own would also hold other processes up.
+    #: Only threads of this process draw; the lock that tqdm has by default would also block other processes.
     _lock = threading.RLock()
 
     def __init__(self, label: str, total: float | None = None, unit: str | None = "it") -> None:
         total = _python_number(total or 0) or None
-        self._layouts = (LAYOUTS if unit else TIMES)[total is not None]
+        self._layouts = (LAYOUTS if unit else TIME_LAYOUTS)[total is not None]
         super().__init__(
             desc=escape(label),
             total=total,
@@ -141,7 +144,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
             dynamic_ncols=True,
             miniters=0,
         )
-        # A bar would stand still for as long as the clock of the machine is set back.
+        # By tqdm's own clock, the time of day, a bar would stand still after that is set back.
         self._time = time.monotonic
         self.last_print_t = self.start_t = self._time()
 
@@ -150,14 +153,14 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
         if facts:
             self.set_postfix(facts, refresh=False)
         count = _python_number(n or 0)
-        # Sums of shares may exceed 1 by a rounding error, of which tqdm would warn.
+        # Fractions of a total of 1 may add up to more by a rounding error, and tqdm would warn of it.
         return super().update(count if self.total is None else min(count, self.total - self.n))
 
     @staticmethod
     def status_printer(file: TextIO) -> Callable[[str], None]:  # type: ignore[override]  # always standard error
-        """Return the function that draws; it leaves the cursor where the next text overwrites the bar.
+        """Return the function that draws a bar and then puts the cursor at its beginning.
 
-        What a terminal echoes, such as ^C, is overwritten too.
+        What comes next, such as a message or a ^C that the terminal echoes, overwrites the bar.
         """
         if not ERASE:
             return tqdm.status_printer(file)
@@ -169,23 +172,24 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it cannot be subscripted at run t
         return draw
 
     def __str__(self) -> str:
-        facts = dict(self.format_dict)
-        # tqdm takes one column off. Some pseudo-terminals have 0 columns.
-        columns = COLUMNS if facts["ncols"] is None or facts["ncols"] < 0 else max(facts["ncols"] - ECHOED, 1)
+        arguments = dict(self.format_dict)
+        # tqdm has subtracted one column from the width. Some pseudo-terminals have 0 columns, which gives −1.
+        width = arguments["ncols"]
+        columns = COLUMNS if width is None or width < 0 else max(width - ECHO_COLUMNS, 1)
         for layout in self._layouts:
-            facts |= {"bar_format": layout, "ncols": None}
-            if disp_len(self.format_meter(**facts)) <= columns:
+            arguments |= {"bar_format": layout, "ncols": None}
+            if disp_len(self.format_meter(**arguments)) <= columns:
                 break
-        return self.format_meter(**facts | {"ncols": columns})
+        return self.format_meter(**arguments | {"ncols": columns})
 
 
 def terminal_progress(quiet: bool = False) -> Progress:
     """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
 
-    With the unit None, counts stand for time and are not shown themselves. Counts may be numbers of NumPy; those that
-    are not finite count as 0.
+    If the unit of a bar is None, its counts are not shown, only the times that follow from them. Counts may be numbers
+    of NumPy; those that are not finite count as 0.
     """
-    if quiet or not _draws(sys.stderr):
+    if quiet or not _can_draw(sys.stderr):
         return silent
     return _Bar
 
@@ -194,41 +198,42 @@ def terminal_progress(quiet: bool = False) -> Progress:
 def between_bars() -> Iterator[None]:
     """Let the block write lines to standard error; bars are drawn again below them."""
     with _Bar.external_write_mode(sys.stderr):
-        if over := over_echo():
-            sys.stderr.write(over)
+        if erase := over_echo():
+            sys.stderr.write(erase)
         yield
 
 
 def over_echo() -> str:
-    """Return what overwrites ^C or another key that a terminal has echoed on standard error; nothing elsewhere."""
-    return f"\r{ERASE}" if _draws(sys.stderr) else ""
+    """Return the text that erases ^C or another key that a terminal has echoed; empty if no line can be overwritten."""
+    return f"\r{ERASE}" if _can_draw(sys.stderr) else ""
 
 
 def end_bars(echoed: bool = False) -> None:
-    """Remove all bars, so that the next message begins a line; with `echoed`, also the ^C that a terminal shows.
+    """Erase all bars, so that the next message begins a line; if `echoed`, also a ^C that the terminal has echoed.
 
-    When work ends early, Python may still hold what draws a bar.
+    When work ends early, an unfinished generator may still hold a bar.
     """
     for bar in [bar for bar in _Bar._instances if isinstance(bar, _Bar)]:
         bar.close()
     if echoed and _is_terminal(sys.stderr):
-        sys.stderr.write(f"\r{ERASE}" if ERASE and _draws(sys.stderr) else "\n")
+        sys.stderr.write(f"\r{ERASE}" if ERASE and _can_draw(sys.stderr) else "\n")
         sys.stderr.flush()
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is an open terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
-def _draws(stream: TextIO | None) -> bool:
+def _can_draw(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal on which a line can be overwritten."""
     return _is_terminal(stream) and (os.name == "nt" or os.environ.get("TERM", "dumb") != "dumb")
 
 
 def _python_number(number: float) -> float:
-    """Return a finite number as a number of Python, and 0 for another one.
+    """Return a finite number as a number of Python; 0 for infinity and NaN.
 
-    tqdm computes dates and repetitions with it, and fails for those of NumPy, for infinity and for NaN.
+    tqdm computes dates with counts and repeats texts by them, which fails for numbers of NumPy, infinity and NaN.
     """
     number = getattr(number, "item", lambda: number)()
     return number if math.isfinite(number) else 0
@@ -242,6 +247,7 @@ class _SlowWatch:
         self._total = total
         self._tell = tell
         self._done = 0.0
+        #: What was done at the first update, and when.
         self._first: tuple[float, float] | None = None
         self._measured = False
 
@@ -249,7 +255,7 @@ class _SlowWatch:
         self._bar.update(n, **facts)
         self._done += n
         now = time.monotonic()
-        # The first update may stand for steps of an earlier run, or for compiling.
+        # Measuring begins after the first update, which may stand for steps of an earlier run, or for compiling.
         self._first = self._first or (self._done, now)
         first_done, began = self._first
         if self._measured or now - began < MEASURED or self._done == first_done:
