@@ -1,11 +1,12 @@
 """Unpack a downloaded file: plain, gzipped, or a member of a zip archive.
 
-Archives are untrusted. Content is copied as a stream to a name that the caller chooses, and its bytes are counted, so
-the paths and sizes in an archive have no effect.
+Archives are untrusted. Content is copied as a stream to a path that the caller chooses, and its bytes are counted, so
+the paths and sizes that an archive claims have no effect.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import zipfile
@@ -22,13 +23,14 @@ from xmlgp.runtime.zip_archives import open_archive
 
 __all__ = ["unpack"]
 
+#: Bytes that are copied at once.
 CHUNK = 1 << 20
 
-#: zipfile limits the memory of these methods of compression only.
+#: The accepted methods of compression. For others, zipfile does not limit the memory that decompression takes.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-#: Exceptions of gzip and zipfile for files that are damaged, encrypted or without the member.
-DAMAGED = (
+#: What gzip and zipfile raise for files that are damaged or encrypted, or that do not have the member.
+UNPACKING_ERRORS = (
     EOFError,
     LookupError,
     NotImplementedError,
@@ -42,7 +44,7 @@ DAMAGED = (
 
 
 def unpack(source: Path, member: str | None, target: Path, limit: int, progress: Progress = silent) -> None:
-    """Copy the content of a file, plain or gzipped, or of a member of a zip archive to a new one.
+    """Create the file `target` with the content of `source`, plain or gzipped, or of a member of that zip archive.
 
     FetchError is raised if the file is damaged, a web page or larger than `limit` bytes, which stops decompression
     bombs, or if the archive does not have the member.
@@ -62,16 +64,18 @@ def unpack(source: Path, member: str | None, target: Path, limit: int, progress:
 
 
 class _Readable(Protocol):
+    """A stream of bytes."""
+
     def read(self, size: int, /) -> bytes: ...
 
 
 @contextlib.contextmanager
 def _open_content(source: Path, member: str | None, name: str) -> Iterator[_Readable]:
-    """Yield the decompressed content of a file, which errors call `name`."""
+    """Yield the decompressed content of `source` or of its member; messages call it `name`."""
     with open(source, "rb") as file:
         start = file.peek()
-        # Neither data nor archives start with "<".
-        if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+        # Neither data nor archives start with "<"; a web page does, perhaps after a byte order mark.
+        if start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
             raise FetchError(
                 "the server sent a web page instead of the data (Google Drive does so when a file has been downloaded "
                 "too often that day); try again tomorrow"
@@ -84,5 +88,5 @@ def _open_content(source: Path, member: str | None, name: str) -> Iterator[_Read
                 if archive.getinfo(member).compress_type not in METHODS:
                     raise NotImplementedError("compressed with a method other than deflate")
                 yield content
-        except DAMAGED as error:
+        except UNPACKING_ERRORS as error:
             raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error

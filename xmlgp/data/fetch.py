@@ -19,13 +19,14 @@ from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["FetchedDataset", "fetch"]
 
+#: Bytes that are read at once.
 CHUNK = 1 << 20
-#: Bytes read of the first line. A header is three numbers; a file without line ends would not fit into memory.
+#: The most bytes that are read as the header, three numbers: a file without line ends may not fit into memory.
 MAX_HEADER = 100
 
 
 class FetchedDataset(NamedTuple):
-    """The files of a data set, training data first, and the source that they came from; None if they existed before."""
+    """The files of a data set, training data first, and their origin, or None if nothing had to be fetched."""
 
     paths: list[Path]
     origin: str | None
@@ -41,7 +42,7 @@ def fetch(
     """Fetch the files of a data set into the folder `into`/NAME.
 
     Existing files are verified and kept; only missing files are fetched. New files stay in a hidden folder within
-    `into` until all of them are verified. After a failure nothing remains there.
+    `into` until all of them are verified; after a failure, that folder is removed.
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ def fetch(
     into : str or Path
         Folder of data sets, created if missing.
     mirror : str, optional
-        A copy to use instead of the catalogue's sources: a folder or a web address that contains NAME/train.txt and so
-        on, binary data sets as binary/FILE.
+        A copy to use instead of the catalogue's sources: a folder or a web address that contains files such as
+        NAME/train.txt, and binary data sets as binary/FILE.
     force : bool
         Fetch all files and replace existing ones.
     progress : callable
@@ -64,7 +65,7 @@ def fetch(
     Raises
     ------
     FetchError
-        If the source does not have the files that the entry describes, or different files exist already.
+        If the source does not have the files that the entry describes, or existing files differ from it.
     """
     into = Path(into)
     folder = into / entry.name
@@ -86,7 +87,7 @@ def fetch(
     ):
         complete = hidden / "complete"
         complete.mkdir()
-        # Another process may have fetched some while this one waited.
+        # Another process may have fetched some files while this one waited for the lock.
         for file in entry.files if force else _missing_files(entry, folder):
             _fetch_verified(entry, entry.source, file, complete / file.name, progress)
         _move_files(complete, folder)
@@ -115,11 +116,11 @@ def _missing_files(entry: Entry, folder: Path) -> list[DataFile]:
 
 
 def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
-    """Return how a file first differs from what its entry says, as a sentence without a subject, or None."""
+    """Return how a file differs from the catalogue, as a sentence without its subject, or None if it matches."""
     if not path.is_file():
-        # A pipe would be waited for without end.
+        # Reading a pipe could wait forever.
         return "is not a regular file"
-    git = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    git_sha1 = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     sha256 = hashlib.sha256()
     with open(path, "rb") as stream:
         chunk = stream.readline(MAX_HEADER)
@@ -128,40 +129,46 @@ def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
         if entry.format == "repository" and header.split() != expected.split():
             return f"has the header {header!r}, not {expected!r}"
         while chunk:
-            git.update(chunk)
+            git_sha1.update(chunk)
             sha256.update(chunk)
             chunk = stream.read(CHUNK)
-    if file.checksums and {f"git:{git.hexdigest()}", f"sha256:{sha256.hexdigest()}"}.isdisjoint(file.checksums):
+    if file.checksums and {f"git:{git_sha1.hexdigest()}", f"sha256:{sha256.hexdigest()}"}.isdisjoint(file.checksums):
         return f"has the SHA-256 {sha256.hexdigest()}, which is not that of the catalogue"
     return None
 
 
 def _fetch_verified(entry: Entry, source: str, file: DataFile, target: Path, progress: Progress) -> None:
-    """Create a file from a source; what is downloaded stays beside the folder of the file."""
+    """Create the file `target` from a source and verify it; downloads are stored in the parent of its folder."""
     if source == EMBEDDED:
         # NumPy and SciPy take long to import, and no other source needs them.
         from xmlgp.data.repository_format import write_dataset
         from xmlgp.data.toy import toy_dataset
 
-        write_dataset(target, toy_dataset()[file.role == "test"])
+        train, test = toy_dataset()
+        write_dataset(target, test if file.role == "test" else train)
     else:
         address = source.replace("{file}", file.name)
-        copies = [address] if file.member else [address, f"{address}.gz"]
-        path = _locate(copies, target.parents[1] / ("archive" if file.member else file.name), entry.max_bytes, progress)
+        addresses = [address] if file.member else [address, f"{address}.gz"]
+        # The archive has the other files of the data set too, and is downloaded once.
+        downloaded = target.parents[1] / ("archive" if file.member else file.name)
+        path = _local_copy(addresses, downloaded, entry.max_bytes, progress)
         unpack(path, file.member, target, entry.max_bytes, progress)
     if mismatch := _find_mismatch(target, entry, file):
         raise FetchError(f"{file.name} from {escape(source)} {mismatch}")
 
 
-def _locate(copies: list[str], downloaded: Path, limit: int, progress: Progress) -> Path:
-    """Return the path of the first of several copies that exists: of a file, or of what is downloaded from the web."""
-    for copy in copies:
-        if copy.startswith(("https://", "http://")):
+def _local_copy(addresses: list[str], downloaded: Path, limit: int, progress: Progress) -> Path:
+    """Return a file with the content of the first address that exists: a path, or a web address.
+
+    Content from the web is downloaded to the path `downloaded`, unless that exists.
+    """
+    for address in addresses:
+        if address.startswith(("https://", "http://")):
             with contextlib.suppress(NotFoundError):
                 if not downloaded.exists():
-                    download(copy, downloaded, limit, progress)
+                    download(address, downloaded, limit, progress)
                 return downloaded
-        # A pipe or a device may never end.
-        elif os.path.isfile(copy):
-            return Path(copy)
-    raise FetchError(f"{' and '.join(map(escape, copies))} do not exist")
+        # Only a regular file: a pipe or a device may never end.
+        elif os.path.isfile(address):
+            return Path(address)
+    raise FetchError(f"{' and '.join(map(escape, addresses))} do not exist")
