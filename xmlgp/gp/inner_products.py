@@ -1,4 +1,4 @@
-"""Inner products of points and inducing inputs: the only module that depends on the input dimension.
+"""Inner products of points and inducing inputs: the only part of a kernel that depends on the input dimension.
 
 Every kernel is a function of inner products. Points are given by coordinates: in the subspace C = X X̃ᵀ, for free
 inducing inputs C = X itself, dense or sparse. The part of a point outside the subspace is orthogonal to all inducing
@@ -27,14 +27,15 @@ __all__ = ["Covariances", "Points", "backward", "forward_inducing", "forward_poi
 #: Least number of elements per thread.
 GRAIN = 1 << 17
 
-#: Tasks per core in the product of points and inducing inputs.
+#: Tasks per core in the product of points and inducing inputs. They are small because at first the other cores may be
+#: busy with the factorisation of K_Z.
 ROUNDS = 3
 
 
 class Points(NamedTuple):
-    """Points: their coordinates C, B×R (subspace) or features, B×D (free), in which inducing inputs are written too.
+    """B points in the coordinates of the inducing inputs: C, B×R, in a subspace, or the features X, B×D, themselves.
 
-    The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
+    The residual, B, is ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; it is 0 where C is X.
     """
 
     coordinates: NDArray[np.floating] | Features
@@ -46,7 +47,7 @@ class Points(NamedTuple):
 
     @property
     def features(self) -> Features:
-        """The coordinates in weight space, which are weighted features."""
+        """The coordinates if they are weighted features, as in weight space; TypeError otherwise."""
         if isinstance(self.coordinates, np.ndarray):
             raise TypeError("coordinates in a subspace are not features")
         return self.coordinates
@@ -104,40 +105,41 @@ def forward_points(points: Points, scaled: ScaledInducing) -> tuple[NDArray[np.f
     """
     coordinates, residual = points
     transposed, scale = scaled
+    weighted: NDArray[np.floating] | sp.csr_array
     if isinstance(coordinates, np.ndarray):
-        coordinates = coordinates if scale is None else coordinates * scale
-        norms = np.einsum("br,br->b", coordinates, coordinates)
-        # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
-        products = dense.product(coordinates, transposed, rounds=ROUNDS)
+        weighted = coordinates if scale is None else coordinates * scale
+        norms = np.einsum("br,br->b", weighted, weighted)
+        products = dense.product(weighted, transposed, rounds=ROUNDS)
     else:
         X = coordinates.sparse
         data = X.data.astype(transposed.dtype, copy=False)
         data = data if scale is None else data * scale[X.indices]
-        coordinates = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
-        squares = sp.csr_array((data * data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
+        weighted = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
+        squares = sp.csr_array((data * data, weighted.indices, weighted.indptr), shape=weighted.shape)
         norms = squares.sum(axis=1)
-        products = sparse.product(coordinates, transposed)
-    return products, norms + residual, Tape(coordinates, scaled)
+        products = sparse.product(weighted, transposed)
+    return products, norms + residual, Tape(weighted, scaled)
 
 
 def backward(tape: Tape, d_products: Covariances, inducing_needed: bool = True) -> dict[str, NDArray[np.floating]]:
     """Return the gradients by the `inducing` inputs, in Fortran order, and, with relevances, by `log_relevance`.
 
-    With relevances, the first is left out unless `inducing_needed`. The tape is that of `forward_points`. The `K_Z` of
-    the gradients by inner products and squared norms need not be symmetric.
+    The tape is that of `forward_points`; `d_products` are the gradients by inner products and squared norms, of which
+    `K_Z` need not be symmetric. With relevances, the gradient by `inducing` is returned only if `inducing_needed`.
     """
     coordinates, (transposed, scale) = tape
     from_K_Z = dense.product(transposed, d_products.K_Z + d_products.K_Z.T)
     if isinstance(coordinates, np.ndarray):
-        columns = coordinates.T
-        from_K_BZ = dense.product(columns, d_products.K_BZ)
+        by_coordinate = coordinates.T
+        from_K_BZ = dense.product(by_coordinate, d_products.K_BZ)
     else:
-        columns = coordinates.T.tocsr()
-        from_K_BZ = sparse.product(columns, d_products.K_BZ)
+        by_coordinate = coordinates.T.tocsr()
+        from_K_BZ = sparse.product(by_coordinate, d_products.K_BZ)
     if scale is None:
         from_K_Z += from_K_BZ
         return {"inducing": from_K_Z.T}
-    d_relevance = columns**2 @ d_products.K_diag
+    # Through the squared norms of points; `combine` adds what comes through the inner products.
+    d_relevance = by_coordinate**2 @ d_products.K_diag
 
     def combine(start: int, stop: int) -> None:
         _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop)
@@ -157,7 +159,12 @@ def _combine(
     start: int,
     stop: int,
 ) -> None:
-    """Add the gradient through the inducing inputs to `d_relevance`; replace `from_K_Z` with the gradient by Aᵀ."""
+    """Complete the gradient by relevances in `d_relevance`, and replace `from_K_Z` with the gradient by Aᵀ.
+
+    `transposed` is W^½ Aᵀ, `scale` the diagonal of W^½. The gradients by W^½ Aᵀ are `from_K_BZ`, through the inner
+    products with points, and `from_K_Z`, through those of the inducing inputs. W^½ Aᵀ is one factor of the former and
+    both factors of the latter, but a relevance is in each inner product once: hence the half.
+    """
     half = transposed.dtype.type(0.5)
     for r in range(start, stop):
         total = d_relevance[r]

@@ -4,7 +4,7 @@
 through their means, so all labels need the same expectation. With sampled negatives the same holds for a list of
 (point, label) pairs with weights.
 
-The forward and the backward pass are one function, so that memory does not grow with B·K.
+The forward and the backward pass are one function: it handles a few labels at a time, so memory does not grow with B·K.
 """
 
 from functools import partial
@@ -30,7 +30,8 @@ __all__ = [
     "utility_moments",
 ]
 
-#: Utilities per block of labels: few enough for the cache, and enough that the cost of calls does not matter.
+#: Utilities of a block of labels, B of each label: few enough for the cache, and enough that the cost of calls does not
+#: matter.
 BLOCK = 1 << 18
 
 #: Least number of multiplications per thread in the moments of pairs.
@@ -57,9 +58,9 @@ class SampledPairs(NamedTuple):
 
 
 class _SelectedLabels(NamedTuple):
-    """The labels that occur among pairs, U, the index of each pair's label in them, E, and their rows of Φ and Φ².
+    """The U labels that occur in E pairs, ascending: their rows of Φ and Φ², and for each pair the index of its label.
 
-    The rows of Φ² are their sums, U×1, if the latent functions share a variance.
+    `squares` has the sums of the rows of Φ², U×1, if the latent functions share a variance.
     """
 
     labels: NDArray[np.integer]
@@ -93,28 +94,29 @@ def full_log_likelihood(
     """Return Σ_ik E log σ(y_ik f_ik), its gradients by the moments, and those by `loadings` and `bias`.
 
     The moments are those of the latent functions at the points of a minibatch; Φ is K×P; labels are the positives, B×K.
-    With negative weights c_k ≥ 1, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
+    With `negative_weights` c_k ≥ 1, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
     `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
     """
-    batch, count = labels.shape
+    B, K = labels.shape
     d_loadings = np.empty_like(loadings)
     d_bias = np.empty_like(bias)
     by_label = labels.tocsc()
-    positives = np.repeat(np.arange(count), np.diff(by_label.indptr))
-    width = max(1, BLOCK // max(1, batch))
+    label_of_positive = np.repeat(np.arange(K), np.diff(by_label.indptr))
+    labels_per_block = max(1, BLOCK // max(1, B))
     # A multiple of the number of cores, so that all cores have the same number of blocks.
     cores = core_count()
-    blocks = max(1, -(-count // (width * cores))) * cores
-    bounds = np.linspace(0, count, blocks + 1).astype(int)
+    blocks = max(1, -(-K // (labels_per_block * cores))) * cores
+    bounds = np.linspace(0, K, blocks + 1).astype(int)
     values = [0.0] * blocks
 
-    def process(core: int) -> Moments:
+    def process_blocks(core: int) -> Moments:
+        """Fill the values and gradients of every `cores`th block; return the sum of the gradients by moments."""
         d_moments = Moments(*map(np.zeros_like, moments))
         for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
             first, last = by_label.indptr[[start, stop]]
             phi = loadings[start:stop]
-            positive = (by_label.indices[first:last], positives[first:last] - start)
+            positive = (by_label.indices[first:last], label_of_positive[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
             weights = None if negative_weights is None else negative_weights[start:stop]
             if value_needed:
@@ -131,7 +133,7 @@ def full_log_likelihood(
             d_bias[start:stop] = mean.sum(axis=0)
         return d_moments
 
-    d_moments_by_core = run_parallel(partial(process, core) for core in range(cores))
+    d_moments_by_core = run_parallel(partial(process_blocks, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
     d_moments = Moments(*(np.negative(sum(gradients)) for gradients in zip(*d_moments_by_core, strict=True)))
@@ -143,7 +145,7 @@ def _weigh_negatives(
     weights: NDArray[np.floating] | None,
     positives: tuple[NDArray[np.integer], NDArray[np.integer]],
 ) -> None:
-    """Multiply values, B×K, by the weights of labels, if any, except at the positives, in place."""
+    """Multiply values, B×K, by the weights of labels, if there are any, in place, except at the positives."""
     if weights is not None:
         values_of_positives = values[positives]
         values *= weights
@@ -183,7 +185,7 @@ def sampled_log_likelihood(
     """Return the expected log likelihood over pairs, as an estimate of `full_log_likelihood`, and its gradients.
 
     Its expectation over samples is [S] (23) without N/|B|. Arguments and results are those of `full_log_likelihood`,
-    but the gradients by `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
+    but the gradients by `loadings` and `bias` are `IndexedRows` of the labels that occur in the pairs.
     """
     selected = _select_labels(moments, loadings, pairs.labels)
     mean, variance = _pair_moments(moments, selected, bias, pairs.indptr)
@@ -221,6 +223,7 @@ def pair_moments(
 
 
 def _select_labels(moments: Moments, loadings: NDArray[np.floating], labels: NDArray[np.integer]) -> _SelectedLabels:
+    """Return the `_SelectedLabels`, given the label of each pair."""
     present, columns = np.unique(labels, return_inverse=True)
     phi = loadings[present]
     squares = phi * phi
@@ -232,6 +235,7 @@ def _select_labels(moments: Moments, loadings: NDArray[np.floating], labels: NDA
 def _pair_moments(
     moments: Moments, selected: _SelectedLabels, bias: NDArray[np.floating], indptr: NDArray[np.integer]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return mean and variance of q(f_ik) for each pair, both E."""
     mean = pairwise_products(moments.mean, selected.loadings, indptr, selected.columns)
     mean += bias[selected.labels][selected.columns]
     return mean, pairwise_products(moments.variance, selected.squares, indptr, selected.columns)
@@ -259,10 +263,10 @@ def _fill_products(
     stop: int,
 ) -> None:
     for i in range(start, stop):
-        row = left[i]
+        left_row = left[i]
         for e in range(indptr[i], indptr[i + 1]):
-            label = right[columns[e]]
+            right_row = right[columns[e]]
             total = left.dtype.type(0)
-            for p in range(row.size):
-                total += row[p] * label[p]
+            for p in range(left_row.size):
+                total += left_row[p] * right_row[p]
             out[e] = total

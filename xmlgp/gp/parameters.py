@@ -25,5 +25,5 @@ class IndexedRows(NamedTuple):
         return dense
 
 
-#: The gradients of a function by parameters, by the names of these.
+#: The gradients of a function by its parameters, by parameter name.
 Gradients = Mapping[str, NDArray[np.floating] | IndexedRows]

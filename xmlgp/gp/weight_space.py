@@ -56,10 +56,10 @@ __all__ = [
 #: The prefix of the names of the parameters of sparse features.
 SPARSE = "latent_weights"
 
-#: The prefix of those of dense features.
+#: The prefix of the names of the parameters of dense features.
 DENSE = "dense_weights"
 
-#: The blocks of features, by the prefix of their parameters.
+#: The blocks of features, each called by the prefix of its parameters.
 BLOCKS = (SPARSE, DENSE)
 
 
@@ -98,14 +98,14 @@ POSTERIOR = names_of(SPARSE)[:2]
 
 
 def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64]]:
-    """Return a function of B: the probability that a minibatch of B of the N points has a point with each feature, D.
+    """Return a function of B that returns, for each feature of X, the probability that it occurs in a minibatch, D.
 
-    It is 1 for features that no point of X, N×D, has.
+    A minibatch has B of the N points of X, N×D. The probability is 1 for features of no point, so that it can divide.
     """
     N = features.shape[0]
     counts = sparse.column_sums(features.indices, features.shape[1])
 
-    # Training has few sizes of minibatches.
+    # Minibatches have few different sizes.
     @functools.cache
     def shares(batch_size: int) -> NDArray[np.float64]:
         return np.where(counts > 0, -np.expm1(log_absent(N, counts, batch_size)), 1)
@@ -114,7 +114,7 @@ def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64
 
 
 class _Weights(NamedTuple):
-    """Of some features, U: m, U×P, mean and variance of q(t), U×P and U, and √a, U."""
+    """The weights of U features: m (`whitened`), U×P; mean, U×P, and variance, U, of q(t); √a (`root`), U."""
 
     whitened: NDArray[np.floating]
     mean: NDArray[np.floating]
@@ -123,7 +123,7 @@ class _Weights(NamedTuple):
 
 
 class BlockTape(NamedTuple):
-    """A block of features of a minibatch: their columns, the values at its points, B×U, with squares, and weights."""
+    """The U features of a block in a minibatch: columns, values at its points, B×U, their squares, and weights."""
 
     block: str
     columns: NDArray[np.integer] | slice
@@ -139,9 +139,10 @@ class WeightSpace:
     log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters. If points have dense
     features, E of them, `dense_weights` has the same for these.
 
-    The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
-    minibatch has the feature (`feature_shares`), so that they are unbiased; each point has all dense features. The
-    prior means r, D×P, are zero by default; where a model learns on, r and a are those of an earlier posterior.
+    The divergence has gradients only for the features of a minibatch. They are divided by the probability that a
+    minibatch has the feature, so that they are unbiased: it is given by `shares` (see `feature_shares`), and is 1 for
+    dense features. The prior means r, D×P, are zero by default; where a model learns on, they are the means of an
+    earlier posterior, and a is fixed.
     """
 
     parameter_names = whitened_names(SPARSE)
@@ -155,40 +156,41 @@ class WeightSpace:
         self._shares = shares
         self._prior_means = {SPARSE: prior_mean, DENSE: dense_prior_mean}
         learns_on = prior_mean is not None or dense_prior_mean is not None
-        self.fixed = frozenset(names_of(block)[-1] for block in BLOCKS if learns_on)
+        log_priors = [names_of(block)[-1] for block in BLOCKS]
+        self.fixed = frozenset(log_priors if learns_on else ())
 
     def forward(
         self, parameters: Parameters, points: Points, kl_needed: bool = True
     ) -> tuple[Moments, float | None, list[BlockTape]]:
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
-        At a point the latent functions have means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
-        ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)], which takes a pass over all weights. The coordinates of points are
-        weighted features X, B×D, and dense ones if there are any.
+        The coordinates of points are weighted features X, B×D, and dense ones if there are any. At a point x the latent
+        functions have the means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
+        ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)]; it takes a pass over all weights.
         """
         dtype = parameters[self.parameter_names[0]].dtype
-        features = points.features.sparse
-        present, columns = np.unique(features.indices, return_inverse=True)
-        local = sp.csr_array(
-            (features.data.astype(dtype, copy=False), columns.astype(np.int32), features.indptr),
-            shape=(features.shape[0], len(present)),
+        X = points.features.sparse
+        present, columns = np.unique(X.indices, return_inverse=True)
+        of_present = sp.csr_array(
+            (X.data.astype(dtype, copy=False), columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(present))
         )
         weights = self._weights(parameters, SPARSE, present)
-        squares = sp.csr_array((local.data**2, local.indices, local.indptr), shape=local.shape)
-        mean = sparse.product(local, weights.mean)
+        squares = sp.csr_array((of_present.data**2, of_present.indices, of_present.indptr), shape=of_present.shape)
+        mean = sparse.product(of_present, weights.mean)
         variance = squares @ weights.variance
-        tape = [BlockTape(SPARSE, present, local, squares, weights)]
+        tape = [BlockTape(SPARSE, present, of_present, squares, weights)]
         dense = points.features.dense
         if dense is not None:
             values = dense.values(dtype)
+            dense_squares = values * values
             weights = self._weights(parameters, DENSE, slice(None))
-            tape.append(BlockTape(DENSE, slice(None), values, values * values, weights))
             mean += values @ weights.mean
-            variance += tape[1].squares @ weights.variance
+            variance += dense_squares @ weights.variance
+            tape.append(BlockTape(DENSE, slice(None), values, dense_squares, weights))
         return Moments(mean, variance[:, None]), self._kl(parameters) if kl_needed else None, tape
 
     def posterior(self, parameters: Parameters) -> dict[str, NDArray[np.floating]]:
-        """Return q(t), r + √a m and log(a v), and log a, by the names in a model (`names_of`)."""
+        """Return the means r + √a m and log variances log(a v) of q(t), and log a, by `names_of`."""
         posterior: dict[str, NDArray[np.floating]] = {}
         for block in blocks_of(parameters):
             weights = self._weights(parameters, block, slice(None))
@@ -211,18 +213,19 @@ class WeightSpace:
         return _Weights(whitened, mean, bounded_exp(log_variance) * root * root, root)
 
     def _kl(self, parameters: Parameters) -> float:
+        """Return the divergence of all weights."""
         total = 0.0
         for block in blocks_of(parameters):
-            mean, log_variance, _ = (parameters[name] for name in whitened_names(block))
+            whitened, log_variance, _ = (parameters[name] for name in whitened_names(block))
             variance = bounded_exp(log_variance).astype(np.float64)
-            squares = float(np.einsum("dp,dp->d", mean, mean).sum(dtype=np.float64))
-            total += 0.5 * (squares + mean.shape[1] * float((variance - 1 - np.log(variance)).sum()))
+            squares = float(np.einsum("dp,dp->d", whitened, whitened).sum(dtype=np.float64))
+            total += 0.5 * (squares + whitened.shape[1] * float((variance - 1 - np.log(variance)).sum()))
         return total
 
     def backward(self, tape: list[BlockTape], d_moments: Moments, for_step: bool = False) -> Gradients:
         """Return the gradients of the bound by parameter name, for the features of the minibatch (`IndexedRows`).
 
-        A step uses the gradients as they are.
+        `for_step` changes nothing: a step uses the gradients themselves.
         """
         gradients: dict[str, NDArray[np.floating] | IndexedRows] = {}
         for block in tape:
@@ -235,33 +238,35 @@ class WeightSpace:
         """Return the gradients by m, log v and log a of the features of a minibatch."""
         whitened, _, variance, root = block.weights
         dtype = whitened.dtype
-        right = np.ascontiguousarray(d_moments.mean, dtype)
+        d_latent_mean = np.ascontiguousarray(d_moments.mean, dtype)
+        # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
         if isinstance(block.values, np.ndarray):
-            d_mean = block.values.T @ right
-            d_kl_scale = np.full(len(root), -1, dtype)
+            d_whitened = block.values.T @ d_latent_mean
+            d_kl = np.full(len(root), -1, dtype)
         else:
-            d_mean = sparse.product(block.values.T.tocsr(), right)
-            d_kl_scale = (-1 / self._shares(len(d_moments.mean))[block.columns]).astype(dtype)
-        d_mean *= root[:, None]
+            d_whitened = sparse.product(block.values.T.tocsr(), d_latent_mean)
+            d_kl = (-1 / self._shares(len(d_moments.mean))[block.columns]).astype(dtype)
+        d_whitened *= root[:, None]
         from_variance = variance * (block.squares.T @ d_moments.variance[:, 0])
-        d_log_prior = 0.5 * np.einsum("up,up->u", d_mean, whitened) + from_variance
+        # Before the divergence is added, which does not depend on a.
+        d_log_prior = 0.5 * np.einsum("up,up->u", d_whitened, whitened) + from_variance
         d_log_prior *= is_inside(root, 0.5)
-        d_mean += d_kl_scale[:, None] * whitened
+        d_whitened += d_kl[:, None] * whitened
         whitened_variance = variance / (root * root)
-        d_log_variance = from_variance + 0.5 * whitened.shape[1] * d_kl_scale * (whitened_variance - 1)
+        d_log_variance = from_variance + 0.5 * whitened.shape[1] * d_kl * (whitened_variance - 1)
         d_log_variance *= is_inside(whitened_variance)
-        return [gradient.astype(dtype, copy=False) for gradient in (d_mean, d_log_variance, d_log_prior)]
+        return [gradient.astype(dtype, copy=False) for gradient in (d_whitened, d_log_variance, d_log_prior)]
 
 
 class LatentMap(NamedTuple):
-    """The means of q(t), D×P, and of those of dense features, E×P, or None."""
+    """The means of the weights of sparse features, D×P, and of dense ones, E×P, or None."""
 
     sparse: NDArray[np.floating]
     dense: NDArray[np.floating] | None = None
 
     @classmethod
     def of(cls, parameters: Parameters) -> LatentMap:
-        """Return the means of a trained model, given its parameters by name."""
+        """Return the means in a trained model, given its parameters by name."""
         return cls(parameters[names_of(SPARSE)[0]], parameters.get(names_of(DENSE)[0]))
 
     def means(self, features: Features) -> NDArray[np.floating]:
@@ -285,15 +290,15 @@ class WeightSpacePrediction:
         dense = points.features.dense
         variance = np.asarray(X.multiply(X) @ self._variances[0])
         if self._map.dense is not None and dense is not None:
-            # A product by BLAS would depend on the number of points.
+            # Not by BLAS, whose result for a point depends on the number of points.
             squares = dense.values(variance.dtype) ** 2
             variance += np.einsum("be,e->b", squares, self._variances[1])
         return Moments(self.mean(points), variance[:, None])
 
     def mean(self, points: Points) -> NDArray[np.floating]:
-        """Return the means alone, B×P."""
+        """Return the means of the latent functions alone, B×P."""
         return self._map.means(points.features)
 
     def weights(self) -> NDArray[np.floating]:
-        """Return T, D×P; means are X T, plus the contribution of dense features."""
+        """Return T, D×P. The means of latent functions are X T, plus the contribution of dense features."""
         return self._map.sparse

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.data.features import Features
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.log_parameters import bounded_exp
@@ -55,37 +54,41 @@ if TYPE_CHECKING:
 
 __all__ = ["SWEEPS", "WeightSpaceMethod", "sweep_count"]
 
-#: Initial variance of q(u); that of the prior is one. On Bibtex, 0.3 and 1 rank held-out points about equally well;
-#: with 0.01 these have a larger log loss.
+#: Initial variance of q(u); that of the prior is one. On Bibtex, 0.3 and 1 rank the labels of held-out points about
+#: equally well; with 0.01 the log loss of these points is larger.
 VARIANCE_START = 0.3
 
-#: Initial prior variance a of the weights of sparse and of dense features. The embeddings of documents with 592 tags
-#: gain with 4 to 16; with 64 or more, steps are too large for them.
+#: Initial prior variances a of the weights of sparse features and of dense ones. For dense ones, the embeddings of a
+#: data set with 592 tags, 4 to 16 do well; with 64 or more, steps are too large.
 PRIOR_START = (1.0, 9.0)
 
-#: Root mean square length of the initial loadings of a label; those of the means of q(u) have length one.
+#: Root mean square length of the row of initial loadings of a label. The row of initial means of a feature has length
+#: one.
 LOADINGS_LENGTH = 0.1
 
-#: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x.
+#: Sweeps over the labels. The first makes shortlists by Φ h alone, the second by Φ h + W x.
 SWEEPS = 2
 
 #: Most pairs of points and labels for a second sweep. With more, it gains little, and its shortlists would take most of
 #: the time.
 SECOND_SWEEP_LIMIT = 10**11
 
-#: Updates of ξ in a sweep, and in the one that adds the held-out points. More of them do not change precision.
+#: Updates of ξ in a sweep. More of them do not change precision.
 ROUNDS = 2
+
+#: The same in the last sweep, which adds the held-out points.
 LAST_ROUNDS = 1
 
-#: Stochastic steps of learning on.
+#: Stochastic steps over a batch, where a model learns on.
 LEARNING_STEPS = 300
 
-#: Mean curvature of the negative log likelihood of a point by one weight t_dp of each feature that it has. From 0.03 to
-#: 0.1 the test points of a data set with 28,164 labels are ranked equally well after two batches.
+#: Mean second derivative of the negative log likelihood of one point by a weight t_dp, for a feature d of the point.
+#: With 0.03 to 0.1, the labels of test points of a data set with 28,164 labels are ranked equally well after learning
+#: two batches.
 CURVATURE = 0.05
 
-#: Most labels for which regression is tried: with more, the few functions say little about most labels; with 10,405 and
-#: with 20,765 labels held-out points were ranked worse with it.
+#: Most labels for which exact GP regression is tried. It has few latent functions, which say little about most of many
+#: labels: with 10,405 and with 20,765 labels, the labels of held-out points were ranked worse with it.
 MOST_REGRESSED = 5000
 
 
@@ -116,6 +119,7 @@ class WeightSpaceMethod(MLGPFMethod):
         random: np.random.Generator,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
+        # No points: only the widths matter.
         dense = coordinates.weighted(slice(0, 0)).dense
         widths = [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
         return self.bound(coordinates), self.initial(widths, labels, random)
@@ -125,26 +129,25 @@ class WeightSpaceMethod(MLGPFMethod):
     ) -> Sequence[Inference]:
         """Return the stages after the stochastic steps for T, Φ and b.
 
-        These are sweeps over the labels; the choices on held-out points, and the regression; a last, shorter sweep over
-        all points, with the shortlists of the one before. Without label weights there are no sweeps, and only the
-        regression is trained on held-out points.
+        First come sweeps over the labels, without the held-out points; then the choices on these points, and the
+        regression; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
+        label weights there are no sweeps, and only the regression is trained on held-out points.
         """
         settings = self.settings
         coordinates = problem.coordinates
         labels = problem.labels
-        first = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
-        last = bool(first and len(held_out))
+        count = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
+        has_last = bool(count and len(held_out))
+        total = count + 1 if has_last else count
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
         sweep = functools.partial(
             Sweep, make_data, labels, factor_count=settings.factor_count, row_bytes=coordinates.row_bytes
         )
-        # The last sweep adds points, and has the prior of the one before: a further update would widen it.
+        # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
+        prior_updates = count - 1 if has_last else count
         sweeps = [
-            sweep(
-                SweepPlan(ROUNDS, i, first + last, with_weights=i > 0, updates_prior=not last or i < first - 1),
-                left_out=held_out,
-            )
-            for i in range(first)
+            sweep(SweepPlan(ROUNDS, i, total, with_weights=i > 0, updates_prior=i < prior_updates), left_out=held_out)
+            for i in range(count)
         ]
 
         def current_parameters() -> Parameters:
@@ -154,13 +157,16 @@ class WeightSpaceMethod(MLGPFMethod):
         regresses = _may_regress(settings, *labels.shape)
         if len(held_out) or regresses:
             stages.append(HeldOutChoices(problem, trained, held_out, current_parameters, regresses))
-        if last:
-            plan = SweepPlan(LAST_ROUNDS, first, first + 1, updates_prior=True)
+        if has_last:
+            plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)
             stages.append(sweep(plan, shortlisted=held_out))
         return stages
 
     def bound(self, coordinates: Inputs | Selected, *prior_means: NDArray[np.floating]) -> Bound:
-        """Return the bound for minibatches of some points; with the means of an earlier posterior only T and Φ move."""
+        """Return the bound for minibatches of some points.
+
+        With prior means, which are the means of an earlier posterior, log a and b are fixed.
+        """
         shares = feature_shares(coordinates.weighted(slice(None)).sparse)
         return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
 
@@ -171,6 +177,7 @@ class WeightSpaceMethod(MLGPFMethod):
         """
         P = self.settings.factor_count
         dtype = np.dtype(self.settings.dtype)
+        # The means of dense features are drawn last, so that the others are the same with and without them.
         means = [random_rows(widths[0], P, random, dtype)]
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
@@ -182,7 +189,7 @@ class WeightSpaceMethod(MLGPFMethod):
         return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype)}
 
     def _sweep_data(self, problem: Problem, steps: Stochastic) -> SweepData:
-        """Return the `SweepData`, with initial label weights. Features are those of all points."""
+        """Return the `SweepData` of all points, with initial label weights."""
         features = problem.coordinates.weighted(slice(None))
         bias = steps.parameters()["bias"]
         weights = initial_label_weights(features.sparse, problem.labels, bias, problem.coordinates.dtype)
@@ -192,39 +199,41 @@ class WeightSpaceMethod(MLGPFMethod):
     def learning_start(
         self, features: Features, coordinates: Inputs | Selected, parameters: Parameters, N: int
     ) -> LearningStart:
-        """Return where learning on begins: at the means of the posterior, which are those of the prior.
+        """Return where learning on begins: at the prior means, which are the means of the posterior so far.
 
-        Steps change the rows of the features of the batch, whose coordinates are these alone. The prior is N(r, a) with
-        r the means of the posterior so far, and with the variances that n_d earlier points with a feature imply,
-        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. The square of a dense feature is 1/E
-        in an earlier point on average. A feature that no point had until now has weights around zero: those that the
-        model has for it were drawn at random. The whitened weights start from zero, with the variance of the posterior
-        so far, which is at most that of the prior.
+        Steps change only the rows of the features that the batch has, and the returned coordinates have only these
+        features. The prior of the weights of feature d is N(r, a) with r the means of the posterior so far and
+        1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature and n_d the number of earlier points
+        that have it. A dense feature counts as its mean square in the earlier points, 1/E of each, for a block of E
+        features. A feature that no earlier point has gets prior means of zero, because its weights in the model were
+        drawn at random. The whitened weights start from zero, with the variance of the posterior so far, or that of the
+        prior if that is smaller.
         """
         X = features.sparse
         used, columns, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
-        local = csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
+        of_used = csr_array((X.data, columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(used)))
         rows: dict[str, NDArray[np.int64] | slice] = {}
         latent: Parameters = {}
-        means = []
+        prior_means = []
         for block in blocks_of(parameters):
             names = names_of(block)
             changed = used if block == SPARSE else slice(None)
+            # Mean and log variance; log a stays.
             rows |= dict.fromkeys(names[:2], changed)
             mean, log_variance, log_prior = (parameters[name][changed] for name in names)
             if block == SPARSE:
-                earlier = parameters["statistics.features"][used] - counts
-                new = earlier == 0
+                earlier_count = parameters["statistics.features"][used] - counts
+                new = earlier_count == 0
                 mean[new] = 0
                 log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
             else:
-                earlier = N / np.repeat(features.widths, features.widths)
-            log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier.astype(log_prior.dtype))
+                earlier_count = N / np.repeat(features.widths, features.widths)
+            log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier_count.astype(log_prior.dtype))
             values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
             latent |= zip(whitened_names(block), values, strict=True)
-            means.append(mean)
-        coordinates = Inputs(features.with_sparse(local), None, X.dtype, sparse=True)
-        return LearningStart(rows, coordinates, self.bound(coordinates, *means), latent)
+            prior_means.append(mean)
+        local_coordinates = Inputs(features.with_sparse(of_used), None, X.dtype, sparse=True)
+        return LearningStart(rows, local_coordinates, self.bound(local_coordinates, *prior_means), latent)
 
     def whitened(self, parameters: Parameters) -> Parameters:
         """Return parameters that steps change, given those of a trained model; the inverse of `trained`."""
@@ -238,9 +247,9 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def trained(self, bound: Bound, parameters: Parameters) -> Parameters:
         """Return the parameters of a trained model, with q(t) in place of the whitened q(u) that steps change."""
-        whitened = {name for block in BLOCKS for name in whitened_names(block)}
-        kept = {name: value for name, value in parameters.items() if name not in whitened}
-        return cast("WeightSpace", bound.latent).posterior(parameters) | kept
+        of_whitened = {name for block in BLOCKS for name in whitened_names(block)}
+        others = {name: value for name, value in parameters.items() if name not in of_whitened}
+        return cast("WeightSpace", bound.latent).posterior(parameters) | others
 
     def predict(self, parameters: Parameters) -> WeightSpacePrediction:
         """Return the latent functions of a trained model."""
@@ -248,7 +257,7 @@ class WeightSpaceMethod(MLGPFMethod):
 
     @property
     def array_groups(self) -> Mapping[ArrayGroup, bool | None]:
-        """The arrays of the latent functions of a model; it may have dense features."""
+        """The arrays of the latent functions: a model must have those of sparse features, and may have the others."""
         return {SPARSE_WEIGHTS: True, DENSE_WEIGHTS: None}
 
     def memory(self, dataset: Dataset) -> list[MemoryPart]:
@@ -256,24 +265,26 @@ class WeightSpaceMethod(MLGPFMethod):
         settings = self.settings
         N, D, K = dataset.shape
         itemsize = np.dtype(settings.dtype).itemsize
-        # T and Φ with the statistics of the optimiser; in sweeps, the latent functions of all points instead.
+        # Rows of P numbers: T and Φ with the statistics of the optimiser; in sweeps, T and Φ with the latent functions
+        # of all points.
         rows = (1 + len(optimiser_of(settings).statistics)) * (D + K)
-        weights = []
+        label_weights = []
         if sweep_count(settings, N, D, K):
             rows = N + D + K
             # Shortlists by point and by label, and W: pattern, means and logarithms of variances.
             size = 8 * shortlist_length(N, K) * N
             size += (4 + 2 * itemsize) * label_weight_count(dataset.features.sparse, dataset.labels)
-            weights = [MemoryPart("label weights", size, "label_weights=false avoids that")]
+            label_weights = [MemoryPart("label weights", size, "label_weights=false avoids that")]
         factors = MemoryPart(
             "the latent functions", itemsize * rows * settings.factor_count, "fewer factors lower that"
         )
-        # As read they are in a file that is mapped into memory, or in memory already.
-        features = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
-        parts = [factors, *weights, MemoryPart("weighted features", features)]
-        if _may_regress(settings, N, K) and sum(part.size for part in parts) < 4 * N**2:
+        # Features without weighting take no further memory: they are mapped from a file, or in memory already.
+        weighted = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
+        parts = [factors, *label_weights, MemoryPart("weighted features", weighted)]
+        covariances = 4 * N**2
+        if _may_regress(settings, N, K) and sum(part.size for part in parts) < covariances:
             advice = "regression_points=0 avoids that"
-            return [MemoryPart("the covariances of exact GP regression", 4 * N**2, advice)]
+            return [MemoryPart("the covariances of exact GP regression", covariances, advice)]
         return parts
 
 
@@ -288,5 +299,5 @@ def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:
 
 
 def _may_regress(settings: MLGPFSettings, N: int, K: int) -> bool:
-    """Return whether regression on N points with K labels may join."""
+    """Return whether exact GP regression on N points with K labels is tried, to be pooled with the utilities."""
     return 0 < N <= settings.regression_points and K <= MOST_REGRESSED

@@ -29,7 +29,7 @@ INITIAL_MEAN_STD = 0.01
 
 
 class Prepared(NamedTuple):
-    """μ, M×P, the diagonals of Σ as rows, P×M or 1×M, and each C factorised."""
+    """μ, M×P; the diagonal of each Σ as a row, P×M or 1×M; and the factorisation of each C = K_Z + Σ."""
 
     mean: NDArray[np.floating]
     diagonals: NDArray[np.floating]
@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """What `backward` needs: besides the prepared posterior, K_BZ C⁻¹ of each C, B×M, and K_Z μ, M×P."""
+    """What `backward` needs; `projections` are K_BZ C⁻¹ for each C, B×M, and `K_mean` is K_Z μ, M×P."""
 
     prepared: Prepared
     covariances: Covariances
@@ -46,11 +46,15 @@ class Tape(NamedTuple):
 
 
 class _DiagonalPosterior:
-    """What the two posteriors share."""
+    """What `SharedDiagonal` and `Diagonal` have in common."""
 
     parameter_names = ("posterior.mean", "posterior.log_diagonal")
+    #: The shapes of these parameters in letters.
     shapes: tuple[str, str]
+    #: Whether all latent functions have the same Σ.
     is_shared: bool
+    #: Whether `prepare` uses all cores, so that nothing else should run beside it.
+    prepare_is_parallel: bool
 
     def initial(
         self, M: int, P: int, diagonal: float, random: np.random.Generator, dtype: DTypeLike
@@ -59,15 +63,14 @@ class _DiagonalPosterior:
 
         NumericalError is raised if the diagonal is outside the limits of `xmlgp.gp.log_parameters`.
         """
+        shape = M if self.is_shared else (P, M)
         return {
             "posterior.mean": initial_mean(M, P, random, dtype),
-            "posterior.log_diagonal": np.full(
-                M if self.is_shared else (P, M), checked_log(diagonal, DIAGONAL_NAME), dtype
-            ),
+            "posterior.log_diagonal": np.full(shape, checked_log(diagonal, DIAGONAL_NAME), dtype),
         }
 
     def prepare(self, parameters: Parameters, K_Z: NDArray[np.floating]) -> Prepared:
-        """Return μ, the diagonals and each factorised C."""
+        """Return what moments and divergences need, given K_Z, M×M."""
         diagonals = sigma_diagonal(parameters)
         if self.is_shared:
             diagonals = diagonals[None]
@@ -81,17 +84,17 @@ class _DiagonalPosterior:
         return Prepared(parameters["posterior.mean"], diagonals, factorised)
 
     def alpha(self, prepared: Prepared) -> NDArray[np.floating]:
-        """Return the dual weights α, M×P, with which the mean is K_BZ α: μ."""
+        """Return the α, M×P, of the mean K_BZ α at points: it is μ."""
         return prepared.mean
 
     def mean_from_alpha(self, alpha: NDArray[np.floating], K_Z: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return `posterior.mean`: α."""
+        """Return the `posterior.mean` with which the mean at points is K_BZ α: it is α."""
         return alpha
 
     def log_diagonal_gradient(
         self, diagonals: NDArray[np.floating], d_diagonals: NDArray[np.floating]
     ) -> NDArray[np.floating]:
-        """Return the gradient by `posterior.log_diagonal`, given that by the diagonals as rows: 0 at the limits."""
+        """Return the gradient by `posterior.log_diagonal`, given that by the diagonals; it is 0 at the limits."""
         values = diagonals - DIAGONAL_FLOOR
         gradient: NDArray[np.floating] = d_diagonals * (values * is_inside(values))
         return gradient[0] if self.is_shared else gradient
@@ -120,13 +123,13 @@ class SharedDiagonal(_DiagonalPosterior):
         moments = Moments(np.empty((len(K_diag), mean.shape[1]), mean.dtype), np.empty((len(K_diag), 1), mean.dtype))
         projected = np.empty_like(K_BZ)
 
-        def fill(i: int, j: int) -> None:
+        def fill_moments(i: int, j: int) -> None:
             np.matmul(K_BZ[i:j], mean, out=moments.mean[i:j])
             np.matmul(K_BZ[i:j], C.inverse, out=projected[i:j])
             explained = np.einsum("bm,bm->b", projected[i:j], K_BZ[i:j])
             np.subtract(K_diag[i:j], explained, out=moments.variance[i:j, 0])
 
-        parallel_for(fill, len(K_diag), GRAIN // C.inverse.size)
+        parallel_for(fill_moments, len(K_diag), GRAIN // C.inverse.size)
         return moments, projected
 
     def forward(self, prepared: Prepared, covariances: Covariances) -> tuple[Moments, np.floating, Tape]:
@@ -148,26 +151,28 @@ class SharedDiagonal(_DiagonalPosterior):
         scaled = np.empty_like(projected)
         d_mean = np.empty_like(mean)
 
-        def by_points(i: int, j: int) -> None:
+        def fill_points(i: int, j: int) -> None:
             np.matmul(d_moments.mean[i:j], mean.T, out=d_K_BZ[i:j])
             np.multiply(projected[i:j], -2 * d_variance[i:j, None], out=scaled[i:j])
             d_K_BZ[i:j] += scaled[i:j]
+            # For the gradient by C, in the same memory.
             np.multiply(projected[i:j], root[i:j, None], out=scaled[i:j])
 
-        def by_mean(i: int, j: int) -> None:
+        def fill_mean(i: int, j: int) -> None:
             np.matmul(covariances.K_BZ[:, i:j].T, d_moments.mean, out=d_mean[i:j])
 
         grain = GRAIN // max(1, mean.size)
-        run_parallel([*split_range(by_points, len(projected), grain), *split_range(by_mean, len(mean), grain)])
+        run_parallel([*split_range(fill_points, len(projected), grain), *split_range(fill_mean, len(mean), grain)])
         d_mean -= K_mean
-        # The gradient with respect to C is Σ_i ds_i v_i v_iᵀ from the variances, and −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the
-        # divergences.
-        half = 0.5 * mean.shape[1]
-        d_C, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * C.inverse])
+        # The gradient by C is Σ_i ds_i v_i v_iᵀ from the variances, with v_i = C⁻¹ k(Z, x_i) and ds_i ≤ 0, and
+        # −½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the divergences.
+        half_P = 0.5 * mean.shape[1]
+        minus_from_variances, from_kl = dense.grams([scaled, np.sqrt(diagonal)[:, None] * C.inverse])
         from_kl -= C.inverse
-        from_kl *= half
-        np.subtract(from_kl, d_C, out=d_C)
-        d_diagonal = np.diagonal(d_C) + half / diagonal - half * np.diagonal(C.inverse)
+        from_kl *= half_P
+        d_C = np.subtract(from_kl, minus_from_variances, out=minus_from_variances)
+        # Σ is in C, and in the terms log|Σ| and tr(C⁻¹ Σ) of the divergences.
+        d_diagonal = np.diagonal(d_C) + half_P / diagonal - half_P * np.diagonal(C.inverse)
         d_K_Z = dense.product(-0.5 * mean, mean.T)
         d_K_Z += d_C
         gradients = {
@@ -229,7 +234,7 @@ class Diagonal(_DiagonalPosterior):
         d_K_Z = (-0.5 * mean) @ mean.T
         d_diagonals = np.empty_like(diagonals)
 
-        def sums(first: int, last: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        def sum_gradients(first: int, last: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
             K_BZ_sum = np.zeros_like(d_K_BZ)
             K_Z_sum = np.zeros_like(d_K_Z)
             for p in range(first, last):
@@ -238,7 +243,7 @@ class Diagonal(_DiagonalPosterior):
                 projected = projections[p]
                 weighted = d_moments.variance[:, p, None] * projected
                 K_BZ_sum += weighted
-                # The gradient with respect to C_p is Σ_i ds_i v_i v_iᵀ from the variances, and
+                # The gradient by C_p is Σ_i ds_i v_i v_iᵀ from the variances, with v_i = C_p⁻¹ k(Z, x_i), and
                 # −½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹) from the divergence.
                 d_C = projected.T @ weighted
                 scaled = inverse * np.sqrt(diagonal)
@@ -247,7 +252,7 @@ class Diagonal(_DiagonalPosterior):
                 K_Z_sum += d_C
             return K_BZ_sum, K_Z_sum
 
-        for K_BZ_sum, K_Z_sum in parallel_for(sums, len(diagonals), 1):
+        for K_BZ_sum, K_Z_sum in parallel_for(sum_gradients, len(diagonals), 1):
             d_K_BZ -= 2 * K_BZ_sum
             d_K_Z += K_Z_sum
         gradients = {
@@ -259,7 +264,7 @@ class Diagonal(_DiagonalPosterior):
     def precondition(self, tape: Tape, gradients: dict[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
         """Multiply the gradient with respect to each μ_p by C_p⁻¹; see `SharedDiagonal.precondition`."""
         pairs = zip(tape.prepared.factorised, gradients["posterior.mean"].T, strict=True)
-        return gradients | {"posterior.mean": np.stack([C.inverse @ column for C, column in pairs], axis=1)}
+        return gradients | {"posterior.mean": np.stack([C.inverse @ d_mean for C, d_mean in pairs], axis=1)}
 
 
 def initial_mean(M: int, P: int, random: np.random.Generator, dtype: DTypeLike) -> NDArray[np.floating]:
