@@ -1,6 +1,7 @@
-"""The inference methods of GPC: variational ones with q(u) in closed form ([I] algorithm 1), and AdaDelta.
+"""The inference methods of GPC: four with q(u) in closed form ([I] algorithm 1), and AdaDelta.
 
-Those in closed form alternate closed-form updates and L-BFGS-B. AdaDelta over minibatches is the baseline of [I].
+The four alternate closed-form updates and L-BFGS-B, except `Full`, which uses L-BFGS-B alone. AdaDelta over minibatches
+is the baseline of [I].
 """
 
 import sys
@@ -30,11 +31,11 @@ UPDATES = 3
 #: Evaluations of the bound by L-BFGS-B in each iteration ([I] section 2).
 EVALUATIONS = 5
 
-#: Evaluations in each iteration of L-BFGS-B on all parameters. It forgets the curvature between iterations, so that a
-#: training can be resumed there.
+#: Evaluations of the bound in each iteration of vi-JJ-full. L-BFGS-B starts anew in each iteration, so that training
+#: can be resumed between them without its estimate of the curvature.
 FULL_EVALUATIONS = 50
 
-#: An iteration that gains less than this for each point is the last.
+#: An iteration that raises the bound by less than this for each point is the last.
 TOLERANCE = 1e-4
 
 #: Smallest noise variance: with less, K_Z is so ill-conditioned that rounding errors mislead L-BFGS-B.
@@ -47,21 +48,23 @@ MAX_VARIANCE = 1e3
 #: Largest lengthscale, as a multiple of the initial one: beyond it the kernel is constant but for rounding errors.
 MAX_LENGTHSCALE = 1e3
 
-#: Share of the bound's magnitude that a step of θ with Taylor expansions may lose; near the end a step gains little.
+#: Share of the bound's magnitude that L-BFGS-B on θ with Taylor expansions may lose in an iteration. Near the end of
+#: training an iteration gains little.
 MAX_LOSS = 0.01
 
-#: A step of θ that loses more is halved up to this many times; the last time it is undone.
+#: A change of θ that loses more is halved, at most this many times; the last time it is undone instead.
 HALVINGS = 5
 
-#: Number of consecutive iterations with Taylor expansions without a gain that ends training.
+#: Number of consecutive iterations with Taylor expansions that do not raise the bound, after which training ends.
 PATIENCE = 3
 
 
 class JJ(Inference):
     """vi-JJ: closed-form updates of ξ, û and Ŝ, then L-BFGS-B on θ, in each iteration.
 
-    It is the base of the other methods with q(u) in closed form. `after_evaluation` is called after each evaluation of
-    the collapsed bound F by L-BFGS-B, when `parameters` returns the best so far.
+    The tangent points t are ξ here. The class is the base of the other methods with q(u) in closed form.
+    `after_evaluation` is called after each evaluation of the collapsed bound F by L-BFGS-B; `parameters` returns the
+    best so far then.
     """
 
     advice = "try another inference"
@@ -79,17 +82,18 @@ class JJ(Inference):
         self._quadrature = Quadrature(settings.nodes)
         theta = np.array([float(self._fixed.pop(name)) for name in self._names])
         self._max_log_lengthscale = theta[self._names.index("kernel.se.log_lengthscale")] + np.log(MAX_LENGTHSCALE)
-        #: θ, the logarithms of the hyperparameters, then the tangent points t; both change in place.
+        #: θ, the logarithms of the hyperparameters, then the tangent points t; the next two attributes are views.
         self._state = np.concatenate([theta, np.empty(len(positive))])
         self._theta, self._tangent_points = self._split(self._state)
         self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(theta))))
-        #: The optimal q(u) for θ and t, once computed.
+        #: The optimal q(u) for θ and t, or None if it has to be computed; see `_best`.
         self._optimum: Optimum | None = None
         self.epochs = settings.passes
         self.after_evaluation: Callable[[], None] = lambda: None
 
     def _start(self, std: NDArray[np.floating]) -> None:
+        """Set the initial tangent points, given the prior standard deviations of f_i."""
         # Optimal for q(u) = p(u).
         self._tangent_points[:] = std
 
@@ -109,18 +113,20 @@ class JJ(Inference):
         return self._bound()
 
     def _split(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return θ and t."""
+        """Return views of θ and t."""
         return state[: len(self._names)], state[len(self._names) :]
 
     def _optimum_at(self, state: NDArray[np.float64]) -> Optimum:
+        """Return the optimal q(u) for the θ and t in a state."""
         theta, tangent_points = self._split(state)
         return self._collapsed.optimum(self._parameters(theta), tangent_points)
 
     def _parameters(self, theta: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the parameters of the kernel and the inducing inputs, by name."""
         return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
     def _best(self) -> Optimum:
-        """Return the optimal q(u) for θ and t."""
+        """Return the optimal q(u) for the current θ and t."""
         if self._optimum is None:
             self._optimum = self._optimum_at(self._state)
         return self._optimum
@@ -135,9 +141,11 @@ class JJ(Inference):
         self._optimum = None
 
     def _next_tangent_points(self, moments: PointMoments) -> NDArray[np.float64]:
+        """Return the tangent points that follow from the moments of q(f_i)."""
         return optimal_tangent_points(moments)
 
     def _iterate(self) -> None:
+        """Make one iteration."""
         for _ in range(UPDATES):
             self._update()
         self._ascend(EVALUATIONS)
@@ -145,11 +153,12 @@ class JJ(Inference):
     def _ascend(self, evaluations: int) -> None:
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
         start = (self._state if self.ascends_tangent_points else self._theta).copy()
-        best = self._best()
+        at_start = self._best()
         values: list[float] = []
 
-        def negative(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if values else best
+        def negative_bound(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            # L-BFGS-B evaluates the start first.
+            optimum = self._optimum_at(np.concatenate([x, self._state[len(x) :]])) if values else at_start
             gradients = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
             if self.ascends_tangent_points:
@@ -163,23 +172,24 @@ class JJ(Inference):
             self.after_evaluation()
             return -optimum.value, -gradient
 
-        # ξ is not limited to be positive: the bound is an even function of it and flat at zero, where L-BFGS-B would
-        # stay. Not all of θ is limited on both sides: SciPy's first step would then be as long as the gradient.
+        # t is not limited to be positive: the bound is an even function of it and flat at zero, where L-BFGS-B would
+        # stay. Each part of θ is limited on one side at most: if all were limited on both sides, SciPy's first step
+        # would be as long as the gradient.
         lower = np.full(len(start), -np.inf)
         upper = np.full(len(start), np.inf)
         lower[self._names.index(NOISE_VARIANCE)] = np.log(MIN_NOISE_VARIANCE)
         upper[self._names.index("kernel.se.log_variance")] = np.log(MAX_VARIANCE)
         upper[self._names.index("kernel.se.log_lengthscale")] = self._max_log_lengthscale
         options = {"maxfun": evaluations, "maxiter": evaluations}
-        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper), options=options)
+        minimize(negative_bound, start, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper), options=options)
 
 
 class TaylorExpansion(JJ):
     """vi-Taylor: as vi-JJ, with Taylor expansions around the means of q(f_i) in place of bounds.
 
-    F is then an approximation that is good near those means. A step of θ that leads so far away that the bound falls is
-    shortened. The maximum of F is not that of the bound, which can fall slowly on the way there: θ and t of the highest
-    bound are kept, and training ends when it has not risen for `PATIENCE` iterations.
+    F is then an approximation that is good near those means. A change of θ by L-BFGS-B is shortened if the bound falls
+    with it by more than `MAX_LOSS`. The maximum of F is not that of the bound, which can fall slowly on the way there:
+    θ and t of the highest bound are kept, and training ends when the bound has not risen for `PATIENCE` iterations.
     """
 
     expectations = Taylor()
@@ -187,7 +197,7 @@ class TaylorExpansion(JJ):
     def _start(self, std: NDArray[np.floating]) -> None:
         self._tangent_points[:] = 0
         self._kept = self._state.copy()
-        #: The highest bound, and the number of iterations since that did not raise it.
+        #: The highest bound, and the number of iterations since it last rose by more than the tolerance.
         self._record = np.array([-sys.float_info.max, 0.0])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -198,21 +208,23 @@ class TaylorExpansion(JJ):
 
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters with the highest bound so far."""
-        unchanged = np.array_equal(self._kept, self._state)
-        optimum = self._best() if unchanged else self._optimum_at(self._kept)
+        is_current = np.array_equal(self._kept, self._state)
+        optimum = self._best() if is_current else self._optimum_at(self._kept)
         return self._parameters(self._split(self._kept)[0]) | optimum.posterior()
 
     def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the highest bound so far, by quadrature."""
         self._iterate()
         bound = self._bound()
-        (highest, _) = self._record
-        self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
+        highest, waited = self._record.tolist()
+        has_risen = bound > highest + TOLERANCE * len(self._tangent_points)
+        waited = 0 if has_risen else waited + 1
         if bound > highest:
-            self._record[0] = bound
+            highest = bound
             self._kept[:] = self._state
-        self.converged = bool(self._record[1] >= PATIENCE)
-        return float(self._record[0])
+        self._record[:] = highest, waited
+        self.converged = bool(waited >= PATIENCE)
+        return float(highest)
 
     def _next_tangent_points(self, moments: PointMoments) -> NDArray[np.float64]:
         return moments.mean
@@ -220,13 +232,13 @@ class TaylorExpansion(JJ):
     def _iterate(self) -> None:
         for _ in range(UPDATES):
             self._update()
-        theta = self._theta.copy()
-        bound = self._bound()
+        theta_before = self._theta.copy()
+        bound_before = self._bound()
         self._ascend(EVALUATIONS)
         for halving in range(1, HALVINGS + 1):
-            if self._bound() >= bound - MAX_LOSS * abs(bound):
+            if self._bound() >= bound_before - MAX_LOSS * abs(bound_before):
                 return
-            self._theta[:] = theta if halving == HALVINGS else (theta + self._theta) / 2
+            self._theta[:] = theta_before if halving == HALVINGS else (theta_before + self._theta) / 2
             self._optimum = None
 
 
@@ -254,9 +266,10 @@ class SVIAdaDelta(Inference):
     def __init__(
         self, coordinates: Inputs | Selected, positive: NDArray[np.bool_], inducing: ArrayLike, settings: GPCSettings
     ) -> None:
-        self._bound, self._all = model.uncollapsed_bound(inducing, settings.nodes)
-        self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
-        self._adadelta = AdaDelta(self._moving)
+        self._bound, self._all_parameters = model.uncollapsed_bound(inducing, settings.nodes)
+        fixed = self._bound.fixed
+        self._free_parameters = {name: value for name, value in self._all_parameters.items() if name not in fixed}
+        self._adadelta = AdaDelta(self._free_parameters)
         self._rate = settings.learning_rate or AdaDelta.default_rate
         self._coordinates = coordinates
         self._labels = csr_array(positive[:, None])
@@ -266,16 +279,16 @@ class SVIAdaDelta(Inference):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that steps change, by name."""
-        arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
+        arrays = {f"parameters.{name}": value for name, value in self._free_parameters.items()}
         return arrays | {f"optimiser.{name}": value for name, value in self._adadelta.state.items()}
 
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
-        return {name: self._all[name].copy() for name in model.PARAMETER_NAMES}
+        return {name: self._all_parameters[name].copy() for name in model.PARAMETER_NAMES}
 
     def step(self, epoch: int, done: int) -> float | None:
         """Update with one minibatch; return an estimate of the bound before the update."""
         batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
-        value, gradients = self._bound.value_and_gradients(self._all, batch)
-        self._adadelta.step(self._all, gradients, self._rate)
+        value, gradients = self._bound.value_and_gradients(self._all_parameters, batch)
+        self._adadelta.step(self._all_parameters, gradients, self._rate)
         return value
