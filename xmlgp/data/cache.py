@@ -42,21 +42,22 @@ ARRAYS = {
     "label_indices": "<i4",
     "label_indptr": "<i8",
 }
+#: The file with the checksum of each array, and that of the data file.
 DIGESTS = "sha256.json"
-#: The key of the data file in DIGESTS, because a complete copy of another file can have the wrong name.
+#: The key of the data file in DIGESTS. The name of the folder does not suffice: it may be that of another data file.
 TEXT = "text"
 
 DAY = 24 * 60 * 60
-#: Copies that were not used for so long are removed.
+#: Folders that were not used for longer than this are removed.
 UNUSED_SECONDS = 60 * DAY
 
 
 def load_or_store(reader: LineReader, header: Header, blocks: Iterable[Dataset]) -> Dataset | None:
-    """Return a `Dataset` from its copy in the cache, which is created if there is none; None if that is damaged.
+    """Return the `Dataset` of a data file from its copy in the cache; None if even a new copy is damaged.
 
-    The file of the `LineReader` is hashed without moving in it. `blocks` yields its points, and is used only if there
-    is no copy. OSError is raised if the cache folder cannot be written, XmlgpError if the file changes while it is
-    read; `blocks` can raise other errors.
+    If there is no copy, or it is damaged, one is made from `blocks`, which yields the points of the file. The position
+    of the `LineReader` in the file stays. OSError is raised if the cache folder cannot be written, XmlgpError if the
+    file changes while it is read; `blocks` can raise other errors.
     """
     digest = file_digest(reader.stream)
     entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
@@ -91,9 +92,10 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def folder_for_run(kind: str) -> Iterator[Path]:
-    """Yield a new folder in the cache folder of its kind, which all machines see, and remove it at the end.
+    """Yield a new folder in the cache folder of its kind, and remove it at the end.
 
-    Folders there that killed processes left, or that were not used for long, are removed.
+    All machines of a cluster have to see the cache folder. Other folders there that killed processes left, or that were
+    not used for `UNUSED_SECONDS`, are removed.
     """
     parent = cache_root() / kind
     parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +105,7 @@ def folder_for_run(kind: str) -> Iterator[Path]:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the folders within a folder that were not used for long, except locked ones, which a run uses."""
+    """Remove the folders in `parent` that were not used for `UNUSED_SECONDS`, except locked ones, which a run uses."""
     for entry in parent.iterdir():
         with contextlib.suppress(OSError):
             unused = time.time() - entry.stat().st_mtime > UNUSED_SECONDS
@@ -112,7 +114,7 @@ def remove_unused(parent: Path) -> None:
 
 
 def file_digest(stream: ByteStream) -> str:
-    """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
+    """Return the SHA-256 of the bytes of an open file, which may be compressed, in hexadecimal; its position stays."""
     sha256 = hashlib.sha256()
     position = 0
     while piece := os.pread(stream.fileno(), 1 << 20, position):
@@ -143,8 +145,8 @@ def _open(entry: Path, text_digest: str, header: Header) -> Dataset:
         raise ValueError("this is the copy of another file")
     arrays = {}
     for name, dtype in ARRAYS.items():
-        # An empty file cannot be mapped.
         file = entry / name
+        # An empty file cannot be mapped.
         arrays[name] = np.asarray(np.memmap(file, dtype, "r")) if file.stat().st_size else np.empty(0, dtype)
         if hashlib.sha256(arrays[name].data).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
@@ -155,7 +157,8 @@ def _open(entry: Path, text_digest: str, header: Header) -> Dataset:
 def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
     """Write the files of a copy block by block, in constant memory."""
     digests = {name: hashlib.sha256() for name in ARRAYS}
-    stored = {"feature": 0, "label": 0}
+    # The number of elements of each matrix that are written so far.
+    counts = {"feature": 0, "label": 0}
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context(create_file(folder / name)) for name in ARRAYS}
 
@@ -164,14 +167,14 @@ def _store(folder: Path, text_digest: str, blocks: Iterable[Dataset]) -> None:
             files[name].write(piece.data)
             digests[name].update(piece.data)
 
-        for kind in stored:
+        for kind in counts:
             append(f"{kind}_indptr", [0])
         for block in blocks:
             append("feature_data", block.features.sparse.data)
             for kind, matrix in ("feature", block.features.sparse), ("label", block.labels):
                 append(f"{kind}_indices", matrix.indices)
-                append(f"{kind}_indptr", matrix.indptr[1:].astype(np.int64) + stored[kind])
-                stored[kind] += len(matrix.indices)
+                append(f"{kind}_indptr", matrix.indptr[1:].astype(np.int64) + counts[kind])
+                counts[kind] += len(matrix.indices)
     with create_file(folder / DIGESTS) as stream:
         entries = {TEXT: text_digest} | {name: digest.hexdigest() for name, digest in digests.items()}
         stream.write(json.dumps(entries, indent=1).encode())

@@ -17,13 +17,17 @@ __all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "loa
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
 
-#: Maximum size of a file in bytes. A file takes some hundred times as much memory.
+#: Maximum size of a file in bytes. Its content takes about a hundred times as much memory.
 MAX_BYTES = 1 << 20
+
 #: Maximum number of pairs in all mappings after merging: nested merge keys of a few lines can stand for any number.
 MAX_MERGED = 100_000
 
 
 class _Loader(yaml.SafeLoader):
+    """A SafeLoader that limits what merge keys stand for."""
+
+    #: The number of pairs in the mappings so far.
     merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -34,7 +38,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def load_yaml(path: str | os.PathLike[str]) -> object:
-    """Return the content of a YAML file, as SafeLoader creates it; CatalogueError if it cannot be read."""
+    """Return the content of a YAML file, as SafeLoader creates it; raise CatalogueError if that is not possible."""
     try:
         with open(path, "rb") as stream:
             content = stream.read(MAX_BYTES + 1)
@@ -49,33 +53,33 @@ def load_yaml(path: str | os.PathLike[str]) -> object:
 
 
 class Scalar(NamedTuple):
-    """The schema of a value without a schema of its parts: a description of the valid values, and their test."""
+    """The schema of a value that is checked as a whole: what messages call the valid values, and the test for them."""
 
     expected: str
     is_valid: Callable[[Any], bool]
 
 
 class Optional(NamedTuple):
-    """The schema of a key that may be missing, and its value then."""
+    """The schema of the value of a key that may be missing, and the value if it is."""
 
     schema: Schema
     default: object = None
 
 
-#: A `Scalar`, a list of the schema of each element, a dict of the schema or `Optional` of each key, or such a dict with
-#: the key None, the schema of all keys.
+#: A `Scalar`; or for a list, a list of one schema, that of each element; or for a mapping, a dict that has for each key
+#: a schema or an `Optional`. A dict with the single key None has the schema of any key.
 Schema: TypeAlias = "Scalar | list[Any] | dict[Any, Any]"
 
 
 def read_checked(path: str | os.PathLike[str], schema: dict[Any, Any]) -> dict[str, Any]:
-    """Return the content of a YAML file that has a schema; see `check`."""
+    """Return the content of a YAML file with the defaults of missing keys; see `check`."""
     return _check_mapping(load_yaml(path), schema, str(path))
 
 
 def check(value: object, schema: Schema, where: str) -> object:
-    """Return a value that has a schema, with the defaults of missing keys; raise CatalogueError if it does not.
+    """Return a value with the defaults of missing keys; raise CatalogueError unless it fits the schema.
 
-    `where` are the file and the keys that lead to this value.
+    `where` is what messages call the value: the file, and the keys that lead to the value.
     """
     if isinstance(schema, Scalar):
         if not schema.is_valid(value):
@@ -89,6 +93,7 @@ def check(value: object, schema: Schema, where: str) -> object:
 
 
 def _check_mapping(value: object, schema: dict[Any, Any], where: str) -> dict[str, Any]:
+    """Do as `check` does, for the schema of a mapping."""
     if not _is_mapping(value):
         raise CatalogueError(f"{where} must be a mapping, not {excerpt(value)}")
     if None in schema:
@@ -109,15 +114,17 @@ def _check_mapping(value: object, schema: dict[Any, Any], where: str) -> dict[st
 
 
 def text(expected: str = "a string on one line", pattern: str = ".*") -> Scalar:
-    """Return the schema of a printable string that matches all of `pattern`."""
+    """Return the schema of a printable string that `pattern` matches as a whole."""
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
-    return Scalar(expected, lambda v: isinstance(v, str) and v.isprintable() and bool(re.fullmatch(pattern, v)))
+    return Scalar(
+        expected, lambda value: isinstance(value, str) and value.isprintable() and bool(re.fullmatch(pattern, value))
+    )
 
 
 def integer(minimum: int) -> Scalar:
-    """Return the schema of an integer."""
-    # bool is a subclass of int.
+    """Return the schema of an integer from `minimum` to `MAX_NUMBER`."""
     expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
+    # Not isinstance, because bool is a subclass of int.
     return Scalar(expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
 
 

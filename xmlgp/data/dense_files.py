@@ -27,37 +27,41 @@ __all__ = ["DATA_FILE", "MOST_EXPANDED", "DenseRows", "as_list", "dense_in_folde
 #: The description of a data folder.
 DATA_FILE = "data.yaml"
 
-#: A name leads nowhere else, because folders of data come from strangers.
+#: The schema of names of files. Data folders are untrusted, so a name must not lead out of its folder.
 NAMES = Optional([text("the name of a .npy or .npz file in this folder", r"[^/\\]+\.np[yz]")], ())
 
 SCHEMA = {"dense": {"train": NAMES, "validation": NAMES, "test": NAMES}}
 
-#: Bytes that a file may claim however small it is. Beyond, it may expand, and a matrix may have zeros, so many times.
+#: Bytes that the arrays of a file may have in memory, however small the file is.
 FREE_BYTES = 1 << 28
+
+#: Beyond `FREE_BYTES`, the largest ratio of the size of the arrays to that of their compressed file.
 MOST_EXPANDED = 100
+
+#: Beyond `FREE_BYTES`, the largest ratio of all numbers of a sparse matrix to those that are stored.
 MOST_ZEROS = 1000
 
-#: The types that stay as they are; other numbers become single precision.
+#: The types of numbers that are kept; others become single precision.
 TYPES = [np.dtype(name) for name in ("float16", "float32", "float64")]
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows:
-    """`Dense` features whose rows follow the points of some data, and what both are called in messages."""
+    """`Dense` features whose rows follow the points of other data. Messages call them `name`, and the data `data`."""
 
     dense: Dense
     name: str
     data: str
 
     def check(self, N: int, more: bool = False) -> None:
-        """Raise SettingsError unless the data, which have N points so far and perhaps `more`, can have as many rows."""
+        """Raise SettingsError unless there are N rows, or at least N if the data may have `more` than N points."""
         rows = self.dense.shape[0]
         if rows < N or not (more or rows == N):
             points = f"{counted(N, 'point')}{' or more' if more else ''}"
             raise SettingsError(f"{self.name} has {counted(rows, 'row')}, but {self.data} has {points}")
 
     def beside(self, dataset: Dataset, start: int = 0) -> Dataset:
-        """Return points (`Dataset`) with their dense features, which start at a row."""
+        """Return the points of a `Dataset` with their dense features, the rows from `start` on."""
         return Dataset(dataset.features.beside(self.dense[start : start + dataset.N]), dataset.labels)
 
 
@@ -69,13 +73,13 @@ def as_list(dense: object) -> list[Any]:
 
 
 def read_dense(blocks: Sequence[Any], data: str) -> DenseRows | None:
-    """Return the `DenseRows` beside some data, which are called so, from paths and arrays N×E; None without any.
+    """Return the `DenseRows` of blocks, paths and arrays N×E, or None without any; messages call the other data `data`.
 
-    Files stay where they are, mapped into memory. SettingsError says what is wrong: no numbers in two dimensions, one
-    that is not finite, or blocks of different lengths.
+    A .npy file is mapped into memory. SettingsError is raised if a block does not consist of finite numbers in two
+    dimensions, or if the blocks have different lengths.
     """
     names = [_name_of(block, number if len(blocks) > 1 else None) for number, block in enumerate(blocks, 1)]
-    arrays = [_read_block(*pair) for pair in zip(blocks, names, strict=True)]
+    arrays = [_read_block(block, name) for block, name in zip(blocks, names, strict=True)]
     for array, name in zip(arrays, names, strict=True):
         if len(array) != len(arrays[0]):
             raise SettingsError(f"{name} has {len(array)} rows, but {names[0]} has {len(arrays[0])}")
@@ -95,7 +99,7 @@ def _is_path(block: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def _name_of(block: Any, number: int | None) -> str:
-    """Return what messages call a block."""
+    """Return what messages call a block: its path, its column, its number among several, or `dense`."""
     if _is_path(block):
         return os.fspath(block)
     if isinstance(getattr(block, "name", None), str):  # of a column of a DataFrame
@@ -103,10 +107,10 @@ def _name_of(block: Any, number: int | None) -> str:
     return f"block {number} of `dense`" if number else "`dense`"
 
 
-def _array_of(block: Any, name: str) -> NDArray[Any]:
+def _array_of(block: Any) -> NDArray[Any]:
     """Return the array of a block: a path, a sparse matrix, or what NumPy makes an array of."""
     if _is_path(block):
-        return _in_file(name)
+        return _array_in_file(os.fspath(block))
     if sp.issparse(block):
         array: NDArray[Any] = block.toarray()
         return array
@@ -114,9 +118,9 @@ def _array_of(block: Any, name: str) -> NDArray[Any]:
 
 
 def _read_block(block: Any, name: str) -> NDArray[Any]:
-    """Return an array N×E of floating-point numbers that are finite in single precision."""
+    """Return the array of a block, N×E, of floating-point numbers that are finite in single precision."""
     try:
-        array = _array_of(block, name)
+        array = _array_of(block)
         if array.dtype == object:  # a column of arrays, or columns of several types
             array = np.array(array.tolist())
     except SettingsError:
@@ -135,6 +139,7 @@ def _read_block(block: Any, name: str) -> NDArray[Any]:
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:
+    """Raise SettingsError for a number that is not finite in single precision."""
     dense = Dense((array,))
     for rows in dense.chunks():
         finite = np.isfinite(dense[rows].values())
@@ -146,7 +151,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
             raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
 
 
-def _in_file(path: str) -> NDArray[Any]:
+def _array_in_file(path: str) -> NDArray[Any]:
     """Return the array in an untrusted file."""
     # Opening a named pipe would wait for a writer.
     if os.path.exists(path) and not os.path.isfile(path):
@@ -158,18 +163,18 @@ def _in_file(path: str) -> NDArray[Any]:
             raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
     with open(path, "rb") as stream:
         try:
-            return _in_archive(stream, path)
+            return _array_in_archive(stream, path)
         except (MemoryError, SettingsError):
             raise
         except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
-            what = "with one array of numbers or a CSR matrix"
-            raise SettingsError(f"{path}: this is not a complete .npz file {what}") from None
+            content = "one array of numbers or a CSR matrix"
+            raise SettingsError(f"{path}: this is not a complete .npz file with {content}") from None
 
 
-def _in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
-    """Return the array in an untrusted .npz file; without pickles, also by load_npz."""
+def _array_in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
+    """Return the array in an untrusted .npz file, which may be a CSR matrix; neither reader opens pickles."""
     with warnings.catch_warnings():
-        # Headers of Python 2.
+        # NumPy warns of headers that Python 2 wrote.
         warnings.simplefilter("error")
         with zipfile.ZipFile(stream) as archive:
             if expands_too_much(archive, os.fstat(stream.fileno()).st_size):
@@ -184,8 +189,8 @@ def _in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
     if matrix.format != "csr":
         raise ValueError("another format")
     matrix.check_format(full_check=True)
-    size = math.prod(matrix.shape) * matrix.dtype.itemsize
-    if size > max(FREE_BYTES, MOST_ZEROS * matrix.data.nbytes):
+    dense_size = math.prod(matrix.shape) * matrix.dtype.itemsize
+    if dense_size > max(FREE_BYTES, MOST_ZEROS * matrix.data.nbytes):
         rows, columns = matrix.shape
         raise SettingsError(
             f"{path}: of {rows}×{columns} numbers only {matrix.nnz} are stored; features with so many zeros belong in "
@@ -196,12 +201,13 @@ def _in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
 
 
 def expands_too_much(archive: zipfile.ZipFile, size: int) -> bool:
-    """Return whether the arrays of a .npz file of this size are too large; ValueError if it has anything else."""
-    return sum(_member_size(archive, member) for member in archive.infolist()) > max(FREE_BYTES, MOST_EXPANDED * size)
+    """Return whether the arrays of a .npz file of `size` bytes are too large; ValueError if it has other members."""
+    expanded = sum(_member_size(archive, member) for member in archive.infolist())
+    return expanded > max(FREE_BYTES, MOST_EXPANDED * size)
 
 
 def _member_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Return the decompressed size of an array; ValueError if it is not the size that the array itself claims."""
+    """Return the decompressed size of an array; ValueError if its shape and type need another."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version == (1, 0):

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 __all__ = ["Dense", "Features", "Rows", "stack_rows"]
 
-#: Numbers that are looked at in a step.
+#: About how many numbers each of the `chunks` of dense features has.
 CHUNK = 1 << 22
 
 #: Some rows of a matrix: a slice, their indices, or a boolean for each.
@@ -23,9 +23,9 @@ Rows: TypeAlias = "slice | NDArray[Any]"
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Dense features of N points, N×E: arrays N×E_1, N×E_2, … side by side, which may be mapped from files.
+    """Dense features of N points, N×E, in blocks side by side: arrays N×E_1, N×E_2, …, perhaps mapped from files.
 
-    They are read where `values` are needed, for some of the points. With `center` and `scale`, E, the values are
+    `values` reads all of them, so select points first. With `center` and `scale`, E, the values are
     (e − center) · scale; both are None for features as read.
     """
 
@@ -35,7 +35,7 @@ class Dense:
 
     @property
     def widths(self) -> list[int]:
-        """E_1, E_2, …."""
+        """The widths of the blocks, E_1, E_2, …."""
         return [array.shape[1] for array in self.arrays]
 
     @property
@@ -45,7 +45,7 @@ class Dense:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type that holds the features of all blocks as read."""
+        """The type that holds the numbers of all blocks as read."""
         return np.result_type(*self.arrays)
 
     def __getitem__(self, rows: Rows) -> Dense:
@@ -58,7 +58,8 @@ class Dense:
             if self.center is None or self.scale is None:
                 result[:, start:stop] = array
                 continue
-            # Half precision is too short for a difference, single precision for one of large double-precision numbers.
+            # Differences lose too many digits in half precision, and those of large numbers from double precision also
+            # in single precision. So half precision is widened, and double precision is kept.
             values = array.astype(np.result_type(array, np.float32))
             values -= self.center[start:stop].astype(values.dtype)
             values *= self.scale[start:stop].astype(values.dtype)
@@ -66,7 +67,7 @@ class Dense:
         return result
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the first column of each block, and that after its last."""
+        """Return the first column of each block, and the column after its last."""
         return list(itertools.pairwise(itertools.accumulate(self.widths, initial=0)))
 
     def chunks(self) -> Iterator[slice]:
@@ -77,7 +78,7 @@ class Dense:
             yield slice(start, min(start + step, N))
 
     def joined(self) -> Dense:
-        """Return the same features as read, in memory and in one block."""
+        """Return the features as read, without center and scale, in one block in memory."""
         return Dense((np.hstack(self.arrays) if len(self.arrays) > 1 else np.asarray(self.arrays[0]),))
 
 
@@ -107,7 +108,7 @@ class Features:
         return Features(self.sparse[rows], self.dense and self.dense[rows])
 
     def beside(self, dense: Dense) -> Features:
-        """Return the features with `Dense` ones of the same points after those that they have."""
+        """Return the features with further `Dense` ones of the same points, after those so far; both as read."""
         arrays = self.dense.arrays if self.dense else ()
         return replace(self, dense=Dense((*arrays, *dense.arrays)))
 
@@ -116,7 +117,7 @@ class Features:
         return replace(self, sparse=sparse)
 
     def astype(self, dtype: DTypeLike) -> Features:
-        """Return the features with X in another type; the same X if it has the type."""
+        """Return the features with X in a type; X is not copied if it has that type."""
         return self.with_sparse(self.sparse.astype(dtype, copy=False))
 
     def empty_rows(self, count: int) -> Features:
@@ -129,18 +130,19 @@ class Features:
 
     @staticmethod
     def stack(parts: Sequence[Features]) -> Features:
-        """Return the points of all parts, at least one, with the same columns and the same center and scale."""
+        """Return the points of one or more parts, which have the same columns, center and scale."""
         sparse = stack_rows([part.sparse for part in parts])
         dense = [part.dense for part in parts if part.dense]
         if not dense:
             return Features(sparse)
-        if any(block.widths != dense[0].widths for block in dense):
-            dense = [replace(block, arrays=block.joined().arrays) for block in dense]
-        arrays = tuple(np.concatenate(block) for block in zip(*(block.arrays for block in dense), strict=True))
+        # The blocks of each part are joined to one if the parts are divided into different blocks.
+        if any(part.widths != dense[0].widths for part in dense):
+            dense = [replace(part, arrays=part.joined().arrays) for part in dense]
+        arrays = tuple(np.concatenate(block) for block in zip(*(part.arrays for part in dense), strict=True))
         return Features(sparse, replace(dense[0], arrays=arrays))
 
 
 def stack_rows(matrices: Sequence[csr_array]) -> csr_array:
-    """Return the rows of all matrices, at least one, with the same number of columns."""
-    # Some versions of SciPy return a matrix.
+    """Return the rows of one or more matrices, which have the same number of columns."""
+    # In some versions of SciPy, vstack returns a csr_matrix.
     return csr_array(sp.vstack(matrices, "csr"))

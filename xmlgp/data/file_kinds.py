@@ -1,6 +1,6 @@
-"""Files that are not text, told by their first bytes: what each is called, and the command that makes text of it.
+"""Kinds of files that are not text: their first bytes, their names, and the commands that make text of them.
 
-The names of compressed files have an ending of their own, behind the one that tells the format.
+Also endings of names: that of a compressed file, such as `.gz`, follows that of the format.
 """
 
 import contextlib
@@ -31,31 +31,33 @@ __all__ = [
 #: Endings of the names of compressed files.
 COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 
-#: Bytes at the start of a file that tell its kind.
+#: The number of bytes at the start of a file that are read to recognise its kind.
 PEEKED = 4096
-#: Bytes at the end of a file, where a zip archive has the list of its members.
+
+#: The same at the end, where a zip archive has the list of its members.
 TAIL = 1 << 16
 
-#: A character class of bytes that no text has.
+#: Bytes that no text has, as a character class without brackets.
 NO_TEXT = rb"\x00-\x08\x0e-\x1a\x1c-\x1f\x7f"
-#: A file with such bytes that is not UTF-16, which begins with one of two marks.
+
+#: Matches content with such a byte, unless it begins with one of the two byte order marks of UTF-16.
 UNFIT_FOR_TEXT = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).*?[%b]" % NO_TEXT, re.DOTALL)
 
-#: Writes JSON Lines from what a function of pandas reads.
+#: Advice for a file that a function of pandas reads; `PANDAS.format(function)` still has `{file}` in it.
 PANDAS = (
     "`python -c \"import pandas, sys; pandas.{}(sys.argv[1]).to_json('data.jsonl', orient='records', lines=True)\" "
     "{{file}}` writes data.jsonl"
 )
 
-#: How matrices of other programs are used.
+#: Advice for files with matrices of other programs.
 MATRICES = "`xmlgp.train` in Python takes its matrices, and `xmlgp.data.repository_format.write_dataset` writes them"
 
 
 class FileKind(NamedTuple):
-    """A kind of files: what messages call it, what its first bytes match, and how text is made of it.
+    """A kind of files: what messages call it, what its bytes match from the start, and how text is made of it.
 
-    In the advice, `{file}` stands for the file, and `{member}` with its `{ending}` for the first one in an archive.
-    `endings` are those of names.
+    In the advice, `{file}` stands for the path of the file, `{member}` for the name of the first member of an archive,
+    and `{ending}` for the ending of that name. `endings` are those of the names of such files.
     """
 
     name: str
@@ -65,11 +67,13 @@ class FileKind(NamedTuple):
 
 
 def _zipped(names: bytes) -> bytes:
-    """Return the pattern of a zip archive with a member whose name begins with a pattern."""
+    """Return the pattern of a zip archive with a member whose name begins with what `names` matches."""
+    # The name follows 26 bytes after the mark of a member, or 42 after the mark of an entry in the list at the end.
     return rb"PK\x03\x04(?:.{26}|.*?PK(?:\x03\x04.{26}|\x01\x02.{42}))(?:%b)" % names
 
 
 def _open_document(media_type: bytes) -> bytes:
+    """Return the pattern of an OpenDocument or e-book: a zip archive that begins with its media type."""
     return rb"PK\x03\x04.{26}mimetypeapplication/%b" % media_type
 
 
@@ -82,6 +86,7 @@ XLSX = FileKind(
 PARQUET = FileKind(
     "a Parquet file", rb"PAR1(?:.{,60}[%b]|.*PAR1\Z)" % NO_TEXT, PANDAS.format("read_parquet"), (".parquet",)
 )
+#: The kinds of documents of Office, told by their members, or else by the name of the file.
 OFFICE_KINDS = (
     XLSX,
     FileKind(
@@ -92,17 +97,18 @@ OFFICE_KINDS = (
     ),
     FileKind("a presentation (.pptx)", _zipped(rb"ppt/"), "save it as text", (".pptx",)),
 )
-#: A document of Office without a member that tells which, and other archives.
+#: A document of Office of which no member tells the kind.
 OFFICE = FileKind(
     "an Office document", _zipped(rb"\[Content_Types\]\.xml"), "save it as text, or a table as CSV in UTF-8"
 )
+#: Any other zip archive.
 ZIP = FileKind(
     "a zip archive",
     rb"PK(?:\x03\x04|\x05\x06|\x07\x08)",
     "`unzip -p {file} {member} > unpacked{ending}` unpacks one of its files, and `unzip {file}` all",
     (".zip",),
 )
-#: Empty lines and comments may come first.
+#: It is text, but of a format of its own; empty lines and comments may come first.
 ARFF = FileKind(
     "an ARFF file of Weka",
     rb"(?i:(?:\xef\xbb\xbf)?(?:[ \t\r]*(?:%[^\n]*)?\n)*[ \t]*@relation\s)",
@@ -110,7 +116,7 @@ ARFF = FileKind(
     (".arff",),
 )
 
-#: The kinds, of which the first that matches counts.
+#: All kinds. A file is of the first that matches.
 KINDS = (
     ARFF,
     *OFFICE_KINDS,
@@ -222,10 +228,10 @@ KINDS = (
 
 
 def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind | None:
-    """Return the kind of a file that is not text by its first bytes, or None.
+    """Return the kind of a file that is not text, given its first bytes, or None.
 
-    If `stream` is a regular file, its last bytes tell more. The name decides only between documents of Office, and
-    where an ARFF file begins with long comments.
+    If `stream` is a regular file, its last bytes are used too. The ending of the path is used only to tell documents of
+    Office apart, and to recognise an ARFF file that begins with long comments.
     """
     kind = _matching(start)
     if kind and stream is not None:
@@ -238,12 +244,12 @@ def kind_of(start: bytes, path: str, stream: BinaryIO | None = None) -> FileKind
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether content that is not UTF-8 is binary: one byte in twenty at least is one that no text has."""
+    """Return whether content that is not UTF-8 is binary: more than one byte in twenty is one that no text has."""
     return len(re.findall(rb"[%b]" % NO_TEXT, content)) > len(content) // 20
 
 
 def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text") -> XmlgpError:
-    """Return the error of a file that is not text: `what` is wrong with it, and the command that makes text of it."""
+    """Return the error of a file that is not text: what is wrong with it (`what`), and how text is made of it."""
     file = "FILE" if path == "-" else shlex.quote(path)
     member = _first_member(start)
     advice = kind.advice.format(file=file, member=shlex.quote(member), ending=os.path.splitext(member)[1])
@@ -251,30 +257,32 @@ def refusal(kind: FileKind, path: str, start: bytes = b"", what: str = "not text
 
 
 def compressed_ending(path: str) -> str:
-    """Return the ending of the name of a compressed file, in lower case, or an empty text."""
+    """Return the ending that says that a file is compressed, in lower case, or an empty string."""
     ending = os.path.splitext(path)[1].lower()
     return ending if ending in COMPRESSED_ENDINGS else ""
 
 
 def format_ending(path: str) -> str:
-    """Return the ending of a name that tells the format, in lower case; that of a compressed file does not count."""
+    """Return the ending that tells the format of a file, in lower case: that before `compressed_ending`."""
     return os.path.splitext(path[: len(path) - len(compressed_ending(path))])[1].lower()
 
 
 def _matching(content: bytes) -> FileKind | None:
+    """Return the first kind whose pattern matches at the start of content, or None."""
     return next((kind for kind in KINDS if re.match(kind.pattern, content, re.DOTALL)), None)
 
 
-def _tail(stream: BinaryIO, start: int) -> bytes:
-    """Return the last bytes of a regular file that follow so many first ones, without moving in it."""
-    with contextlib.suppress(OSError, AttributeError):  # no file
+def _tail(stream: BinaryIO, skipped: int) -> bytes:
+    """Return the last bytes of a regular file, without its first `skipped` bytes; its position stays."""
+    with contextlib.suppress(OSError, AttributeError):  # a stream without a file
         status = os.fstat(stream.fileno())
         if stat.S_ISREG(status.st_mode):
-            return os.pread(stream.fileno(), TAIL, max(start, status.st_size - TAIL))
+            return os.pread(stream.fileno(), TAIL, max(skipped, status.st_size - TAIL))
     return b""
 
 
 def _first_member(start: bytes) -> str:
-    """Return the name of the first member of a zip archive, NAME if there is none or it is unusual."""
+    """Return the name of the first member of a zip archive, or NAME if there is none or it has unusual characters."""
+    # Bytes 26 and 27 have the length of the name, which begins at byte 30.
     name = start[30 : 30 + int.from_bytes(start[26:28], "little")]
     return name.decode() if re.fullmatch(rb"[\w. /-]*[\w-][\w.-]*", name) else "NAME"
