@@ -58,5 +58,6 @@ def vectorize(
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
     check_standard_input(path, *tests)
+    # The options that are left are `progress` and `note`.
     for file in vectorize_files(path, tests, data, analysis, corpus, **options):
         click.echo(file)

@@ -48,7 +48,7 @@ __all__ = ["TextTagger"]
 #: The names of the labels of each document.
 LabelNames: TypeAlias = Iterable[Iterable[str]]
 
-#: Probabilities of all labels that are computed at a time, where those of some labels are needed.
+#: Probabilities per block of documents: those of all labels are computed, even where those of some are needed.
 PROBABILITIES = 1 << 22
 
 
@@ -72,7 +72,7 @@ class TextTagger(BaseEstimator):
         The encoder that computes an embedding of each text, beside its words; see `xmlgp.train`.
     random_state : int or RandomState, optional
     n_jobs : int, optional
-        As for `MLGPFClassifier`. None stands for those of `classifier`.
+        As for `MLGPFClassifier`; None keeps those of `classifier`.
 
     Attributes
     ----------
@@ -123,15 +123,15 @@ class TextTagger(BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also `classifier__factors` and the like, and return the tagger itself.
 
-        If the classifier is None, a parameter of it makes it an `MLGPFClassifier` that has this parameter.
+        If the classifier is None, setting a parameter of it makes it an `MLGPFClassifier` with this parameter.
         """
         nested = {name.partition("__")[0] for name in params if "__" in name}
         if "classifier" in nested and params.get("classifier", self.classifier) is None:
             params["classifier"] = MLGPFClassifier()
         vectorizer = params.get("vectorizer", self.vectorizer)
         if "vectorizer" in nested and not hasattr(vectorizer, "set_params"):
-            what = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
-            raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {what}")
+            needed = "an estimator, such as TextTagger(vectorizer=TfidfVectorizer())"
+            raise SettingsError(f"the vectorizer is {excerpt(vectorizer)}, and parameters inside it need {needed}")
         return super().set_params(**params)
 
     def fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
@@ -140,7 +140,7 @@ class TextTagger(BaseEstimator):
         Parameters
         ----------
         X : list of str, matrix N×D, DataFrame or None
-            A matrix of dense features as for `MLGPFClassifier.fit`.
+            The documents. Whether a matrix has dense features is decided as by `MLGPFClassifier.fit`.
         y : list of list of str
             The names of the labels of each document, or an empty list. Whitespace around a name is removed; an empty
             name is ignored.
@@ -163,44 +163,48 @@ class TextTagger(BaseEstimator):
                 "cross_val_predict takes lists of names with method='predict' only, and otherwise numbers the names; "
                 "for probabilities, give it a DataFrame of 0 and 1 and a Pipeline of a vectorizer and MLGPFClassifier"
             )
-        common = {"random_state": self.random_state, "n_jobs": self.n_jobs}
-        classifier = clone(template).set_params(**{name: value for name, value in common.items() if value is not None})
+        tagger_params = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        overrides = {name: value for name, value in tagger_params.items() if value is not None}
+        classifier = clone(template).set_params(**overrides)
         documents, blocks = split_documents(X, dense, classifier, self.vectorizer)
-        documents, names = self._fit_vectorizer(documents)
+        documents, names = self._vectorize(documents)
         points = Source(documents, y, blocks).numbered(names, extend=True)
         if not points.names.labels:
             raise SettingsError("no document has a label")
         return self._set_fitted(classifier._fit(points))
 
-    def _fit_vectorizer(self, X: Any) -> tuple[Any, Names]:
-        """Return documents, features if a vectorizer of scikit-learn was fitted to them, and names for a new model."""
-        analysis = Analysis() if self.vectorizer is None else self.vectorizer
+    def _vectorize(self, X: Any) -> tuple[Any, Names]:
+        """Return the sparse features of documents, and the names of a new model, which has no labels yet.
+
+        Texts whose words are to be counted are returned as they are, with names whose vectorizer counts them.
+        """
+        vectorizer = Analysis() if self.vectorizer is None else self.vectorizer
         is_text = not (X is None or is_matrix(X))
         if self.encoder is not None:
-            if not (is_text and isinstance(analysis, Analysis)):
+            if not (is_text and isinstance(vectorizer, Analysis)):
                 raise SettingsError("an encoder needs texts, and no vectorizer but an Analysis")
-            analysis = analysis._replace(encoder=open_encoder(self.encoder))
+            vectorizer = vectorizer._replace(encoder=open_encoder(self.encoder))
         if X is None:
             return None, Names([])
-        if not isinstance(analysis, Analysis):
-            transformer = clone(self.vectorizer)
+        if not isinstance(vectorizer, Analysis):
+            transformer = clone(vectorizer)
             check_no_table(X, transformer)
             features = transformer.fit_transform(X)
-            vectorizer = FittedVectorizer(features.shape[1], transformer)
-            return features, Names([], vectorizer.words, vectorizer)
+            fitted = FittedVectorizer(features.shape[1], transformer)
+            return features, Names([], fitted.words, fitted)
         if self.vectorizer is not None and not is_text:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
-        analysis.check()
+        vectorizer.check()
         check_no_table(X)
-        return X, Names([], None, WordCounts(analysis, []) if is_text else None)
+        return X, Names([], None, WordCounts(vectorizer, []) if is_text else None)
 
     @available_where(_can_learn)
     def partial_fit(self, X: Documents, y: LabelNames, *, dense: DenseFeatures | None = None) -> Self:
         """Learn more documents, as `MLGPFClassifier.partial_fit` does, and return the tagger itself.
 
-        X, y and `dense` are as for `fit`. Give new documents only; they need neither words nor labels. New names of
-        labels are added, and so are new words, unless a vectorizer of scikit-learn was fitted, which stays as it is.
-        A matrix may have more columns than before.
+        X, y and `dense` are as for `fit`. Give new documents only; they may have no words and no labels. New names of
+        labels are added, and so are new words, except that a vectorizer of scikit-learn stays as it was fitted. A
+        matrix may have more columns than before.
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y, dense=dense)
@@ -229,7 +233,7 @@ class TextTagger(BaseEstimator):
         ----------
         X : list of str or matrix, N×D
         k : int or None
-            At most so many labels; None for no limit.
+            The largest number of labels; None for no limit.
         threshold : float, optional
             Only labels with at least this probability. If k is None too, labels are assigned as by `predict`.
         only, without : path or list of str, optional
@@ -249,6 +253,7 @@ class TextTagger(BaseEstimator):
             for block in assigned.blocks():
                 scores = block.scores
                 scores.check_finite(len(suggestions))
+                # The tuned rule may assign labels by their utilities.
                 if not rule and self.tuned_ and self.tuned_.output != "probability":
                     scores = self._with_probabilities(block.features, scores)
                 pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
@@ -272,7 +277,7 @@ class TextTagger(BaseEstimator):
         X, k, only, without
             As for `suggest`.
         words : int
-            At most so many words for each label, and so many against it.
+            The largest number of words for each label, and of words against it.
 
         Returns
         -------
@@ -319,10 +324,10 @@ class TextTagger(BaseEstimator):
         """
         assigned = self.predict(X, dense=dense)
         names = Names(self.classes_.tolist())
-        # Labels that the tagger does not know are appended.
+        # Without features: only the labels matter. Those that the tagger does not know are appended.
         truth = Source(csr_array((len(assigned), 0)), y).numbered(names, extend=True)
-        _, labels = label_matrix(assigned, truth.names.labels or [])
-        return evaluate_assignment(labels, truth.dataset.labels)["F1_micro"]
+        _, assigned_labels = label_matrix(assigned, truth.names.labels or [])
+        return evaluate_assignment(assigned_labels, truth.dataset.labels)["F1_micro"]
 
     def tune(
         self,
@@ -355,7 +360,7 @@ class TextTagger(BaseEstimator):
         """Return the fitted tagger of the model in a folder, which `save` or `xmlgp train` has written.
 
         Without a vectorizer in the folder, the tagger takes features. A ModelFolderError is raised as for `xmlgp.load`,
-        or if the labels have no names or are two classes.
+        and for a model of two classes, or of labels without names.
         """
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):
@@ -394,7 +399,7 @@ class TextTagger(BaseEstimator):
         self.classifier_ = classifier
         vectorizer = classifier.names_.vectorizer
         self.vectorizer_: Any = vectorizer.estimator if isinstance(vectorizer, FittedVectorizer) else vectorizer
-        # Strings of a fixed length would take the memory of the longest for each.
+        # In an array of strings of a fixed length, each name would take the memory of the longest.
         self.classes_: NDArray[np.object_] = np.array(classifier.names_.labels, object)
         return self
 
@@ -404,7 +409,7 @@ class TextTagger(BaseEstimator):
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
     def _source(self, X: Documents, y: LabelNames | None, dense: DenseFeatures | None) -> Source:
-        """Return documents as the fitted classifier takes them, with their labels and dense blocks."""
+        """Return documents as the fitted classifier takes them, with the names of their labels and dense features."""
         vectorizer = self.classifier_.names_.vectorizer
         transformer = vectorizer and vectorizer.estimator
         documents, blocks = split_documents(X, dense, self.classifier_, transformer, fitted=True)
@@ -415,7 +420,7 @@ class TextTagger(BaseEstimator):
         return Source(documents, y, blocks)
 
     def _check_feature_count(self, X: Documents, dense: DenseFeatures | None, more: bool = False) -> None:
-        """Raise SettingsError for a matrix of another width, if the tagger was fitted to a matrix."""
+        """Check the width of a matrix by `check_feature_count`, if the tagger was fitted to a matrix."""
         if self.vectorizer_ is None and is_matrix(X) and not split_features(X, dense).dense:
             check_feature_count(self, X.shape[1], more)
 
@@ -427,7 +432,7 @@ class TextTagger(BaseEstimator):
         return features
 
     def _with_probabilities(self, features: Features, scores: Scores) -> Scores:
-        """Return the same labels with their probabilities, highest first."""
+        """Return the labels in `scores` with probabilities in place of their scores, the highest first."""
         size = max(1, PROBABILITIES // len(self.classes_))
         blocks = []
         for start in range(0, scores.N, size):
@@ -447,6 +452,7 @@ class TextTagger(BaseEstimator):
 
 
 def _check_limits(k: object, threshold: object) -> None:
+    """Raise SettingsError unless both are None or what `TextTagger.suggest` takes."""
     if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
         raise SettingsError(f"k must be a positive integer or None, not {excerpt(k)}")
     if threshold is None:

@@ -20,15 +20,19 @@ from xmlgp.text.labels import BadName, LabelNumbers
 
 __all__ = ["NamedScores", "read_label_records", "scores_of_records"]
 
-#: What the score of a label is called: by xmlgp, and by other programs.
+#: The keys of the score of a label: those of xmlgp, and that of other programs. The first that is present counts.
 SCORES = ("probability", "utility", "score")
 
-#: What labels of points are, by whether they are assigned.
-KINDS = ("are ranked by their scores", "are assigned or have no scores")
+#: The score of the first label in a list without scores. The others have one less each. It is above 1, so it is not
+#: taken as a probability.
+FIRST_OF_UNSCORED = 2.0
+
+#: What messages say of labels that are not assigned, and of those that are.
+LABELS_ARE = ("are ranked by their scores", "are assigned or have no scores")
 
 
 class NamedScores(NamedTuple):
-    """Scores of points, the names of their K labels, and identifiers of the points; names and identifiers or None."""
+    """Scores of points; the names of all K labels, or None; and the identifiers of the points, or None."""
 
     scores: Scores
     names: Sequence[str] | None = None
@@ -36,7 +40,7 @@ class NamedScores(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """The identifier of a point, its labels by number, and their scores."""
+    """The identifier of a point, the numbers of its labels, their scores, and whether the labels are assigned."""
 
     id: str | int | None
     labels: list[int]
@@ -45,27 +49,27 @@ class _Point(NamedTuple):
 
 
 def read_label_records(reader: LineReader) -> NamedScores:
-    """Return the scores of JSON Lines, see `scores_of_records`; DataFormatError names a malformed line."""
+    """Return the scores of JSON Lines, each a record as for `scores_of_records`; DataFormatError names a bad line."""
     points = _Points()
     lines = decoded_lines(reader)
+    # `points` keeps what it is given; the loop only raises the errors.
     for _ in raise_errors(read_objects(lines, reader.path, lambda number, record: points.add(record))):
         pass
     return points.scores()
 
 
 def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]) -> NamedScores:
-    """Return the scores of a dict for each point, as `LabelWriter.records` yields it, or of lists of labels.
+    """Return the scores of records, one for each point: dicts, as `LabelWriter.records` yields, or lists of labels.
 
-    A label in a list is a name, or a pair of name and score.
-
-    The score of a label is its `probability`, `utility` or `score`. Labels without scores, such as mere names, are
-    assigned, and so are those of `"assigned": true`. SettingsError if a record is malformed.
+    A label in a list is a name, or a pair of name and score. The score of a label in a dict is its `probability`,
+    `utility` or `score`. Labels are assigned if they have no scores, or if the dict has `"assigned": true`. Raises
+    SettingsError if a record is malformed.
     """
     points = _Points()
     for number, record in enumerate(records, 1):
         try:
             if isinstance(record, str):
-                # A text is a list of its letters, which nobody means.
+                # It would be read as the list of its letters.
                 raise Malformed(f"labels is {excerpt(record)}, not a list of names")
             points.add(record if isinstance(record, dict) else {"labels": [_entry(label) for label in record]})
         except Malformed as error:
@@ -74,13 +78,14 @@ def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]
 
 
 def _entry(label: object) -> object:
+    """Return a label in a list as an entry of `labels` in a dict."""
     if isinstance(label, tuple) and len(label) == 2:
         return {"label": label[0], "score": label[1]}
     return label
 
 
 class _Points:
-    """The points that were read so far; the labels of all are ranked, or those of all are assigned."""
+    """The points that were read so far. Either all have ranked labels, or all have assigned labels."""
 
     def __init__(self) -> None:
         self._numbers = LabelNumbers()
@@ -109,11 +114,13 @@ class _Points:
         assigned = record.get("assigned") is True or len(scored) < len(names)
         if labels:
             if self._assigned not in (None, assigned):
-                raise Malformed(f"the labels {KINDS[assigned]}, but those of earlier points {KINDS[not assigned]}")
+                raise Malformed(
+                    f"the labels {LABELS_ARE[assigned]}, but those of earlier points {LABELS_ARE[not assigned]}"
+                )
             self._assigned = assigned
-        # Without scores the order of the list is that of the ranks; a score of 2 is not taken as a probability.
-        scored = scored or [2.0 - rank for rank in range(len(names))]
-        self._points.append(_Point(identifier, labels, scored, assigned))
+        # Labels without scores are ranked as listed.
+        ranking = scored or [FIRST_OF_UNSCORED - rank for rank in range(len(names))]
+        self._points.append(_Point(identifier, labels, ranking, assigned))
         return None, [*names, str(identifier)]
 
     def scores(self) -> NamedScores:
@@ -125,7 +132,7 @@ class _Points:
         ids = [point.id for point in self._points]
         assigned = self._assigned
         if assigned is None:
-            # No point has labels.
+            # No point has labels: they are assigned if every record says so.
             assigned = bool(self._points) and all(point.assigned for point in self._points)
         return NamedScores(
             Scores(indptr, positions[labels], scores, len(names), None, assigned),
@@ -135,15 +142,17 @@ class _Points:
 
 
 def _identifier(record: Mapping[str, object]) -> str | int | None:
+    """Return the identifier of a point, or None if it has none; raise Malformed."""
     identifier = record.get("id", record.get("document_id"))
     if isinstance(identifier, float) and math.isfinite(identifier):
-        return str(identifier)  # pandas writes integers so if one is missing
+        return str(identifier)  # pandas writes integers as floats if one of the column is missing
     if identifier is None or (isinstance(identifier, str | int) and not isinstance(identifier, bool)):
         return identifier
     raise Malformed(f"id is {excerpt(identifier)}, neither text nor an integer")
 
 
 def _name(entry: object) -> str:
+    """Return the name of a label, from a dict with a field for it or from the name alone; raise Malformed."""
     name = entry
     if isinstance(entry, dict):
         name = next((entry[key] for key in SUBJECT if entry.get(key) not in (None, "")), None)
@@ -153,7 +162,7 @@ def _name(entry: object) -> str:
 
 
 def _score(entry: object) -> float | None:
-    """Return the score of a label, or None if it has none."""
+    """Return the score of a label, or None if it has none; raise Malformed."""
     scores = [entry[key] for key in SCORES if key in entry] if isinstance(entry, dict) else []
     if not scores:
         return None
