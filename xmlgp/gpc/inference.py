@@ -87,7 +87,7 @@ class JJ(Inference):
         self._theta, self._tangent_points = self._split(self._state)
         self._collapsed = CollapsedBound(coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(theta))))
-        #: The optimal q(u) for θ and t, or None if it has to be computed; see `_best`.
+        #: The optimal q(u) for θ and t, or None if it has to be computed; see `_current_optimum`.
         self._optimum: Optimum | None = None
         self.epochs = settings.passes
         self.after_evaluation: Callable[[], None] = lambda: None
@@ -103,13 +103,13 @@ class JJ(Inference):
 
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters of the model, by name."""
-        return self._parameters(self._theta) | self._best().posterior()
+        return self._parameters(self._theta) | self._current_optimum().posterior()
 
     def step(self, epoch: int, done: int) -> float:
         """Make one iteration; return the bound of its q(u) and θ, by quadrature."""
-        before = self._best().value
+        before = self._current_optimum().value
         self._iterate()
-        self.converged = abs(self._best().value - before) < TOLERANCE * len(self._tangent_points)
+        self.converged = abs(self._current_optimum().value - before) < TOLERANCE * len(self._tangent_points)
         return self._bound()
 
     def _split(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -125,7 +125,7 @@ class JJ(Inference):
         """Return the parameters of the kernel and the inducing inputs, by name."""
         return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
-    def _best(self) -> Optimum:
+    def _current_optimum(self) -> Optimum:
         """Return the optimal q(u) for the current θ and t."""
         if self._optimum is None:
             self._optimum = self._optimum_at(self._state)
@@ -133,11 +133,11 @@ class JJ(Inference):
 
     def _bound(self) -> float:
         """Return the bound at θ and the optimal q(u) for t, by quadrature."""
-        return self._best().bound(self._positive, self._quadrature)
+        return self._current_optimum().bound(self._positive, self._quadrature)
 
     def _update(self) -> None:
         """Set t to the optimum for q(u), then q(u) to the optimum for t."""
-        self._tangent_points[:] = self._next_tangent_points(self._best().moments)
+        self._tangent_points[:] = self._next_tangent_points(self._current_optimum().moments)
         self._optimum = None
 
     def _next_tangent_points(self, moments: PointMoments) -> NDArray[np.float64]:
@@ -153,7 +153,7 @@ class JJ(Inference):
     def _ascend(self, evaluations: int) -> None:
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
         start = (self._state if self.ascends_tangent_points else self._theta).copy()
-        at_start = self._best()
+        at_start = self._current_optimum()
         values: list[float] = []
 
         def negative_bound(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -209,7 +209,7 @@ class TaylorExpansion(JJ):
     def parameters(self, epochs: int) -> dict[str, NDArray[Any]]:
         """Return the parameters with the highest bound so far."""
         is_current = np.array_equal(self._kept, self._state)
-        optimum = self._best() if is_current else self._optimum_at(self._kept)
+        optimum = self._current_optimum() if is_current else self._optimum_at(self._kept)
         return self._parameters(self._split(self._kept)[0]) | optimum.posterior()
 
     def step(self, epoch: int, done: int) -> float:
