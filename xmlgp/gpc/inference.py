@@ -132,7 +132,7 @@ class JJ(Inference):
         return self._optimum
 
     def _bound(self) -> float:
-        """Return the bound at θ and the optimal q(u) for t, by quadrature."""
+        """Return the bound at the current θ and its optimal q(u), by quadrature."""
         return self._current_optimum().bound(self._positive, self._quadrature)
 
     def _update(self) -> None:

@@ -281,6 +281,7 @@ class WeightSpaceMethod(MLGPFMethod):
         # Features without weighting take no further memory: they are mapped from a file, or in memory already.
         weighted = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
         parts = [factors, *label_weights, MemoryPart("weighted features", weighted)]
+        # N×N in single precision.
         covariances = 4 * N**2
         if _may_regress(settings, N, K) and sum(part.size for part in parts) < covariances:
             advice = "regression_points=0 avoids that"
