@@ -118,6 +118,7 @@ def test_commands_read_files_of_meka(tmp_path):
         ("0.5,2,1", "0.5,nan,1", ":9: the attribute 'f2' is 'nan', not a number"),
         ("0.5,2,1", "0.5,2", ":9: this row has 4 values, but there are 5 attributes"),
         ("{0 1, 2 3}", "{0 1, 9 3}", ":11: '9 3' is not `attribute value` below 5"),
+        ("{0 1, 2 3}", "{0 1, 00000000099 3}", ":11: '00000000099 3' is not `attribute value` below 5"),
         ("@data\n", "", ":8: this line of an ARFF file is '1,0,0.5,2,1', not @attribute or @data"),
         ("-1e-3", "'1", ':10: a quote is not closed, or text follows it: "\'1,0,0"'),
     ],

@@ -116,7 +116,8 @@ def _cells(line: str, arff: _Arff, path: str, line_number: int) -> list[str | No
     content = line[1:-1].strip()
     for field in _fields(content, path, line_number) if content else []:
         attribute, *value = field.split(None, 1)
-        if not (value and attribute.isdecimal() and int(attribute[:9]) < attribute_count):
+        # More digits than nine would take long to read, and are no number of an attribute.
+        if not (value and attribute.isdecimal() and len(attribute) < 10 and int(attribute) < attribute_count):
             reason = f"{excerpt(field)} is not `attribute value` below {attribute_count}"
             raise DataFormatError(path, line_number, reason)
         cells[int(attribute)] = _value(value[0])
