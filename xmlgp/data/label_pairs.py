@@ -23,12 +23,12 @@ __all__ = ["pairs_beside", "read_pairs"]
 
 PAIR = rb"[ \t]*(?:\d{1,18}[ \t]+\d{1,18}[ \t]*)?\r?\n"
 PAIRS = re.compile(rb"(?:%b)*" % PAIR)
-#: A number of lines that no block has, to read as many lines as a block has.
+#: More lines than a block of text can have, so that `read_lines` returns whole blocks.
 ALL = 2**62
 
 
 def pairs_beside(path: str, part: str) -> list[str]:
-    """Return the files of such pairs in the folder of the points of a part, "train" or "test".
+    """Return the files of pairs in the folder of `path`, the file of the points of a part ("train" or "test").
 
     Files whose names contain the other part are left out.
     """
@@ -48,6 +48,7 @@ def read_pairs(path: str | os.PathLike[str], N: int) -> NDArray[np.int64]:
             text = reader.read_lines(ALL)
             if not text:
                 return np.concatenate(blocks)
+            # A text with a malformed line becomes one number, so that it fails the check for an even count.
             pairs = np.array(list(map(int, text.split())) if PAIRS.fullmatch(text) else [0], np.int64)
             if len(pairs) % 2 or (pairs[::2] >= N).any():
                 report_first_mistake(text, path, line_number, functools.partial(_check_line, N=N))
@@ -55,7 +56,7 @@ def read_pairs(path: str | os.PathLike[str], N: int) -> NDArray[np.int64]:
 
 
 def _check_line(line: bytes, N: int) -> None:
-    """Raise ValueError if a line is not a pair, or not of one of N points."""
+    """Raise ValueError if a line is neither blank nor a pair, or if its point is not below N."""
     if not re.fullmatch(PAIR, line + b"\n"):
         raise ValueError(f"{quote(line)} is not a pair of a point and a label, numbers from 0")
     if line.strip() and int(line.split()[0]) >= N:

@@ -1,4 +1,4 @@
-"""Parse lines of the repository's text format; the first malformed one is reported.
+"""Parse lines of the repository's text format, or report the first malformed one.
 
 A line is `label,label,... feature:value feature:value ...` in ASCII, separated by spaces or tabs; the line of a point
 without labels starts with a space or tab. Labels and features are nonnegative integers; values are decimals such as
@@ -32,13 +32,14 @@ MAX_INDEX_DIGITS = 10
 def parse_lines(text: bytes, first_line: int, D: int, K: int, path: str, pairs_of: str | None = None) -> Dataset:
     """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
 
-    Lines of `index:value` pairs alone, without labels, are `pairs_of` a "feature" or a "label". DataFormatError names
-    the first malformed line; `text` starts with line `first_line` of the file `path`.
+    If lines have `index:value` pairs alone, without a list of labels, `pairs_of` says what the indices are ("feature"
+    or "label"). `text` starts with line `first_line` of the file `path`. DataFormatError names the first malformed one.
     """
-    lines = text.count(b"\n")
-    labels = np.empty(lines + text.count(b","), np.int32)
+    line_count = text.count(b"\n")
+    labels = np.empty(line_count + text.count(b","), np.int32)
     pairs = empty_numbers(text.count(b":"))
-    ends = np.empty((2, lines + 1), np.int64)
+    # Row 0 says where the labels of each line end, row 1 where its pairs end.
+    ends = np.empty((2, line_count + 1), np.int64)
     if scan_repository(np.frombuffer(text, np.uint8), D, K, pairs_of is None, labels, pairs, ends):
         pairs = pairs[:, : ends[1, -1]]
         values = number_values(text, pairs)
@@ -76,8 +77,8 @@ def report_first_mistake(
 def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], kind: str = "feature") -> None:
     """Raise ValueError for the first of some tokens that is not `feature:value` with a value in the range of float32.
 
-    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others; `kind` is "feature" or
-    "label".
+    `check_feature` returns the number of a feature, given as bytes, or raises ValueError if it is wrong; `kind` is
+    "feature" or "label".
     """
     for pair in pairs:
         token, colon, value = pair.partition(b":")
@@ -93,7 +94,7 @@ def check_pairs(pairs: Iterable[bytes], check_feature: Callable[[bytes], int], k
 
 
 def _check_line(line: bytes, D: int, K: int, pairs_of: str | None) -> None:
-    """Raise ValueError that says what is wrong with a line."""
+    """Raise a ValueError that says what is wrong with a line, if anything is."""
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
     if pairs_of:
         pairs.insert(0, label_list)
@@ -110,7 +111,10 @@ def _check_line(line: bytes, D: int, K: int, pairs_of: str | None) -> None:
 
 
 def check_index(token: bytes, bound: int, kind: str, seen: set[int]) -> int:
-    """Return a label or feature index, which must be below `bound`, and add it to those seen in the line."""
+    """Return a label or feature index, and add it to those seen in the line.
+
+    ValueError is raised if it is not an integer below `bound`, or was seen before.
+    """
     if not token.isdigit():
         raise ValueError(f"{quote(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")
     digits = token.lstrip(b"0") or b"0"

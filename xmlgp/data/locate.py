@@ -11,35 +11,36 @@ from xmlgp.errors import XmlgpError
 __all__ = ["FILTER", "LABELS_OF", "documents_in", "files_beside", "files_read", "locate", "other_part", "part_of"]
 __all__ += ["splits_beside"]
 
-#: How the names of files of labels alone end, by those of the files of their features.
+#: How the name of a file of labels alone ends, by how that of the file of the features of the same points ends.
 LABELS_OF = {"_X_Xf": "_X_Y", "_ft_mat": "_lbl_mat"}
 FEATURES_OF = {labels: features for features, labels in LABELS_OF.items()}
-PART = re.compile(rf"(?P<name>.*)(?P<part>{'|'.join([*LABELS_OF, *FEATURES_OF])})\.txt(\.gz)?")
-#: What the names of training and test points start with in such files, perhaps after a name and an underscore.
+PART = re.compile(rf"(?P<name>.*)(?P<ending>{'|'.join([*LABELS_OF, *FEATURES_OF])})\.txt(\.gz)?")
+#: What the names of such files start with, perhaps after a name and an underscore, in place of "train" and so on.
 SHORT = {"train": "trn", "test": "tst", "validation": "val"}
 
-#: Files of the numbers of the training points of NAME_data.txt.
+#: Files that list which points of NAME_data.txt are training points, by their numbers.
 SPLIT = re.compile(r"(.*[_-])?(tr|trn|train)_?split\.txt(\.gz)?", re.IGNORECASE)
 
 #: Files of pairs of a point and a label.
 FILTER = re.compile(r"(.*_)?filter_labels(_.*)?\.txt(\.gz)?")
 
-#: Files of a data folder, which holds no documents.
+#: Files that show that a folder holds data, not documents.
 OF_DATA = re.compile(
     rf"((train|test(-\d+)?|validation)\.txt|.*\.svm)(\.(gz|bz2|xz|zst))?|vectorizer\.json|{PART.pattern}|{FILTER.pattern}"
 )
 
-#: The file that makes a folder that of a model.
+#: The file that every model folder has, and no other folder.
 MODEL = "model.json"
 
-#: Names beside data, and the files of a model folder.
+#: Other files that are read: names and dense features beside data, and the files of a model folder.
 OTHERS = re.compile(r"(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
 
 
 def locate(path: str | os.PathLike[str], part: str) -> str:
     """Return the training or test file (`part`: "train" or "test") of a data set.
 
-    A file or `-` is returned as it is, but for labels alone the file of the features beside them. In a folder the file
+    A file or `-` is returned as it is, except that a file of labels alone is replaced by the file of their features, if
+    that is beside it. In a folder the file
     is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, or the only `*.PART.svm`; the training points may also be in
     the only other `.svm` file. Each may have an ending of `COMPRESSED_ENDINGS`. A folder of documents is returned as it
     is. XmlgpError is raised if a folder has no such file, or several.
@@ -77,51 +78,54 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
 
 
 def part_of(path: str | os.PathLike[str]) -> str | None:
-    """Return whether a file has the features or the labels of points alone ("features", "labels"), by its name."""
+    """Return what a file has alone, "features" or "labels", by its name; None if it has both."""
     match = PART.fullmatch(os.path.basename(path))
-    return match and ("features" if match["part"] in LABELS_OF else "labels")
+    return match and ("features" if match["ending"] in LABELS_OF else "labels")
 
 
 def other_part(path: str | os.PathLike[str], missing: bool = False) -> str | None:
-    """Return the file of the labels of features, or of the features of labels, or None; its usual name if `missing`."""
+    """Return the file of the labels for a file of features alone, or of the features for one of labels, or None.
+
+    With `missing`, its usual name is returned whether or not there is such a file.
+    """
     folder, name = os.path.split(path)
     match = PART.fullmatch(name)
     if match is None:
         return None
-    other = os.path.join(folder, f"{match['name']}{(LABELS_OF | FEATURES_OF)[match['part']]}.txt")
+    other = os.path.join(folder, f"{match['name']}{(LABELS_OF | FEATURES_OF)[match['ending']]}.txt")
     return other if missing else next(filter(os.path.isfile, (other, f"{other}.gz")), None)
 
 
 def files_beside(path: str, pattern: re.Pattern[str]) -> dict[str, re.Match[str]]:
-    """Return the files beside one of points whose names match a pattern, in order, and their matches."""
+    """Return the files in the folder of the file `path` whose names match a pattern, in order, with their matches."""
     folder = os.path.dirname(path)
     names = sorted(os.listdir(folder or os.curdir)) if os.path.isfile(path) else []
     return {os.path.join(folder, name): match for name in names if (match := pattern.fullmatch(name))}
 
 
 def splits_beside(path: str) -> list[str]:
-    """Return the files beside points, of the same name, that say which of them are training points."""
+    """Return the files of splits that belong to a file of points, by their names, and are in the same folder."""
     name = os.path.basename(path).lower()
     splits = files_beside(path, SPLIT)
     return [file for file, match in splits.items() if name.startswith((match[1] or "").lower().rstrip("_-"))]
 
 
 def documents_in(folder: str | os.PathLike[str], labelled: bool = False) -> list[str]:
-    """Return the sorted names of the documents NAME.txt or NAME.json in a folder, or none if it is one of data.
+    """Return the sorted NAMEs of the documents NAME.txt or NAME.json in a folder; none if it holds data.
 
-    If they must be `labelled`, one of them at least has a file NAME.tsv or NAME.key, or is NAME.json, which may have
-    labels.
+    If `labelled`, none are returned unless at least one may have labels: in NAME.tsv, in NAME.key or in NAME.json.
     """
     files = {name for name in os.listdir(folder) if not name.startswith(".")}
     texts = {name.removesuffix(".txt") for name in files if name.endswith(".txt")}
-    objects = {name.removesuffix(".json") for name in files if name.endswith(".json")}
+    json_names = {name.removesuffix(".json") for name in files if name.endswith(".json")}
+    # The JSON files of a model folder are not documents.
     if MODEL in files:
-        objects = set()
+        json_names = set()
     with_labels = {name for name in texts if not files.isdisjoint((f"{name}.tsv", f"{name}.key"))}
     of_data = {name.removesuffix(".txt") for name in filter(OF_DATA.fullmatch, files)}
     # `train.txt` may be a document among others, but not the only one.
-    documents = of_data <= with_labels and ((with_labels if labelled else texts) | objects) - of_data
-    return sorted(texts | objects) if documents else []
+    documents = of_data <= with_labels and ((with_labels if labelled else texts) | json_names) - of_data
+    return sorted(texts | json_names) if documents else []
 
 
 def files_read(folder: str | os.PathLike[str]) -> list[Path]:
@@ -145,7 +149,7 @@ def _files_by_name(folder: Path) -> dict[str, Path]:
     return {file.name[: len(file.name) - len(endings[file])]: file for file in preferred_last}
 
 
-def _is_part(name: str, start: re.Pattern[str], parts: Iterable[str]) -> bool:
-    """Return whether the name of a file begins so and ends with one of the parts of data in two files."""
+def _is_part(name: str, start: re.Pattern[str], endings: Iterable[str]) -> bool:
+    """Return whether a file of features or labels alone has a name that matches `start` and then one of `endings`."""
     match = PART.fullmatch(name)
-    return bool(match and start.fullmatch(match["name"]) and match["part"] in parts)
+    return bool(match and start.fullmatch(match["name"]) and match["ending"] in endings)

@@ -43,9 +43,9 @@ MAX_HEADER_BYTES = 200
 INDEX_BOUND = 2**31
 #: Points formatted at once.
 ROWS_PER_WRITE = 2048
-#: Counts up to this number, which most features of text are, are formatted by a compiled loop.
+#: Features of text are mostly counts. A compiled loop formats blocks of counts up to this number.
 LARGEST_COUNT = 1 << 24
-#: Digits of an index or a count, and the character after it.
+#: Most characters of an index or a count, including one separator.
 MAX_DIGITS = 11
 
 COMMA, SPACE, COLON, NEWLINE, ZERO = b", :\n0"
@@ -153,8 +153,8 @@ def _with_progress(
 def read_blocks(reader: LineReader) -> tuple[Header, Iterator[tuple[int, Dataset]]]:
     """Return the header of an open file, and each block of points with the number of its first line.
 
-    The `LineReader` is at the first line. DataFormatError, which iteration may also raise, names the line of an error,
-    unless the reader keeps those of malformed lines, whose points are empty.
+    The `LineReader` is at the first line. This function and the iteration raise DataFormatError, which names the line.
+    If the reader keeps errors (`LineReader.errors`), a malformed line after the first is an empty point instead.
     """
     header = Header(*read_sizes(reader, HEADER, "three nonnegative integers `N D K`"))
     return header, read_declared(
@@ -180,16 +180,16 @@ def read_sizes(reader: LineReader, header: re.Pattern[bytes], expected: str) -> 
 
 
 def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Dataset]) -> Iterator[tuple[int, Dataset]]:
-    """Yield the blocks of `read_blocks`: N points that follow the header; `parse(text, first_line)` reads lines."""
-    missing = N
-    while missing:
+    """Yield the N points after the header as `read_blocks` does; `parse(text, first_line)` returns those of lines."""
+    remaining = N
+    while remaining:
         line_number = reader.line_number
-        text = reader.read_lines(missing)
+        text = reader.read_lines(remaining)
         if not text:
-            reason = f"the file ends after {N - missing} of {N} points declared in its first line"
+            reason = f"the file ends after {N - remaining} of {N} points declared in its first line"
             raise DataFormatError(reader.path, line_number, reason)
         for block in _parse_blocks(text, parse, reader, line_number):
-            missing -= block.N
+            remaining -= block.N
             yield line_number, block
     if extra_line := reader.skip_blank_lines():
         reason = f"the file has more points than the {N} that its first line declares"
@@ -199,7 +199,11 @@ def read_declared(reader: LineReader, N: int, parse: Callable[[bytes, int], Data
 def _parse_blocks(
     text: bytes, parse: Callable[[bytes, int], Dataset], reader: LineReader, first_line: int
 ) -> Iterator[Dataset]:
-    """Yield the points of some lines, and then perhaps raise the error of one."""
+    """Yield the points of some lines.
+
+    At a malformed line, yield the points before it and raise; or, if the reader keeps errors, keep this one and replace
+    the point by an empty one.
+    """
     try:
         yield parse(text, first_line)
     except DataFormatError as error:
@@ -226,6 +230,7 @@ def _format_block(block: Dataset) -> bytes:
     if values.size and values.min() >= 0 and values.max() <= LARGEST_COUNT:
         counts = values.astype(np.int32)
         if np.array_equal(counts, values):
+            # Besides, each point has a newline, and perhaps the space of an empty one.
             text = np.empty(MAX_DIGITS * (len(labels.indices) + 2 * len(counts)) + 2 * block.N, np.uint8)
             size = _write_counts(labels.indices, labels.indptr, features.indices, features.indptr, counts, text)
             return text[:size].tobytes()
@@ -256,7 +261,7 @@ def _write_counts(
             at = _write_integer(columns[element], text, at + 1)
             text[at] = COLON
             at = _write_integer(counts[element], text, at + 1)
-        if at == start:  # as in _format_lines
+        if at == start:  # the reason is in _format_lines
             text[at] = SPACE
             at += 1
         text[at] = NEWLINE

@@ -17,12 +17,15 @@ from xmlgp.data.features import Dense, Features
 
 __all__ = ["IN_MEMORY", "Numbering", "Spool"]
 
-#: Bytes of numbers up to which they stay in memory; more go to a file.
+#: A spool of more bytes than this goes to a file; a smaller one stays in memory.
 IN_MEMORY = 1 << 24
 
 
 class Numbering(NamedTuple):
-    """The columns of a matrix that those of another one become, −1 for columns that are left out, and their number."""
+    """New numbers for the columns of a matrix: column i becomes `columns[i]` of `size` columns.
+
+    It is left out if `columns[i]` is −1. If `columns` is None, all columns keep their numbers.
+    """
 
     columns: NDArray[np.int32] | None
     size: int
@@ -39,7 +42,7 @@ class _Block(NamedTuple):
 class Spool:
     """Points in a temporary file, which is deleted when this object or the process ends.
 
-    Columns of later blocks may be more than those of earlier ones. Dense features have one block, in single precision.
+    Later blocks may have more columns than earlier ones. Dense features are one matrix, in single precision.
     """
 
     def __init__(self) -> None:
@@ -47,7 +50,7 @@ class Spool:
         self._blocks: list[_Block] = []
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 it stays open as long as this object
         weakref.finalize(self, self._file.close)
-        # From which embeddings are mapped into memory.
+        # Dense features have a file of their own, from which they are mapped into memory.
         self._dense: BinaryIO | None = None
         self._width = 0
 
@@ -82,7 +85,7 @@ class Spool:
         return Dense((np.memmap(self._dense, np.float32, "r", shape=shape) if self.N else np.empty(shape, np.float32),))
 
     def blocks(self, features: Numbering, labels: Numbering) -> Iterator[Dataset]:
-        """Yield the points as they were added, with other numbers of features and labels."""
+        """Yield the points in the blocks that were added, with features and labels renumbered."""
         first = 0
         dense = self.dense()
         for points in self._sparse_blocks(features, labels):
@@ -91,7 +94,7 @@ class Spool:
             first = rows.stop
 
     def dataset(self, features: Numbering, labels: Numbering) -> Dataset:
-        """Return all points as one `Dataset`; dense features stay in the file."""
+        """Return all points as one `Dataset`, with features and labels renumbered; dense features stay in the file."""
         points = stack([no_points(features.size, labels.size), *self._sparse_blocks(features, labels)])
         dense = self.dense()
         return points if dense is None else Dataset(points.features.beside(dense), points.labels)
@@ -114,7 +117,7 @@ class Spool:
 def _renumbered(
     indices: NDArray[np.int32], data: NDArray[np.float32] | None, lengths: NDArray[np.int32], numbering: Numbering
 ) -> csr_array:
-    """Return a csr_array of rows of these lengths, whose columns have other numbers; without data it is of bool."""
+    """Return a csr_array of rows of these lengths, with columns renumbered; without `data` it is of bool."""
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     if numbering.columns is None:
         return as_csr(data, indices, indptr, numbering.size)

@@ -1,4 +1,4 @@
-"""The embedded data set `toy`, drawn from the model's prior and identical on every machine.
+"""The embedded data set `toy`, drawn from the prior of MLGPF and identical on every machine.
 
 It uses only raw bits of PCG64, which NumPy guarantees not to change. Each draw of a word or label is a comparison whose
 margin, at least 1e-10, is much larger than the rounding errors that differ between machines.
@@ -47,12 +47,13 @@ def toy_dataset() -> tuple[Dataset, Dataset]:
     bits = np.random.PCG64(SEED)
 
     def uniform(*shape: int) -> NDArray[np.float64]:
-        # A double has 53 bits.
+        # A double has 53 bits, so of the 64 raw ones the lowest 11 are dropped.
         numbers: NDArray[np.uint64] = np.asarray(bits.random_raw(int(np.prod(shape))))
         return np.asarray((numbers >> np.uint64(11)).reshape(shape) * 2.0**-53)
 
     def normal(*shape: int) -> NDArray[np.float64]:
-        # The sum of 12 uniforms has variance 1. Logarithms and cosines differ between machines.
+        # The sum of 12 uniforms is nearly normal, with variance 1. Exact methods need logarithms and cosines, which
+        # differ between machines in the last digits.
         return sum((uniform(*shape) for _ in range(12)), start=np.zeros(shape)) - 6.0
 
     ends = np.cumsum(_power_law(D, WORD_OFFSET))
