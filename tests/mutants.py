@@ -545,7 +545,7 @@ MUTANTS = [
         "lost factor",
         "In a sweep, a sampled pair counts once, not for all pairs that it stands for.",
         "xmlgp/label_weights/pairs.py",
-        "weight[e] = (population - len(having) - len(listing)) / (end - sampled)",
+        "weight[e] = (population - len(label_positives) - len(label_shortlisted)) / (end - sampled)",
         "weight[e] = 1",
         ("tests/label_weights/test_pairs.py",),
     ),

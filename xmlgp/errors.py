@@ -47,7 +47,7 @@ class ClusterError(XmlgpError):
 
 
 class DataFormatError(XmlgpError):
-    """A data file is malformed, in the repository's format or in libsvm's.
+    """A file of data is malformed, whether it has rows of numbers or texts.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class DataFormatError(XmlgpError):
 
 
 def up_to_error(items: Iterable[Item], errors: list[DataFormatError]) -> Iterator[Item]:
-    """Yield items until a DataFormatError, which is appended to a list, so that those before it can be used first."""
+    """Yield items up to a DataFormatError, and append that to `errors`: the items before it can be used first."""
     try:
         yield from items
     except DataFormatError as error:
@@ -104,7 +104,7 @@ def memory_errors_reported() -> Iterator[None]:
 
 
 class CatalogueError(XmlgpError):
-    """The catalogue, or the `data.yaml` of a folder, is malformed, or has no such entry."""
+    """The catalogue, or the `data.yaml` of a folder, is malformed, or lacks a requested entry."""
 
 
 class FetchError(XmlgpError):
@@ -136,9 +136,10 @@ class UsageError(XmlgpError):
 
 
 class NoSuchFileError(UsageError, FileNotFoundError):
-    """Points are given by a str that is no file; its text says how texts are given in Python.
+    """Points are given by a str that names no file.
 
-    As an OSError it says what the system does, which is what the command line shows.
+    `str(error)` says how to give texts in Python. `strerror` is the reason of the operating system, which the command
+    line shows.
     """
 
     def __init__(self, error: OSError, text: str) -> None:
@@ -150,6 +151,6 @@ class NoSuchFileError(UsageError, FileNotFoundError):
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Return the one of some names that a name is a beginning of or is nearly equal to; None if there is none."""
+    """Return the first of `names` that starts with `name`, or else the most similar one; None if none is similar."""
     longer = [other for other in names if name and other.startswith(name)]
     return next(iter(longer or difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)), None)

@@ -16,7 +16,7 @@ __all__ = ["FullPosterior"]
 
 
 class Prepared(NamedTuple):
-    """What the moments at any points need: m, M×1, L, M×M, and the factorised K_Z."""
+    """What the moments at any points need: m (M×1), L (M×M) and the factorised K_Z."""
 
     mean: NDArray[np.floating]
     factor: NDArray[np.floating]
@@ -31,7 +31,7 @@ class Projections(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """What `FullPosterior.backward` needs: K_BZ, B×M, K_Z⁻¹ m, M×1, and K_Z⁻¹ L, M×M, besides the above."""
+    """What `FullPosterior.backward` needs: among others K_BZ (B×M), K_Z⁻¹ m (M×1) and K_Z⁻¹ L (M×M)."""
 
     prepared: Prepared
     projections: Projections
@@ -44,11 +44,12 @@ class FullPosterior:
     """q(u) = N(m, L Lᵀ) with a lower triangular L, M×M; its methods are described in `xmlgp.gp.posteriors`.
 
     It is the full posterior of [L] section 4.1 for one latent function, in the parameters of the paper. `Cholesky` of
-    `xmlgp.gp.posteriors` has the same distributions in whitened parameters. AdaDelta takes other steps in them, and
-    models store m and L.
+    `xmlgp.gp.posteriors` has the same distributions in whitened parameters, in which AdaDelta takes other steps than in
+    these. Models of GPC store m and L.
 
-    With Q = K_BZ K_Z⁻¹: m_i = (Q m)_i; s_i = k(x_i, x_i) − (Q K_ZB)_ii + Σ_j (Q L)_ij². K_Z has jitter on its diagonal,
-    and the noise of GPC, without which gradients with the factor K_Z⁻¹ would make training diverge.
+    With Q = K_BZ K_Z⁻¹: m_i = (Q m)_i; s_i = k(x_i, x_i) − (Q K_ZB)_ii + Σ_j (Q L)_ij². The diagonal of
+    K_Z includes jitter and the noise of GPC; without this noise, gradients with the factor K_Z⁻¹ would make training
+    diverge.
 
     Parameters in the flat mapping: `posterior.mean`, m, M×1; `posterior.factor`, 1×M×M, the lower triangle of L with
     the logarithms of its diagonal. Source: [L] (9), (10), (13).
@@ -59,7 +60,7 @@ class FullPosterior:
     prepare_is_parallel = False
 
     def parameters_of_prior(self, K_Z: NDArray[np.floating]) -> dict[str, NDArray[np.floating]]:
-        """Return the parameters for which q(u) is the prior, by name."""
+        """Return, by name, the parameters with which q(u) equals the prior."""
         factor = factorise(add_jitter(K_Z), "K_Z").factor
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
         return {"posterior.mean": np.zeros((len(K_Z), 1), K_Z.dtype), "posterior.factor": factor[None]}
@@ -73,7 +74,7 @@ class FullPosterior:
     def moments(
         self, prepared: Prepared, K_BZ: NDArray[np.floating], K_diag: NDArray[np.floating]
     ) -> tuple[Moments, Projections]:
-        """Return the moments at points, and their projections."""
+        """Return the moments at points, and the `Projections` for them."""
         mean, factor, prior = prepared
         projected = K_BZ @ prior.inverse
         projected_factor = projected @ factor
@@ -102,14 +103,14 @@ class FullPosterior:
         d_projected_factor = 2 * d_variance * projected_factor
         d_projected += d_projected_factor @ factor.T
         d_factor = projected.T @ d_projected_factor - tape.solved_factor
-        # The diagonal is parametrised by logarithms: d log L = L dL, and −log L is itself a term of the divergence.
+        # The parameter is log L_mm: its gradient is L_mm times that of L_mm. The divergence has the term −log L_mm.
         diagonal = np.diagonal(factor)
         np.fill_diagonal(d_factor, (np.diagonal(d_factor) * diagonal + 1) * is_inside(diagonal))
         d_projected_prior = d_projected @ prior.inverse
         d_K_Z = -projected.T @ d_projected_prior
         # K_Z⁻¹ (m mᵀ + L Lᵀ) K_Z⁻¹.
-        second_moment = tape.solved_mean @ tape.solved_mean.T + tape.solved_factor @ tape.solved_factor.T
-        d_K_Z -= 0.5 * (prior.inverse - second_moment)
+        solved_second_moment = tape.solved_mean @ tape.solved_mean.T + tape.solved_factor @ tape.solved_factor.T
+        d_K_Z -= 0.5 * (prior.inverse - solved_second_moment)
         jitter_backward(d_K_Z)
         gradients = {
             "posterior.mean": projected.T @ d_moments.mean - tape.solved_mean,

@@ -30,7 +30,8 @@ from xmlgp.training.trained import Trained
 
 __all__ = ["GPC", "run_inference", "train"]
 
-#: Nats a point; the bound of a constant prediction is about log 2 below zero, and a tenth is for the KL divergence.
+#: A bound this far below zero, in nats a point, is worse than that of a constant prediction: log 2, and a tenth of it
+#: for the KL divergence.
 WORTHLESS = 1.1 * math.log(2)
 
 
@@ -42,9 +43,9 @@ def train(
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
 ) -> Trained:
-    """Train GPC on N×1 labels, the points of the second class; see `Model.train`. It has the `PARAMETER_NAMES`."""
+    """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`."""
     coordinates = preprocessed.inputs(features, settings.dtype)
-    # The preprocessing of this model chooses them.
+    # Never None: `standardise_features` always chooses initial inducing inputs.
     inducing = cast("NDArray[np.floating]", preprocessed.inducing)
     parameters, history = run_inference(coordinates, labels, inducing, settings, progress, checkpoints=checkpoints)
     return Trained(parameters, history)
@@ -73,7 +74,7 @@ def _check_data(dataset: Dataset) -> None:
 
 
 def _memory(settings: GPCSettings, dataset: Dataset) -> list[MemoryPart]:
-    """Return the arrays that grow with the number of features (list of `MemoryPart`)."""
+    """Return the arrays that grow with the number of features."""
     N, D, _ = dataset.shape
     size = np.dtype(np.float64).itemsize
     inducing = size * min(settings.inducing_count, N) * D

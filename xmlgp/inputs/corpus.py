@@ -37,7 +37,7 @@ Reader: TypeAlias = "LineReader | TableFile | DocumentFolder"
 
 
 class Corpus:
-    """Documents that are open; every method reads them, and raises DataFormatError if one is malformed."""
+    """An open corpus; each method reads its documents, and raises DataFormatError if one is malformed."""
 
     def __init__(self, reader: Reader, options: CorpusOptions, cache: bool, reporter: Reporter) -> None:
         self.reader = reader
@@ -60,18 +60,18 @@ class Corpus:
         return self._learned(vectorizer, LabelNumbers(known.names.labels or (), known.names.same), more=True)
 
     def _learned(self, vectorizer: WordCounts, labels: LabelNumbers, more: bool) -> TrainingData:
-        earlier = len(labels.names)
+        earlier_label_count = len(labels.names)
         documents = self._documents(vectorizer.columns)
         documents = note_texts(documents, self.path, vectorizer.analysis.analyzer, self._reporter.note)
         corpus = vectorize(documents, self.path, vectorizer, labels, True, self._cache, self._reporter.progress)
         check_vocabulary(corpus, self.path)
-        note_case(corpus.labels, earlier, self.path, self._reporter.note)
+        note_case(corpus.labels, earlier_label_count, self.path, self._reporter.note)
         dataset = corpus.dataset()
         self._reporter.note(f"{self.path}: {corpus.summary([dataset], more)}")
         return TrainingData(dataset, REPOSITORY, Names(corpus.labels, corpus.vectorizer.words, corpus.vectorizer))
 
     def known(self, known: Known) -> TrainingData:
-        """Return the documents for a model that does not change; unknown labels follow its own, in the names too."""
+        """Return the documents for a model that does not change; labels unknown to it follow its own, with names."""
         stream = self.stream(known, True, None)
         D = known.D
         blocks = [no_points(D, stream.K, stream.widths), *(block.points for block in stream.blocks())]
@@ -83,9 +83,9 @@ class Corpus:
         """Return the documents to be scored; their labels are not read unless they are `labelled`."""
         vectorizer = self._vectorizer(known)
         options = self._options
-        first = self.reader.peek_line()
-        if not labelled and not options.format and first:
-            options = options._replace(format=format_of_corpus(self.path, first, options, vectorizer.columns))
+        first_line = self.reader.peek_line()
+        if not labelled and not options.format and first_line:
+            options = options._replace(format=format_of_corpus(self.path, first_line, options, vectorizer.columns))
             if options.format == "annif":
                 text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
                 self._reporter.note(f"{self.path}: {text}")
@@ -103,7 +103,7 @@ class Corpus:
         )
 
     def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None]]:
-        """Return Y, N×K, the names of labels in order, and the identifiers of documents; texts may be missing."""
+        """Return Y, N×K, the names of labels in order, and the identifiers of documents, which need no texts."""
         label_numbers = LabelNumbers()
         numbers: list[int] = []
         lengths = []
@@ -117,6 +117,7 @@ class Corpus:
                 lengths.append(len(document.labels))
                 ids.append(document.id)
                 bar.update(1)
+        # Labels were numbered as they occurred; columns are in the order of names.
         names, positions = label_numbers.ordered()
         columns_of_labels = positions[np.array(numbers, np.int32)]
         return matrix_of_labels(columns_of_labels, np.array(lengths, np.int64), len(names)), names, ids
@@ -125,7 +126,7 @@ class Corpus:
         return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)
 
     def _vectorizer(self, known: Known) -> Vectorizer:
-        """Return the vectorizer of a model of text."""
+        """Return the vectorizer of a model; SettingsError if it was not trained on text."""
         if known.names.vectorizer is None:
             raise SettingsError(f"{self.path} is text, but the model was not trained on text")
         return known.names.vectorizer

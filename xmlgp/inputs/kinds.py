@@ -1,4 +1,4 @@
-"""What users give as data, and how messages call it."""
+"""The kinds of data that users give, and what messages call them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_path(data: object) -> TypeGuard[FilePath]:
 
 
 def is_matrix(data: object) -> TypeGuard[Matrix]:
-    """Return whether data are numbers, not texts or names; a series of pandas has one dimension."""
+    """Return whether data are a table: sparse, or of two dimensions, which lists and a Series of texts are not."""
     return bool(sp.issparse(data)) or len(getattr(data, "shape", ())) == 2
 
 
@@ -35,9 +35,10 @@ def title_of(data: object, other: str = "the points") -> str:
 
 
 def check_exists(data: object, example: str = '["a text"]') -> None:
-    """Raise NoSuchFileError for a str that is no path of a file or folder, perhaps a text, of which it has an example.
+    """Raise NoSuchFileError for a str that names no file or folder.
 
-    A standard stream, `-`, is a path, and what cannot be looked at may be one.
+    It may be a text: the error says that texts must be in a list, with an `example`. A standard stream, `-`, is a path,
+    and so may be a str that cannot be checked, for lack of permission for instance.
     """
     if not isinstance(data, str) or data == "-":
         return
@@ -55,6 +56,6 @@ def check_exists(data: object, example: str = '["a text"]') -> None:
 
 
 def check_count(name: str, number: object, other: str = "") -> None:
-    """Raise UsageError if the value of an option is neither a positive integer nor None."""
+    """Raise UsageError if an option is neither a positive integer nor None; `other` names what else it may be."""
     if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 1):
         raise UsageError(f"{name} must be a positive integer{other}, not {excerpt(number)}.")

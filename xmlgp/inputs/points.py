@@ -21,7 +21,7 @@ Identifier: TypeAlias = "str | int"
 
 
 class Block(NamedTuple):
-    """Consecutive points, the first of which has the number `first`, from 1; documents also have texts.
+    """Consecutive points; `first` is the number of the first one, counted from 1. Documents also have texts.
 
     Points may have identifiers, each perhaps None. A malformed point has no features, and its error is in `errors` by
     its row in the block.
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
     @property
     def identifiers(self) -> list[Identifier | None]:
-        """The identifiers of points, and the numbers of those that have none."""
+        """The identifier of each point, or its number if it has none."""
         numbers = range(self.first, self.first + self.points.N)
         if self.ids is None:
             return list(numbers)
@@ -48,9 +48,9 @@ def never() -> bool:
 
 
 class PointStream:
-    """Points with D features and K labels that are read by blocks, perhaps with dense features `beside` them.
+    """Points with D features and K labels, read a block at a time, perhaps with dense features `beside` them.
 
-    `labels` are the names of labels, of which later blocks may have more than K. `waits` returns whether no more points
+    `labels` are the names of labels; later blocks may add names to the first K. `waits` returns whether no more points
     come for now. `without_words` counts the documents without a known word; it is complete once `blocks` has ended.
     """
 
@@ -81,7 +81,7 @@ class PointStream:
         return N
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the points."""
+        """Yield the points; raise an error if there are not as many rows of dense features `beside` them."""
         start = 0
         for block in self._read_blocks():
             if self._beside:
@@ -100,7 +100,10 @@ class PointStream:
 
 
 class RowStream(PointStream):
-    """Rows of numbers of a file: N points, and for each block its first line and its points."""
+    """Rows of numbers in a file.
+
+    `shape` is N, D, K; each of the `blocks` is the number of its first line and its points.
+    """
 
     def __init__(
         self,
@@ -150,9 +153,9 @@ class PointsInMemory(PointStream):
 
 
 class DocumentStream(PointStream):
-    """Documents: `read` yields a list of them at a time, with their points, without unknown words.
+    """Documents: `read` yields lists of them, each with their points, which leave out unknown words.
 
-    Documents without a word are not worth a note unless the vectorizer `finds_words`.
+    Documents without a known word are counted only if the vectorizer `finds_words`.
     """
 
     is_text = True
@@ -182,7 +185,7 @@ class DocumentStream(PointStream):
             first += points.N
 
     def _count(self) -> int:
-        """Return the number of documents, for which all are read; then blocks have neither texts nor identifiers."""
+        """Read all documents to count them; from then on, blocks have neither texts nor identifiers."""
         spool = Spool()
         errors: dict[int, DataFormatError] = {}
         for block in self._blocks:

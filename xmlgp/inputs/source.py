@@ -45,7 +45,7 @@ DenseFeatures: TypeAlias = "FilePath | Matrix | Sequence[FilePath | Matrix]"
 
 
 class Opened(Protocol):
-    """Points that are open: rows of numbers, a corpus, or what is in memory. Each is read by one of the methods."""
+    """Points that are open: rows of numbers, a corpus, or what is in memory. Call one of the methods: it reads them."""
 
     def training(self, analysis: Analysis | None, same: Mapping[str, str] | None) -> TrainingData:
         """Return the points for a new model."""
@@ -73,12 +73,12 @@ class Source:
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
     corpus : CorpusOptions, optional
-        Where a file of text has its texts and labels; any of it makes the file a corpus.
+        Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
         Which words of texts are features of a new model. Default: all single words.
     encoder : path, optional
         The encoder that computes an embedding of each text, a dense block beside the words: a folder, or a name on
-        Hugging Face; for a trained model where its encoder is now. See docs/text.md.
+        Hugging Face. For a trained model, it says where its encoder is now. See docs/text.md.
     download : bool
         Whether to download the encoder if it is neither a folder nor in the cache of Hugging Face.
     cache : bool
@@ -98,7 +98,7 @@ class Source:
     def of(
         cls, data: Points | Source | None, labels: Labels | None = None, dense: DenseFeatures | None = None
     ) -> Source:
-        """Return a source as it is, or one of these points; UsageError for labels or dense features beside a source."""
+        """Return a source as it is, or make one of points; UsageError if a source comes with labels or `dense`."""
         if not isinstance(data, Source):
             return cls(data, labels, dense)
         if labels is not None or dense is not None:
@@ -121,9 +121,9 @@ class Source:
         return self.data is None and self.dense is None
 
     def check(self, labels_needed: bool = True) -> None:
-        """Raise UsageError for a path that is none, and if points in memory lack labels that are needed.
+        """Raise UsageError if a path does not exist, or if points in memory lack labels that are needed.
 
-        A file or a `Dataset` has labels, beside which there are no others.
+        A file or a data set has labels of its own: UsageError is also raised if `labels` are given for it.
         """
         check_exists(self.data)
         if is_path(self.data) or isinstance(self.data, Dataset | TrainingData):
@@ -143,8 +143,8 @@ class Source:
     ) -> TrainingData:
         """Return the points for a new model, in a folder or in memory.
 
-        Labels that are the `same` are one, as for `LabelNumbers`. SettingsError for an `Analysis` if the points are no
-        texts.
+        `same` maps names of labels to preferred names, see `LabelNumbers`. SettingsError is raised if there is an
+        `Analysis` and the points are not texts.
         """
         self.check()
         source, rows = self._divided("train", None)
@@ -154,7 +154,7 @@ class Source:
             return opened.training(analysis, same).beside(rows)
 
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
-        """Return the points for a model to learn, and the names after them."""
+        """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
         source, rows = self._prepared("train", known)
         with source._open("train", known, reporter) as opened:
@@ -162,7 +162,10 @@ class Source:
             return opened.more(known).beside(rows)
 
     def known(self, known: Known, part: str, reporter: Reporter = QUIET) -> TrainingData:
-        """Return the points for a model that does not change, without other words, from a `part` of a folder."""
+        """Return the points for a model that does not change, without words that it does not know.
+
+        In a folder they are those of the file of a `part`, see `locate`.
+        """
         self.check(labels_needed=False)
         source, rows = self._prepared(part, known)
         with source._open(part, known, reporter) as opened:
@@ -179,9 +182,9 @@ class Source:
     ) -> Iterator[PointStream]:
         """Open the points to be scored by a model; SettingsError if it does not know their features.
 
-        It must know their labels too if these are read (`labelled`); otherwise a different number of labels is noted.
-        Without labels, a line may be a text alone, and the lines of a pipe come as soon as they are there. With
-        `keep_errors`, malformed lines are points with an error, where the format allows it.
+        If they are `labelled`, their labels are read, and the model must know these too; otherwise a different number
+        of labels is noted. Without labels, a line may be a text alone, and the lines of a pipe come as soon as they are
+        there. With `keep_errors`, malformed lines are points with an error, where the format allows it.
         """
         self.check(labels_needed=labelled)
         source, rows = self._prepared("test", known)
@@ -221,7 +224,7 @@ class Source:
         return self.analysis
 
     def _prepared(self, part: str, known: Known) -> tuple[Source, DenseRows | None]:
-        """Look for the encoder of a model where the options say; return what `_divided` does."""
+        """Find the encoder of a model where the options say it is, then divide the points as `_divided` does."""
         if self.encoder or self.download:
             encoder = known.names.vectorizer and known.names.vectorizer.encoder
             if not encoder:
@@ -230,9 +233,10 @@ class Source:
         return self._divided(part, known)
 
     def _divided(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
-        """Return the points without dense features, and these: those of `data.yaml` in a folder unless they are given.
+        """Return the points without their dense features, and the dense features, or None.
 
-        Without data, the points are without other features. For a model of dense features alone a matrix is dense.
+        Unless dense features are given, they are those that `data.yaml` in a folder names. Without `data`, the points
+        have no other features. For a model of dense features alone, a matrix is dense features.
         """
         data: Any = self.data
         blocks = as_list(self.dense)
@@ -270,10 +274,10 @@ class Source:
 
     def _is_text(self, reader: Reader, names: Names | None) -> bool:
         first = reader.peek_line()
-        options = any(self.corpus or ()) or self.encoder is not None or self.download
-        has_signs = options or has_corpus_ending(reader.path) or not isinstance(reader, LineReader)
+        has_options = any(self.corpus or ()) or self.encoder is not None or self.download
+        has_signs = has_options or has_corpus_ending(reader.path) or not isinstance(reader, LineReader)
         for_text = bool(names and names.vectorizer)
-        # No documents are an empty corpus to a model of text.
+        # To a model of text, an empty file is a corpus without documents.
         is_text = has_signs or (is_corpus(reader.path, first, for_text) if first else for_text)
         if not is_text or names is None or names.vectorizer:
             return is_text
@@ -282,7 +286,7 @@ class Source:
         return False
 
     def _check_training_file(self, folder: FilePath | None, reporter: Reporter = QUIET) -> None:
-        """Raise UsageError if the training file is in the folder of the model; note files beside it that go unused."""
+        """Note files beside the training file that are not used; UsageError if it is in the model's `folder`."""
         if not is_path(self.data):
             return
         file = locate(os.fspath(self.data), "train")
@@ -290,14 +294,14 @@ class Source:
             reporter.note(f"{split} is not used: all points of {file} are for training")
         for pairs in pairs_beside(file, "train"):
             reporter.note(f"{pairs} is not used: its pairs of a point and a label stay in the training data")
-        beside = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
-        are_folders = folder is not None and file != "-" and os.path.isdir(folder) and os.path.isdir(beside)
-        if folder is not None and are_folders and os.path.samefile(beside, folder):
+        data_folder = file if os.path.isdir(file) else os.path.dirname(file) or os.curdir
+        are_folders = folder is not None and file != "-" and os.path.isdir(folder) and os.path.isdir(data_folder)
+        if folder is not None and are_folders and os.path.samefile(data_folder, folder):
             raise UsageError(f"{folder} is the folder of the training data; choose another folder for the model.")
 
 
 def check_widths(widths: Sequence[int], known: Sequence[int], data: object) -> None:
-    """Raise SettingsError if dense features of some data have other widths than those (`known`) of a model."""
+    """Raise SettingsError if the `widths` of dense features of `data` differ from the widths `known` to a model."""
     if list(widths) == list(known):
         return
     title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")

@@ -25,9 +25,9 @@ __all__ = ["LabelledPoints", "Purpose", "are_numbers", "scores_first", "true_lab
 
 
 class LabelledPoints(NamedTuple):
-    """The true labels of points, a csr_array of bool, N×K, K names and N identifiers or None, and their features, D.
+    """The true labels of points: Y, a csr_array of bool, N×K; K names or None; and N identifiers or None.
 
-    If they are `open`, there may be more labels than K, which no point has.
+    D is the number of features. If `open`, there may be labels besides these K, which no point has.
     """
 
     labels: csr_array
@@ -40,7 +40,8 @@ class LabelledPoints(NamedTuple):
 class Purpose(NamedTuple):
     """What the labels of a file are read for.
 
-    It has the part of a folder, the usual columns of a corpus, and whether the labels of rows need names.
+    `part` is the part of a folder that has them, and `columns` returns the usual columns of a corpus. `named` says
+    whether the labels of rows need names.
 
     `several` says whether rows in libsvm format have several labels, None if only the file knows.
     """
@@ -61,9 +62,11 @@ def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> Labelle
     if isinstance(dataset, Dataset):
         return LabelledPoints(dataset.labels, names, None, dataset.D)
     if are_numbers(data):
+        # Fractions are scores.
         if (as_matrix(data, float, is_labels=True).data % 1).any():
             raise scores_first()
         return LabelledPoints(labels_in_memory(data, np.shape(data)[0]), columns_of(data, "label"))
+    # Dictionaries, and lists of tuples of a name and a number, are predictions.
     if any(isinstance(row, dict) or (isinstance(row, list) and row and isinstance(row[0], tuple)) for row in data):
         raise scores_first()
     names, matrix = label_matrix(data)
@@ -80,12 +83,12 @@ def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> Lab
 
 
 def scores_first() -> SettingsError:
-    """Return the error of scores in the place of true labels."""
+    """Return the error for scores given in the place of true labels."""
     return SettingsError("the true labels are scores or predictions; the scores come first: evaluate(scores, labels)")
 
 
 def are_numbers(rows: Iterable[Any]) -> bool:
-    """Return whether rows are a table of numbers, not lists of names or records."""
+    """Return whether rows are a table of numbers, not of names; SettingsError if a row is itself a number."""
     if is_matrix(rows):
         return True
     if any(isinstance(row, Number) for row in rows):

@@ -6,8 +6,8 @@ has its S negatives of highest utility. Given the shortlists, the expected bound
 pairs, except for labels with so few other points that all draws may miss them. The shortlists reduce the variance: they
 hold the negatives whose probability is not negligible.
 
-When a model learns more points, earlier ones may be replayed, with `PairWeights`, and each label has one more pair for
-those that are not (`MeanPoint`).
+When a model learns more points, earlier ones may be replayed, with `PairWeights`. Each label has one more pair, which
+represents the earlier points that are not replayed (`MeanPoint`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ MAX_SHORTLIST = 1000
 #: The number of points in the smallest sample of a label.
 MIN_SAMPLE = 20
 
-#: Shortlists and samples are longer than the shortest if these make fewer pairs, because weights are large in small
-#: samples.
+#: If shortlists and samples of minimum size would have fewer pairs than this, they are made larger, because the weights
+#: of small samples are large.
 MIN_PAIRS = 1_000_000
 
 #: A sample has all candidates if it has this many draws for each: a candidate is missed with probability e^−50.
@@ -168,9 +168,9 @@ def stratified_pairs(
 ) -> LabelPairs:
     """Return the pairs of labels `first` to `last` − 1, given the points by label of all labels.
 
-    `count` points are drawn for each label from the `candidates`, in ascending order. These are all points that have
-    labels or a shortlist, or a random sample of a `population` of so many points. The draws depend on the seed and on
-    the first label.
+    `count` points are drawn for each label from the `candidates`, which are in ascending order. The candidates are all
+    points that have labels or a shortlist, or else a random sample of `population` points. The draws depend on the
+    seed and on the first label.
     """
     positives, shortlisted = (
         PointsByLabel(starts[first : last + 1], points) for starts, points in (positives, shortlisted)
@@ -212,35 +212,36 @@ def _fill(
     weight = pairs.weight
     for k in range(start, stop):
         end = pairs.starts[k]
-        having = positives.points[positives.starts[k] : positives.starts[k + 1]]
-        listing = shortlisted.points[shortlisted.starts[k] : shortlisted.starts[k + 1]]
-        for i in having:
+        label_positives = positives.points[positives.starts[k] : positives.starts[k + 1]]
+        label_shortlisted = shortlisted.points[shortlisted.starts[k] : shortlisted.starts[k + 1]]
+        for i in label_positives:
             points[end] = i
             target[end] = True
             weight[end] = 1
             end += 1
-        for i in listing:
+        for i in label_shortlisted:
             points[end] = i
             target[end] = False
             weight[end] = 1
             end += 1
         sampled = end
-        last = -1
+        previous = -1
         for i in sample[k]:
-            if i == last or _contains(having, i) or _contains(listing, i):
+            if i == previous or _contains(label_positives, i) or _contains(label_shortlisted, i):
                 continue
             points[end] = i
             target[end] = False
-            last = i
+            previous = i
             end += 1
         # If all draws are positive or shortlisted, no pair represents the other points.
         for e in range(sampled, end):
-            weight[e] = (population - len(having) - len(listing)) / (end - sampled)
+            weight[e] = (population - len(label_positives) - len(label_shortlisted)) / (end - sampled)
         lengths[k] = end - pairs.starts[k]
 
 
 @compiled
 def _contains(values: NDArray[np.int32], value: int) -> bool:
+    """Return whether values in ascending order contain a value."""
     e = np.searchsorted(values, value)
     return bool(e < len(values) and values[e] == value)
 
@@ -256,18 +257,18 @@ def latent_offsets(
 
 
 class PairWeights(NamedTuple):
-    """The weights of the first M points, which stand for more, where the shares f of earlier points are replayed.
+    """The weights of replayed points, which are the first M points; each may stand for several earlier ones.
 
-    Of the earlier points with label k, f_k are among these, and each counts as one. So the posterior of before stands
-    for 1 − f_k of what was learned, and a point that stands for w points counts as f_k w negatives of the label.
-    `weights` are w, M; `shares` are f, L.
+    Of the earlier points with label k, the share f_k is replayed, and each of these counts as one positive. So the
+    earlier posterior stands for the rest, 1 − f_k, of what was learned, and a replayed point that stands for w points
+    counts as f_k w negatives of the label. `weights` are w, M; `shares` are f, L.
     """
 
     weights: NDArray[np.float32]
     shares: NDArray[np.float32]
 
     def weigh(self, pairs: LabelPairs, first: int) -> LabelPairs:
-        """Return the pairs of labels from `first` on with these weights."""
+        """Return the pairs of labels from `first` on, with their negatives among replayed points weighted."""
         shares = np.repeat(self.shares[first : first + len(pairs.starts) - 1], np.diff(pairs.starts))
         negative = (pairs.points < len(self.weights)) & ~pairs.target
         weight = pairs.weight.copy()
@@ -276,7 +277,7 @@ class PairWeights(NamedTuple):
 
 
 class MeanPoint(NamedTuple):
-    """One point that represents N earlier points, which may depend on the label: the last row of the features.
+    """One point that represents N earlier points, where N may depend on the label; it is the last row of the features.
 
     Before the sweep, the pair of this point and label k has the utility f̄_k. The target and weight of the pair give its
     bound the slope and curvature that N points with this utility have. With p̄_k = σ(f̄_k), N p̄_k of these points are
@@ -289,7 +290,7 @@ class MeanPoint(NamedTuple):
 
     @classmethod
     def of(cls, utility: NDArray[Any], N: NDArray[Any], seen: NDArray[np.bool_]) -> MeanPoint:
-        """Return the pairs of L labels, given f̄, the number N of earlier points and which labels these have."""
+        """Return targets and weights for L labels, given f̄, N and whether earlier points had each label (`seen`)."""
         probability = expit(utility.astype(np.float64))
         _, slope = JaakkolaJordan().gradients(utility.astype(np.float64), 0.0)
         weight = N * probability * (1 - probability) / (2 * slope)
@@ -297,7 +298,7 @@ class MeanPoint(NamedTuple):
         return cls(target.astype(np.float32), weight.astype(np.float32))
 
     def add_to(self, pairs: LabelPairs, first: int, row: int) -> LabelPairs:
-        """Add one pair for each label to the pairs of labels from `first` on: that of the point in `row`."""
+        """Return the pairs of labels from `first` on, and for each label the pair of this point, `row`."""
         ends = pairs.starts[1:]
         block = slice(first, first + len(ends))
         return LabelPairs(
