@@ -47,7 +47,7 @@ COMMANDS = {
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 #: An argument of a Python function, as messages name it.
-ARGUMENT = re.compile(r"`(\w+)=(\w+)`")
+ARGUMENT = re.compile(r"`(\w+)=(\w+|\*)`")
 
 
 def with_options(text: str) -> str:

@@ -41,7 +41,7 @@ def allowed_labels(only: LabelList | None, without: LabelList | None, names: Nam
             groups = _in_list(labels, numbers, K)
         allowed[[label for group in groups for label in group]] = value
     if not allowed.any():
-        raise SettingsError("`only` and `without` allow no label")
+        raise SettingsError("`only=LABELS` and `without=LABELS` allow no label")
     return allowed
 
 

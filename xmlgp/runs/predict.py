@@ -110,7 +110,7 @@ def predict(  # noqa: PLR0913, which are the options of the command
         If the model cannot explain, or no label is allowed.
     """
     if k is not None and (threshold is not None or limit or assign):
-        raise UsageError("k is for rankings; to assign at most so many labels, give `limit=K` in place of k.")
+        raise UsageError("`k=K` is for rankings; to assign at most so many labels, give `limit=K`.")
     check_count("limit", limit)
     check_count("explain", explain)
     check_count("k", None if k == "all" else k, " or all")

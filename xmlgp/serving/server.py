@@ -119,7 +119,8 @@ def serve(  # noqa: PLR0913, which are the options of the command
     if log not in LOGS:
         raise UsageError(f"log is one of {', '.join(LOGS)}, not {log!r}.")
     if learn and "*" in allow_origin and token is None:
-        raise UsageError("Any page in a browser could teach the models: learn with allow_origin=* needs a token.")
+        danger = "Any page in a browser could teach the models"
+        raise UsageError(f"{danger}: `learn=True` with `allow_origin=*` needs a token.")
     try:
         _run(options, host, port, workers or min(core_count(), WORKERS), _in_form(log, note))
     finally:
