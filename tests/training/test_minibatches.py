@@ -91,6 +91,13 @@ def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives)
         assert batch.pairs.weight.dtype == np.float32
 
 
+def test_negatives_are_not_drawn_without_random_numbers():
+    dataset = small_dataset()
+    coordinates = Inputs(dataset.features, None, np.float32, 0)
+    with pytest.raises(TypeError, match="random numbers"):
+        make_batch(coordinates, dataset.labels, np.arange(3), negatives=3)
+
+
 POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
 
 

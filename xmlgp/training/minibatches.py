@@ -118,10 +118,13 @@ def make_batch(
     """Return the `Batch` of some rows of the inputs (`Inputs`) and of Y, N×K.
 
     Each point has all its negatives; or only `negatives` of them, drawn by `sampler` (see `SAMPLERS`); or those that
-    `label_sampler` (`LabelSampler`) draws for the whole batch.
+    `label_sampler` (`LabelSampler`) draws for the whole batch. What is drawn needs `random`.
     """
     batch_labels = labels[rows]
-    pairs = sample = None
+    pairs = None
+    sample = None
+    if random is None and (negatives is not None or label_sampler is not None):
+        raise TypeError("drawing negatives needs random numbers")
     if label_sampler is not None and random is not None:
         sample = label_sampler.sample(batch_labels, random, inputs.dtype)
     if negatives is not None and random is not None:
