@@ -16,7 +16,7 @@ from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate, splits_beside
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.inputs.corpus import Corpus, Reader
+from xmlgp.inputs.corpus import Corpus
 from xmlgp.inputs.data_frames import labels_of_table, text_column
 from xmlgp.inputs.kinds import FilePath, Matrix, check_exists, is_matrix, is_path, title_of
 from xmlgp.inputs.memory import InMemory
@@ -272,18 +272,17 @@ class Source:
                 # Text without a sign of a corpus gets an error here that says what is wrong with its first line.
                 yield RowsFile(reader, self.cache, reporter)
 
-    def _is_text(self, reader: Reader, names: Names | None) -> bool:
-        first = reader.peek_line()
+    def _is_text(self, reader: LineReader, names: Names | None) -> bool:
+        """Return whether a file of lines is a corpus for a model with such names, or for a new model without any."""
         has_options = any(self.corpus or ()) or self.encoder is not None or self.download
-        has_signs = has_options or has_corpus_ending(reader.path) or not isinstance(reader, LineReader)
-        for_text = bool(names and names.vectorizer)
+        if has_options or has_corpus_ending(reader.path):
+            return True
+        if names is not None and not names.vectorizer:
+            return False
+        for_text = names is not None
+        first = reader.peek_line()
         # To a model of text, an empty file is a corpus without documents.
-        is_text = has_signs or (is_corpus(reader.path, first, for_text) if first else for_text)
-        if not is_text or names is None or names.vectorizer:
-            return is_text
-        if has_signs:
-            raise SettingsError(f"{reader.path} is text, but the model was not trained on text")
-        return False
+        return is_corpus(reader.path, first, for_text) if first else for_text
 
     def _check_training_file(self, folder: FilePath | None, reporter: Reporter = QUIET) -> None:
         """Note files beside the training file that are not used; UsageError if it is in the model's `folder`."""
