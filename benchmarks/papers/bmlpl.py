@@ -1,4 +1,4 @@
-"""Cells of BMLPL: the number of topics chosen on held-out points, and AUC in addition to the ranking measures."""
+"""Cells of BMLPL: the number of topics chosen on held-out points, AUC beside the ranking measures, labels of topics."""
 
 import dataclasses
 import math
@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.papers.cells import KS, Cell, CellData
+from xmlgp.bmlpl.parameters import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL, run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.data.checked_yaml import Optional, Scalar
+from xmlgp.data.checked_yaml import Optional, Scalar, integer
 from xmlgp.data.features import Features
+from xmlgp.data.names import read_label_names
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
@@ -29,6 +31,9 @@ HELD_OUT = 0.2
 #: The measure that chooses the number of topics.
 CHOOSE_BY = "AUC_instance"
 
+#: The file beside the points that has the names of labels, if there is one; see `xmlgp.data.names`.
+LABEL_NAMES = "labels.txt"
+
 #: The schema of a share of the number of labels.
 SHARE = Scalar("a number above 0, at most 1.0", lambda value: isinstance(value, float) and 0 < value <= 1)
 
@@ -41,13 +46,16 @@ class BMLPLCell(Cell[BMLPLSettings]):
     #: the settings.
     topic_shares: tuple[float, ...] = ()
 
+    #: The labels of highest weight of each topic that the result has, as many as this.
+    top_labels: int = 0
+
     model: ClassVar[Model] = BMLPL
-    schema: ClassVar[dict[str, object]] = {"topic_shares": Optional([SHARE], [])}
+    schema: ClassVar[dict[str, object]] = {"topic_shares": Optional([SHARE], []), "top_labels": Optional(integer(1), 0)}
 
     @classmethod
     def options(cls, spec: Mapping[str, Any], dataset: str, method: str, epochs_scale: float) -> dict[str, Any]:
         """Return the keyword arguments that only cells of this model take; see `Cell.options`."""
-        return {"topic_shares": tuple(spec["topic_shares"])}
+        return {"topic_shares": tuple(spec["topic_shares"]), "top_labels": spec["top_labels"]}
 
     @classmethod
     def scale(cls, settings: BMLPLSettings, N: int, epochs_scale: float) -> BMLPLSettings:
@@ -56,12 +64,13 @@ class BMLPLCell(Cell[BMLPLSettings]):
 
     @classmethod
     def columns(cls, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the number of topics and the measure of each candidate; see `Cell.columns`."""
-        return {name: results[0][name] for name in ("topics", "choice")}
+        """Return the number of topics, the measure of each candidate and the labels of topics; see `Cell.columns`."""
+        return {name: results[0][name] for name in ("topics", "choice", "labels_of_topics") if name in results[0]}
 
     def facts(self) -> list[Any]:
         """Return everything that determines the result; see `Cell.facts`."""
-        return super().facts() + ([self.topic_shares] if self.topic_shares else [])
+        further = [self.topic_shares, {"top_labels": self.top_labels} if self.top_labels else {}]
+        return super().facts() + [fact for fact in further if fact]
 
     def run(self, data: CellData) -> dict[str, Any]:
         """Choose the number of topics, train and measure; see `Cell.run`."""
@@ -92,10 +101,25 @@ class BMLPLCell(Cell[BMLPLSettings]):
         parameters, history = run_inference(coordinates, train.labels, settings, after_epoch=after_epoch)
         for point in curve:
             point["seconds"] = history[point["epoch"] - 1]["seconds"]
-        return {
+        result = {
             "measures": measure(parameters),
             "history": history,
             "curve": curve,
             "topics": len(parameters["shapes"]),
             "choice": choice,
         }
+        return result | ({"labels_of_topics": self._labels_of_topics(parameters, train.K)} if self.top_labels else {})
+
+    def _labels_of_topics(self, parameters: Mapping[str, NDArray[Any]], K: int) -> list[dict[str, Any]]:
+        """Return the topics, highest share first, each with its labels, by their names if the data have them."""
+        file = self.folder / LABEL_NAMES
+        names = read_label_names(file, K) if file.exists() else list(map(str, range(K)))
+        return [
+            {
+                "topic": topic.number,
+                "share": topic.share,
+                "labels": [names[label] for label in topic.labels],
+                "weights": topic.weights,
+            }
+            for topic in list_topics(parameters, self.top_labels)
+        ]

@@ -50,11 +50,13 @@ KINDS = {
     "precision": Kind(MLGPFCell, layout.precision_table),
     "minutes": Kind(MLGPFCell, layout.minutes_table),
     "restarts": Kind(MLGPFCell, RESTARTS_TABLE),
+    "training": Kind(MLGPFCell, layout.training_table),
     "bound": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="history", value="bound"), BOUND_LABEL),
     "curve": Kind(MLGPFCell, RESTARTS_TABLE, partial(layout.draw_lines, series="curve", value="P@1"), "P@1 in %"),
     "bars": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_bars),
     "interval": Kind(MLGPFCell, RESTARTS_TABLE, layout.draw_interval, BOUND_LABEL, "{dataset}, {method}"),
     "auc": Kind(BMLPLCell, layout.auc_table),
+    "topics": Kind(BMLPLCell, layout.topics_table),
     "share": Kind(BMLPLCell, layout.share_table, layout.draw_share, "seconds of training", timed=True),
     "race": Kind(BMLPLCell, layout.auc_table, layout.draw_race, "AUC, mean over points", timed=True),
     "accuracy": Kind(GPCCell, layout.accuracy_table, layout.draw_accuracy, ACCURACY_LABEL, SIZES_TITLE, timed=True),
@@ -70,8 +72,10 @@ SCHEMA = {
     "settings": Optional(MAPPING, {}),
     "variants": Optional([MAPPING], []),
     "restarts": Optional(integer(1), 1),
+    "once": Optional([text()], []),
     "test_every": Optional(integer(0), 0),
     "compare": Optional(text(), ""),
+    "note": Optional(text(), ""),
     "styles": Optional({None: MAPPING}, {}),
 }
 
@@ -97,10 +101,10 @@ class Experiment(NamedTuple):
 
     Each of the `rows` has a data set, a method, a variant in words, and a tuple with a cell for each restart. `chosen`
     names the data sets that are to be run, `missing` those of them whose files are missing. `compare` is the key of the
-    paper's numbers in `results` of a data set, or empty. `styles` has the line style of each method, as Matplotlib's
-    keyword arguments. `epochs_scale` is 1 for the experiment of the paper. `other_sizes` says of data sets, by their
-    names, which sizes they have that are not those of the catalogue; it is empty if none of these is to be run, so that
-    the rows of the catalogue's data stay.
+    paper's numbers in `results` of a data set, or empty. `note` stands below the table, unless it is empty. `styles`
+    has the line style of each method, as Matplotlib's keyword arguments. `epochs_scale` is 1 for the experiment of the
+    paper. `other_sizes` says of data sets, by their names, which sizes they have that are not those of the catalogue;
+    it is empty if none of these is to be run, so that the rows of the catalogue's data stay.
     """
 
     name: str
@@ -110,6 +114,7 @@ class Experiment(NamedTuple):
     chosen: tuple[str, ...]
     missing: tuple[str, ...]
     compare: str
+    note: str
     styles: layout.Styles
     epochs_scale: float
     other_sizes: dict[str, str]
@@ -167,6 +172,7 @@ def load_experiment(
         chosen=chosen,
         missing=tuple(dataset for dataset in chosen if not _has_files(catalogue[dataset], folders[dataset])),
         compare=spec["compare"],
+        note=spec["note"],
         styles=spec["styles"],
         epochs_scale=epochs_scale,
         other_sizes={
@@ -213,7 +219,8 @@ def _rows(
                     )
                 settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
                 settings = cell.scale(settings, entry.shape.N, epochs_scale)
-                seeded = [dataclasses.replace(settings, seed=seed) for seed in range(spec["restarts"])]
+                restarts = 1 if dataset in spec["once"] else spec["restarts"]
+                seeded = [dataclasses.replace(settings, seed=seed) for seed in range(restarts)]
                 cells = tuple(cell(dataset, folder, propensity, one, **options) for one in seeded)
                 description = ", ".join(f"{SYMBOLS.get(key, key)}={value}" for key, value in variant.items())
                 yield dataset, method, description, cells

@@ -36,6 +36,8 @@ __all__ = [
     "restarts_table",
     "seconds_until_settled",
     "share_table",
+    "topics_table",
+    "training_table",
 ]
 
 #: The rows of `collect`, by name of the column.
@@ -117,6 +119,15 @@ def auc_table(rows: Rows) -> Iterator[str]:
         yield _line(dataset, method, "", f"{paper:.4f}", *[""] * 7)
 
 
+def topics_table(rows: Rows) -> Iterator[str]:
+    """Yield the lines of a table of topics with their shares in the positive labels and their labels with weights."""
+    yield from _head("data set", "method", "topic", "share %", "labels of highest weight")
+    for row in rows:
+        for topic in row["labels_of_topics"]:
+            labels = (f"{name} {weight:.3f}" for name, weight in zip(topic["labels"], topic["weights"], strict=True))
+            yield _line(row["dataset"], row["method"], topic["topic"], f"{topic['share']:.2%}"[:-1], ", ".join(labels))
+
+
 def share_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of seconds by share of the positive labels, and the straight line through them."""
     yield from _head("data set", "method", "share of the positive labels", "topics", "seconds", "AUC_instance")
@@ -169,6 +180,23 @@ def restarts_table(rows: Rows) -> Iterator[str]:
         cells = [_spread(row["measures"][name].values(), 2) for name in names]
         bound = (np.mean(row["bound"]), np.std(row["bound"], ddof=min(1, len(row["bound"]) - 1)))
         yield _line(row["dataset"], row["method"], row["variant"], row["restarts"], *cells, _spread(bound, 0))
+    for dataset, method, published in _published(rows):
+        measures = {name: iter(values) for name, values in published.items() if name != "hours"}
+        yield _line(dataset, method, "", "", *(f"{next(measures[name.split('@')[0]]):.2f}" for name in names), "")
+
+
+def training_table(rows: Rows) -> Iterator[str]:
+    """Yield the lines of a table of the minutes of training: the least of all restarts, and their mean."""
+    yield from _head("data set", "method", "restarts", "epochs", "minutes per epoch", "minutes", "mean of all restarts")
+    for row in rows:
+        epochs = row["settings"]["epochs"]
+        minutes = row["training_s"] / 60
+        mean = row["seconds"] / 60 / row["restarts"]
+        times = f"{minutes / epochs:.4f}", f"{minutes:.2f}", f"{mean:.2f}"
+        yield _line(row["dataset"], row["method"], row["restarts"], epochs, *times)
+    for dataset, method, published in _published(rows):
+        if hours := published.get("hours"):
+            yield _line(dataset, method, "", "", "", f"{60 * hours:.0f}", "")
 
 
 def _spread(mean_and_std: Iterable[float], digits: int) -> str:

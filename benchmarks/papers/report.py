@@ -102,6 +102,8 @@ def write_table(experiment: Experiment, rows: Sequence[dict[str, Any]], results:
         if name in experiment.other_sizes:
             lines += [f"{name} is not the data set of the catalogue: {experiment.other_sizes[name]}.", ""]
     lines += [*experiment.kind.table(rows), ""]
+    if experiment.note:
+        lines += [experiment.note, ""]
     for (day, where), of_them in measured.items():
         which = "" if len(measured) == 1 else f"{', '.join(map(_name, of_them))}: "
         lines.append(f"{which}{day}, {where}; {_seconds_of(of_them):.0f} s of training in all.")

@@ -21,9 +21,10 @@ from benchmarks.papers.command import reproduce
 from benchmarks.papers.report import collect, write_report, write_table
 from tests.cli.command import run, said
 from tests.problems import small_dataset
-from xmlgp.data.repository_format import write_dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import silent
 
 EXPERIMENTS = list(load_papers().experiments)
 
@@ -97,6 +98,59 @@ def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_resul
     in_this_process(experiment.cells, shared_results)
     markdown = write_table(experiment, collect(experiment, catalogue.entries, shared_results), shared_results)
     assert "| bibtex | SLEEC (published) |  | 65.08 / — / — |" in markdown
+
+
+def test_published_results_of_other_methods_stand_below_ours(catalogue, data, shared_results):
+    def table(name):
+        experiment = load_experiment(catalogue, name, data, ["wiki10-31k"], SHORT)
+        in_this_process(experiment.cells[:1], shared_results)
+        rows = [row for row in collect(experiment, catalogue.entries, shared_results) if row["dataset"] == "wiki10-31k"]
+        return write_table(experiment, rows, shared_results).splitlines()
+
+    # Without nDCG@1 and PSnDCG@1, which are P@1 and PSP@1.
+    numbers = "84.17 | 72.46 | 63.37 | 75.22 | 68.22 | 11.68 | 12.73 | 13.69 | 12.47 | 13.14"
+    assert f"| wiki10-31k | Parabel (published) |  |  | {numbers} |  |" in table("l-table7")
+    lines = table("l-table3")
+    assert "| wiki10-31k | Parabel (published) |  |  |  | 12 |  |" in lines  # 0.20 hours
+    assert not any("PfastreXML" in line for line in lines)
+    (ours,) = (line.split(" | ") for line in lines if "| L-LR |" in line)
+    epochs, minutes_an_epoch, minutes = map(float, ours[3:6])
+    assert minutes == pytest.approx(epochs * minutes_an_epoch, abs=0.006)
+
+
+def test_large_data_sets_are_run_once(catalogue, data):
+    rows = load_experiment(catalogue, "l-table7", data).rows
+    restarts = {dataset: len(cells) for dataset, *_, cells in rows}
+    assert restarts == dict.fromkeys(("bibtex", "delicious", "eurlex"), 10) | dict.fromkeys(
+        ("wiki10-31k", "amazoncat", "delicious-200k"), 1
+    )
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_topics_have_the_labels_of_highest_weight(named, catalogue, data, tmp_path):
+    folder = tmp_path / "delicious"
+    shutil.copytree(data / "delicious", folder)
+    names = [f"tag {label}" if named else str(label) for label in range(120)]
+    if named:
+        (folder / "labels.txt").write_text(
+            "".join(f"{name}\n" for name in names[: read_dataset(folder / "train.txt").K])
+        )
+    experiment = load_experiment(catalogue, "b-table4", tmp_path, ["delicious"], 0.1)
+    (cell,) = experiment.cells
+    in_this_process([cell], tmp_path / "results")
+    (row,) = collect(experiment, catalogue.entries, tmp_path / "results")
+    train = read_dataset(folder / "train.txt")
+    preprocessed = cell.model.preprocess(train.features, cell.settings, silent)
+    model = cell.model.train(train.features, train.labels, preprocessed, cell.settings)
+    topics = cell.model.topics(model.parameters, 5)
+    assert len(row["labels_of_topics"]) == len(topics) > 5
+    lines = write_table(experiment, [row], tmp_path / "results").splitlines()
+    for topic, kept in zip(topics, row["labels_of_topics"], strict=True):
+        assert kept["labels"] == [names[label] for label in topic.labels]
+        labels = ", ".join(
+            f"{names[label]} {weight:.3f}" for label, weight in zip(topic.labels, topic.weights, strict=True)
+        )
+        assert f"| delicious | B-EM-CG | {topic.number} | {100 * topic.share:.2f} | {labels} |" in lines
 
 
 def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch):
