@@ -6,6 +6,7 @@ import inspect
 from typing import get_type_hints
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import logit
@@ -156,6 +157,49 @@ def test_errors_name_the_cause():
         MLGPFClassifier().fit(data.features.sparse[:5], data.labels[:4])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nan_is_an_unknown_label(kind):
+    data = small_dataset()
+    labels = data.labels.toarray()
+    unknown = ~labels & (np.random.default_rng(0).random(labels.shape) < 0.3)
+    with_nan = np.where(unknown, np.nan, labels)
+    small = {name: min(value, 5) for name, value in SMALL[kind].items()}
+    fitted = kind(**small).fit(data.features.sparse, with_nan)
+    for other in (
+        kind(**small).fit(data.features.sparse, pd.DataFrame(with_nan.astype(object))),
+        kind(**small).fit(data.features.sparse, labels, unknown=sp.csr_array(unknown)),
+        api.train(data.features.sparse, labels=labels, unknown=unknown, settings=fitted.model_.settings),
+    ):
+        for name, value in fitted.parameters_.items():
+            np.testing.assert_array_equal((getattr(other, "model_", other)).parameters[name], value)
+    without = kind(**small).fit(data.features.sparse, labels)
+    name = "bias" if kind is MLGPFClassifier else "intercepts"
+    assert (without.parameters_[name] != fitted.parameters_[name]).any()
+    assert np.isnan(with_nan).any()
+    with pytest.raises(SettingsError, match="leave out `unknown`"):
+        kind(**small).fit(data.features.sparse, with_nan, unknown=unknown)
+    with pytest.raises(ValueError, match="NaN"):
+        without.partial_fit(data.features.sparse, with_nan)
+    if kind is MLGPFClassifier:
+        with pytest.raises(SettingsError, match="trained with unknown labels, which it would learn on as negative"):
+            fitted.partial_fit(data.features.sparse, labels)
+    else:
+        fitted.partial_fit(data.features.sparse, labels)
+
+
+def test_a_tagger_takes_the_names_of_unknown_labels():
+    texts = ["red rose", "red car", "blue car", "blue sky"] * 5
+    labels = [["red"], ["red", "car"], ["car"], ["sky"]] * 5
+    unknown = [["car"], [], ["sky", "red"], []] * 5
+    classifier = MLGPFClassifier(factors=2, epochs=3)
+    fitted = TextTagger(classifier).fit(texts, labels, unknown=unknown)
+    expected = api.train(texts, labels=labels, unknown=unknown, settings=fitted.classifier_.model_.settings)
+    for name, value in expected.parameters.items():
+        np.testing.assert_array_equal(fitted.classifier_.parameters_[name], value)
+    with pytest.raises(SettingsError, match="'grey', which no point of y has"):
+        TextTagger(classifier).fit(texts, labels, unknown=[["grey"]] * 20)
+
+
 def test_unfitted_estimators_and_other_features_are_refused(fitted):
     _, test = toy_dataset()
     for kind in KINDS:
@@ -275,10 +319,17 @@ def test_what_cannot_be_tuned_is_refused():
     assert not hasattr(GPCClassifier, "tune")
 
 
-def test_a_cluster_gives_the_same_model_and_probabilities(cluster):
+@pytest.mark.parametrize("has_unknown", [False, True])
+def test_a_cluster_gives_the_same_model_and_probabilities(cluster, has_unknown):
     data, client = small_dataset(), cluster._client
+    unknown = None
+    if has_unknown:
+        positives = data.labels.toarray()
+        unknown = ~positives & (np.random.default_rng(0).random(positives.shape) < 0.3)
     model, expected = (
-        MLGPFClassifier(factors=3, epochs=2).fit(data.features.sparse, data.labels, **options)
+        MLGPFClassifier(factors=3, epochs=2, label_weights=True).fit(
+            data.features.sparse, data.labels, unknown=unknown, **options
+        )
         for options in ({"client": client}, {})
     )
     for name, array in expected.parameters_.items():

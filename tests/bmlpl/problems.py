@@ -9,7 +9,7 @@ from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import Weighting
 
-__all__ = ["UNWEIGHTED", "clustered", "problem", "start_inference", "unrelated"]
+__all__ = ["UNWEIGHTED", "clustered", "problem", "some_unknown", "start_inference", "unrelated"]
 
 UNWEIGHTED = Preprocessed(Weighting.named("none", None), None, None)
 
@@ -24,6 +24,13 @@ def problem(N=25, D=6, K=5, seed=0):
     if K > 1:
         labels[:, -1] = False
     return features, labels
+
+
+def some_unknown(labels, share=0.3, seed=3):
+    """Return random unknown pairs among those that are not positive, with a whole point and a whole label."""
+    unknown = np.random.default_rng(seed).random(labels.shape) < share
+    unknown[-1], unknown[:, 0] = True, True
+    return unknown & ~labels
 
 
 def unrelated(N=12, D=4, K=5, seed=0):
@@ -41,9 +48,10 @@ def clustered(N=300, K=12, kinds=4, seed=0):
     return features, random.random((N, K)) < likely
 
 
-def start_inference(features, labels, **chosen):
+def start_inference(features, labels, unknown=None, **chosen):
     """Return an inference at its initial values, by default in double precision."""
     settings = BMLPLSettings(**{"dtype": "float64"} | chosen)
     coordinates = Inputs(Features(sp.csr_array(np.asarray(features, settings.dtype))), None, settings.dtype)
     random = np.random.default_rng(settings.seed)
-    return settings.method.load()(coordinates, sp.csr_array(labels), settings, random)
+    unknown = None if unknown is None else sp.csr_array(unknown)
+    return settings.method.load()(coordinates, sp.csr_array(labels), settings, random, unknown)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import clustered, problem, start_inference, unrelated
+from tests.bmlpl.problems import clustered, problem, some_unknown, start_inference, unrelated
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
@@ -38,7 +38,7 @@ def test_online_em_reaches_the_optimum_of_batch_em():
     assert np.corrcoef(*(np.log(score).ravel() for score in scores))[0, 1] > 0.9
 
 
-def dense_gradient(inference, features, labels, topics):
+def dense_gradient(inference, features, labels, topics, unknown=False):
     """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U."""
     design = np.hstack([features, np.ones((len(features), 1))])
     psi = design @ inference.weights
@@ -48,16 +48,25 @@ def dense_gradient(inference, features, labels, topics):
         parts = u[:, None] * topics
         rates = parts.sum(axis=2, keepdims=True)
         counts = np.where(labels[:, :, None], parts / -np.expm1(-rates), 0)
+        counts += np.asarray(unknown)[..., None] * parts
         m = counts.sum(axis=1)
         u = (m + r) * expit(psi)
     gradient = design.T @ (m - (m + r) * expit(psi))
     return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u
 
 
-def test_a_step_follows_the_gradient_and_updates_the_statistics():
+@pytest.mark.parametrize("has_unknown", [False, True])
+def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
     features, labels = problem()
+    unknown = some_unknown(labels) if has_unknown else np.zeros_like(labels)
     inference = start_inference(
-        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
+        features,
+        labels,
+        unknown if has_unknown else None,
+        inference="online-em",
+        topics=3,
+        batch_size=len(labels),
+        concentration=0.5,
     )
     for iteration in range(2):
         inference.step(iteration, 0)
@@ -66,7 +75,7 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
     weights = inference.weights.copy()
     label_counts = inference._label_counts.copy()
     sums = inference._sums.copy()
-    gradient, counts, m, u = dense_gradient(inference, features, labels, topics)
+    gradient, counts, m, u = dense_gradient(inference, features, labels, topics, unknown)
     seen = []
     adam = inference._adam.step
 
@@ -88,13 +97,20 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
     ratio = digammas / (SHAPE_RATE + softplus)
     np.testing.assert_allclose(inference.shapes, shapes * np.sqrt(ratio), rtol=1e-10)
     # The objective is that of the parameters and activations before the step.
-    expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5) - shapes.sum()
+    expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5, unknown)
+    expected -= shapes.sum()
     other = start_inference(
-        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
+        features,
+        labels,
+        unknown if has_unknown else None,
+        inference="online-em",
+        topics=3,
+        batch_size=len(labels),
+        concentration=0.5,
     )
     topics = other.parameters(0)["topics"]
-    _, _, _, u = dense_gradient(other, features, labels, topics)
-    first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5)
+    _, _, _, u = dense_gradient(other, features, labels, topics, unknown)
+    first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5, unknown)
     first -= other.shapes.sum()
     assert value - other.step(0, 0) == pytest.approx(expected - first, rel=1e-6)
 

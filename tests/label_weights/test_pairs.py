@@ -7,11 +7,10 @@ import scipy.sparse as sp
 from xmlgp.label_weights import pairs as module
 from xmlgp.label_weights.pairs import (
     PairWeights,
+    Strata,
     latent_offsets,
-    positives_by_label,
     shortlist_length,
     shortlist_negatives,
-    shortlisted_by_label,
     stratified_pairs,
 )
 from xmlgp.label_weights.posterior import LabelWeights
@@ -20,11 +19,11 @@ from xmlgp.label_weights.utilities import UtilityMoments
 N, D, K, P, S = 40, 8, 12, 3, 4
 
 
-def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None):
+def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None, unknown=None):
     """Return the pairs of consecutive labels, given Y and shortlists; points are drawn from all by default."""
-    by_label = positives_by_label(sp.csr_array(labels)), shortlisted_by_label(listed, labels.shape[1])
+    strata = Strata.of(sp.csr_array(labels), listed, None if unknown is None else sp.csr_array(unknown))
     points = np.arange(len(labels)) if points is None else points
-    return stratified_pairs(*by_label, first, last, [seed], points.astype(np.int32), sampled)
+    return stratified_pairs(strata, first, last, [seed], points.astype(np.int32), sampled)
 
 
 @pytest.fixture
@@ -108,6 +107,24 @@ def test_each_pair_belongs_to_one_stratum(problem, shortlist):
         assert (weight[part][certain] == 1).all()
         # The others stand for all points that are neither positive nor on the list.
         assert weight[part][~certain].sum() == pytest.approx(N - certain.sum())
+
+
+@pytest.mark.parametrize("sampled", [5, 4000])
+def test_unknown_pairs_are_in_no_stratum_and_no_weight(problem, sampled):
+    labels = problem[-1]
+    unknown = ~labels & (np.random.default_rng(2).random(labels.shape) < 0.4)
+    unknown[:, 5] = ~labels[:, 5]
+    listed = random_shortlists(labels | unknown)
+    listed[(labels | unknown)[np.arange(N)[:, None], listed]] = -1
+    starts, points, positive, weight = pairs_of(labels, listed, 3, 9, sampled=sampled, unknown=unknown)
+    for k in range(3, 9):
+        part = slice(*starts[k - 3 : k - 1])
+        assert not unknown[points[part], k].any()
+        np.testing.assert_array_equal(np.sort(points[part][positive[part]]), np.flatnonzero(labels[:, k]))
+        assert weight[part].sum() == pytest.approx(N - unknown[:, k].sum())
+        if sampled > N:
+            np.testing.assert_array_equal(np.sort(points[part]), np.flatnonzero(~unknown[:, k]))
+            assert (weight[part] == 1).all()
 
 
 def test_points_that_are_left_out_have_no_pairs(problem):

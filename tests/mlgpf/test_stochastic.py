@@ -145,7 +145,7 @@ def refinement(dtype="float64", earlier_steps=1000, epochs=5, **chosen):
         method,
         bound,
         method.whitened(trained),
-        coordinates,
+        method.batches(coordinates, dataset.labels),
         dataset.labels,
         np.random.default_rng(1),
         Schedule(10, epochs, 0.1, earlier_steps),

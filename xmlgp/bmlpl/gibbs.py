@@ -58,10 +58,15 @@ class Gibbs(BMLPLInference):
     """
 
     def __init__(
-        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        settings: BMLPLSettings,
+        random: np.random.Generator,
+        unknown: csr_array | None = None,
     ) -> None:
         _load_polyagamma()
-        self.topics = self._start(coordinates, labels, settings, random)
+        self.topics = self._start(coordinates, labels, settings, random, unknown)
         T = len(self.shapes)
         self.shares = np.full(T, 1 / T, self.weights.dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
@@ -134,17 +139,23 @@ def sample_counts(
     """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
-    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
+    v_kt u_nt / λ_nk. Those of unknown labels are not truncated. An average rate above `MOST_COUNTS` raises
+    NumericalError.
     """
     points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(positives.indptr))
     labels = positives.indices
-    rates = np.empty(len(positives))
-    parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
-    if not rates.sum() <= MOST_COUNTS * len(rates):
-        raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
+    rates = _rates(points, labels, topics, activations)
     totals = _truncated_poisson(rates, random.random(len(rates)))
     large = rates > LARGE_RATE
     totals[large] = np.maximum(random.poisson(rates[large]), 1)
+    unknown = positives.unknown
+    if unknown is not None:
+        unknown_points = np.repeat(np.arange(len(activations), dtype=np.int32), np.diff(unknown.indptr))
+        unknown_rates = _rates(unknown_points, unknown.indices, topics, activations)
+        rates = np.concatenate([rates, unknown_rates])
+        points = np.concatenate([points, unknown_points])
+        labels = np.concatenate([labels, unknown.indices])
+        totals = np.concatenate([totals, random.poisson(unknown_rates)])
     # One element for each latent count.
     points = np.repeat(points, totals)
     labels = np.repeat(labels, totals)
@@ -158,6 +169,20 @@ def sample_counts(
         return numbers.reshape(shape).astype(topics.dtype)
 
     return counts(points, activations.shape), counts(labels, topics.shape)
+
+
+def _rates(
+    points: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    topics: NDArray[np.floating],
+    activations: NDArray[np.floating],
+) -> NDArray[np.float64]:
+    """Return the rates λ of pairs of a point and a label; NumericalError if they are too large."""
+    rates = np.empty(len(points))
+    parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
+    if not rates.sum() <= MOST_COUNTS * len(rates):
+        raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
+    return rates
 
 
 def sample_topics(

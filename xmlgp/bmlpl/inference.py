@@ -70,15 +70,20 @@ class BMLPLInference(Inference):
     advice = "try another weighting or precision"
 
     def _start(
-        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        settings: BMLPLSettings,
+        random: np.random.Generator,
+        unknown: csr_array | None,
     ) -> NDArray[np.floating]:
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
         self._settings = settings
         self.random = random
         self.epochs = settings.passes
-        self._positives = Positives(labels)
+        self._positives = Positives(labels, unknown)
         topics, self.weights, self.shapes, self.precisions = parameters.initial_values(
-            coordinates.feature_count, labels, settings, random
+            coordinates.feature_count, labels, settings, random, unknown
         )
         dtype = self.weights.dtype
         T = len(self.shapes)
@@ -128,6 +133,8 @@ class BMLPLInference(Inference):
 class EM(BMLPLInference):
     """Maximise log p(V, W, log U | Y), with latent counts and Pólya–Gamma variables summed out.
 
+    Y has no unknown labels: their counts are latent, as those of positives are, and have no truncation.
+
     Given the expected counts m, the maximum over u is u = (r + m) σ(ψ), and the remaining objective of W is the
     negative binomial likelihood m ψ − (m + r) log(1 + e^ψ). Both are maximised together, so that no iteration lowers
     the posterior while shapes and precisions are fixed. Shapes and precisions maximise marginal likelihoods given the
@@ -141,9 +148,14 @@ class EM(BMLPLInference):
     _rates: NDArray[np.floating] | float = parameters.SHAPE_RATE
 
     def __init__(
-        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        settings: BMLPLSettings,
+        random: np.random.Generator,
+        unknown: csr_array | None = None,
     ) -> None:
-        topics = self._start(coordinates, labels, settings, random)
+        topics = self._start(coordinates, labels, settings, random, unknown)
         self._cg_steps = settings.cg_steps
         self._counts, self._label_counts, _ = expected_counts(self._positives, topics, self.activations)
 
@@ -204,14 +216,19 @@ class ExactEM(EM):
     """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic."""
 
     def __init__(
-        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        settings: BMLPLSettings,
+        random: np.random.Generator,
+        unknown: csr_array | None = None,
     ) -> None:
         if coordinates.feature_count > MOST_FEATURES:
             raise SettingsError(
                 f"inference em factorises a matrix of {coordinates.feature_count + 1} rows for each topic and supports "
                 f"at most {MOST_FEATURES} features; use em-cg"
             )
-        super().__init__(coordinates, labels, settings, random)
+        super().__init__(coordinates, labels, settings, random, unknown)
 
     def _update_weights(self) -> None:
         least_squares.cholesky_solve(self._system, self._counts - self.shapes, self.weights)

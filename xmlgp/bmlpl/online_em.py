@@ -39,12 +39,18 @@ class OnlineEM(BMLPLInference):
     """
 
     def __init__(
-        self, coordinates: Inputs | Selected, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+        self,
+        coordinates: Inputs | Selected,
+        labels: csr_array,
+        settings: BMLPLSettings,
+        random: np.random.Generator,
+        unknown: csr_array | None = None,
     ) -> None:
         self._coordinates = coordinates
         self._labels = labels
+        self._unknown = unknown
         self._settings = settings
-        initial = initial_values(coordinates.feature_count, labels, settings, random)
+        initial = initial_values(coordinates.feature_count, labels, settings, random, unknown)
         self._label_counts, self.weights, self.shapes, self.precisions = initial
         T = len(self.shapes)
         self._minibatches = SeededMinibatches(labels.shape[0], settings.batch_size, settings.seed)
@@ -71,9 +77,7 @@ class OnlineEM(BMLPLInference):
         N = self._labels.shape[0]
         rows = self._minibatches.rows(epoch, done)
         design = least_squares.with_intercept(self._coordinates.weighted(rows).sparse)
-        # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
-        present, labels = sparse.present_columns(self._labels[rows])
-        positives = Positives(labels)
+        present, positives = self._positives_of(rows)
         scale = N / len(rows)
         totals = self._totals()
         topics = (self._label_counts[present] + settings.concentration) / totals
@@ -97,6 +101,24 @@ class OnlineEM(BMLPLInference):
         self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * falling_rate(number / total))
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
+
+    def _positives_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.integer], Positives]:
+        """Return the labels of some points, known or not, ascending, and the `Positives` with these labels alone.
+
+        The rows of other labels in the topics are not needed.
+        """
+        labels = self._labels[rows]
+        if self._unknown is None:
+            present, labels = sparse.present_columns(labels)
+            return present, Positives(labels)
+        unknown = self._unknown[rows]
+        present = np.union1d(labels.indices, unknown.indices)
+        shape = labels.shape[0], len(present)
+        renumbered = (
+            csr_array((matrix.data, np.searchsorted(present, matrix.indices), matrix.indptr), shape=shape)
+            for matrix in (labels, unknown)
+        )
+        return present, Positives(*renumbered)
 
     def _totals(self) -> NDArray[np.float64]:
         """Return Σ_k (η + m_kt), T, the normalisers of the topics."""

@@ -12,6 +12,7 @@ from xmlgp.bmlpl.blocks import map_blocks
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
@@ -92,20 +93,27 @@ class InitialValues(NamedTuple):
 
 
 def initial_values(
-    feature_count: int, labels: csr_array, settings: BMLPLSettings, random: np.random.Generator
+    feature_count: int,
+    labels: csr_array,
+    settings: BMLPLSettings,
+    random: np.random.Generator,
+    unknown: csr_array | None = None,
 ) -> InitialValues:
     """Return the parameters before the first step.
 
     W is zero, with intercepts that give the right mean number of labels. T is at most K, because each topic is
-    initialised from one label.
+    initialised from one label. The frequency of a label is that among the points where it is not `unknown`, N×K.
     """
     dtype = np.dtype(settings.dtype)
     N, K = labels.shape
     T = min(settings.topics or DEFAULT_TOPICS, K)
-    topics = initial_topics(Positives(labels).frequencies() / max(1, N), T, random, dtype)
+    judged = N if unknown is None else N - sparse.column_sums(unknown.indices, K)
+    frequencies = Positives(labels).frequencies() / np.maximum(1, judged)
+    mean_count = labels.nnz / max(1, N) if unknown is None else frequencies.sum()
+    topics = initial_topics(frequencies, T, random, dtype)
     weights = np.zeros((feature_count + 1, T), dtype)
     shapes = np.full(T, INITIAL_SHAPE, dtype)
-    weights[-1] = np.log(max(labels.nnz / max(1, N), np.finfo(np.float32).tiny) / T / INITIAL_SHAPE)
+    weights[-1] = np.log(max(mean_count, np.finfo(np.float32).tiny) / T / INITIAL_SHAPE)
     precisions = np.full(feature_count + 1, settings.precision, dtype)
     precisions[-1] = INTERCEPT_PRECISION
     return InitialValues(topics, weights, shapes, precisions)

@@ -35,14 +35,17 @@ def train(
     settings: BMLPLSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
+    unknown: csr_array | None = None,
 ) -> Trained:
-    """Train BMLPL; see `Model.train`.
+    """Train BMLPL; see `Model.train`. Pairs that are `unknown`, N×K, are left out.
 
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
     (`topic_shares`); and the counts of `xmlgp.training.trained`.
     """
     coordinates = preprocessed.inputs(features, settings.dtype)
-    parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
+    parameters, history = run_inference(
+        coordinates, labels, settings, progress, checkpoints=checkpoints, unknown=unknown
+    )
     return Trained(parameters | statistics_of(features, labels), history)
 
 
@@ -53,13 +56,14 @@ def run_inference(
     progress: Progress = silent,
     after_epoch: EpochHook | None = None,
     checkpoints: CheckpointWriter | None = None,
+    unknown: csr_array | None = None,
 ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
     """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
 
     `after_epoch` is that of `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
-    loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
+    loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed), unknown)
     return loop.run(progress, after_epoch, checkpoints)
 
 
@@ -102,4 +106,6 @@ BMLPL = Model(
     memory_of_learning=memory_of_learning,
     learn=learn,
     topics=list_topics,
+    takes_unknown=True,
+    learns_after_unknown=True,
 )

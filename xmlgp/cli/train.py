@@ -20,6 +20,7 @@ from xmlgp.cli.options import (
     resume_advice,
     source_of,
     threads_option,
+    unknown_option,
     vocabulary_options,
     work_of,
 )
@@ -44,6 +45,7 @@ __all__ = ["train"]
 @analysis_options
 @vocabulary_options
 @dense_option
+@unknown_option
 @reading_options
 @encoder_options
 @threads_option
@@ -54,7 +56,7 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     libsvm format (perhaps compressed, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm.
     Or it is a corpus of text as for `xmlgp vectorize`. MODEL keeps the names of labels and features, and a model of
     text predicts from text. With --vocabulary it also keeps the URIs and the preferred labels, by which commands name
-    the labels.
+    the labels. With --unknown, labels that nobody judged are left out instead of counting as negative.
     An MLGPF model also contains training points, for `xmlgp learn`; --replay 0 leaves them out.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
@@ -69,6 +71,6 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    check_standard_input(data, options["vocabulary"])
+    check_standard_input(data, options["vocabulary"], options["unknown"])
     with resume_advice(data), work_of(cluster, note) as work:
         api.train(source_of(data, options), model, note=note, work=work, **options)

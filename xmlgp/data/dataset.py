@@ -33,6 +33,8 @@ class Dataset:
         dense features of the same points, N×E.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, the positive labels, sorted and without duplicates as well.
+    unknown : scipy.sparse.csr_array, shape (N, K), bool, optional
+        The pairs that nobody judged, none of them positive: they are unknown, not negative. Default: none.
 
     Notes
     -----
@@ -41,10 +43,13 @@ class Dataset:
 
     features: Features
     labels: csr_array
+    unknown: csr_array | None = None
 
     def __post_init__(self) -> None:
         if self.labels.shape[0] != self.features.N:
             raise ValueError(f"features of {self.features.N} points, but labels of {self.labels.shape[0]}")
+        if self.unknown is not None and self.unknown.shape != self.labels.shape:
+            raise ValueError(f"labels of shape {self.labels.shape}, but unknown ones of {self.unknown.shape}")
 
     @property
     def N(self) -> int:
@@ -70,7 +75,10 @@ class Dataset:
     def fingerprint(self) -> str:
         """SHA-256 of the content, which does not depend on the file."""
         digest = hashlib.sha256(repr(self.shape).encode())
-        for matrix in (self.features.sparse, self.labels):
+        patterns = [self.features.sparse, self.labels]
+        if self.unknown is not None:
+            patterns.append(self.unknown)
+        for matrix in patterns:
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
                 digest.update(np.ascontiguousarray(array, dtype).data)
         values = self.features.sparse.data
@@ -83,14 +91,21 @@ class Dataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """N, D, K, the widths of dense blocks if there are any, and the fingerprint, as stored in a model folder."""
-        widths = self.features.widths
-        dense = {"dense": widths} if widths else {}
-        return {"N": self.N, "D": self.D, "K": self.K} | dense | {"fingerprint": self.fingerprint}
+        """N, D, K, the widths of dense blocks and the number of unknown pairs, if any, and the fingerprint.
+
+        They are stored in a model folder.
+        """
+        facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
+        if widths := self.features.widths:
+            facts["dense"] = widths
+        if self.unknown is not None:
+            facts["unknown"] = int(self.unknown.nnz)
+        return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:
         """Return a data set of some of the points, chosen by a slice, indices or booleans as in NumPy."""
-        return Dataset(self.features[selection], self.labels[selection])
+        unknown = None if self.unknown is None else self.unknown[selection]
+        return Dataset(self.features[selection], self.labels[selection], unknown)
 
 
 def as_csr(

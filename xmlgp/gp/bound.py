@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Expectations, Quadrature
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Moments, SampledPairs, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import Moments, Negatives, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra.dense import all_finite
 
@@ -31,7 +31,8 @@ class LabelSample(NamedTuple):
 class Batch(NamedTuple):
     """A minibatch: its points, their positives, B×K, and the scale N/B.
 
-    With `pairs` (positives and sampled negatives) only these are used, with `sample` only its labels.
+    With `pairs` (positives and sampled negatives) only these are used, with `sample` only its labels. Pairs that are
+    `unknown`, B×K, are left out; `pairs` has none of them.
     """
 
     points: Points
@@ -39,6 +40,7 @@ class Batch(NamedTuple):
     pairs: SampledPairs | None
     scale: float
     sample: LabelSample | None = None
+    unknown: sp.csr_array | None = None
 
 
 def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDArray[np.float64]:
@@ -71,6 +73,8 @@ class LatentFunctions(Protocol[Tape]):
 
 class Bound:
     """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] on log p(Y).
+
+    Unknown pairs (i, k) are left out of the sum: Y are the labels that are known.
 
     f_ik = Σ_p φ_kp h_p(x_i) + b_k. The latent functions h_p may have an earlier posterior q₀(u_p) in place of the prior
     p(u_p). The default of the expectations is `Quadrature`; with `Taylor`, F is not a bound. Parameters named `fixed`
@@ -127,13 +131,24 @@ class Bound:
         if batch.pairs is not None:
             return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, value_needed, fast)
         if batch.sample is None:
-            return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, value_needed, fast)
+            negatives = Negatives(None, batch.unknown)
+            return full_log_likelihood(
+                moments, loadings, bias, batch.labels, self.expectations, value_needed, fast, negatives
+            )
         used, weights = batch.sample
         columns = np.searchsorted(used, batch.labels.indices)
         shape = batch.labels.shape[0], len(used)
         labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=shape)
+        unknown = None if batch.unknown is None else batch.unknown[:, used]
         value, d_moments, gradients = full_log_likelihood(
-            moments, loadings[used], bias[used], labels, self.expectations, value_needed, fast, weights
+            moments,
+            loadings[used],
+            bias[used],
+            labels,
+            self.expectations,
+            value_needed,
+            fast,
+            Negatives(weights, unknown),
         )
         return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
 

@@ -22,6 +22,7 @@ from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "Moments",
+    "Negatives",
     "SampledPairs",
     "full_log_likelihood",
     "pair_moments",
@@ -45,10 +46,18 @@ class Moments(NamedTuple):
     variance: NDArray[np.floating]
 
 
+class Negatives(NamedTuple):
+    """How much negative pairs count: the weights c_k ≥ 1 of labels, K, by default 1; unknown pairs, B×K, not at all."""
+
+    weights: NDArray[np.floating] | None = None
+    unknown: sp.csr_array | None = None
+
+
 class SampledPairs(NamedTuple):
     """The E (point, label) pairs of a minibatch with sampled negatives; those of point i are `indptr[i]:indptr[i + 1]`.
 
-    `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives.
+    `positive`, bool, says whether the label is in P_i; `weight` is 1 for positives, |N_i| / |L_i| for negatives. No
+    unknown label is in N_i.
     """
 
     indptr: NDArray[np.integer]
@@ -89,19 +98,22 @@ def full_log_likelihood(
     expectations: Expectations,
     value_needed: bool = True,
     fast: bool = False,
-    negative_weights: NDArray[np.floating] | None = None,
+    negatives: Negatives | None = None,
 ) -> tuple[float | None, Moments, dict[str, NDArray[np.floating]]]:
     """Return Σ_ik E log σ(y_ik f_ik), its gradients by the moments, and those by `loadings` and `bias`.
 
     The moments are those of the latent functions at the points of a minibatch; Φ is K×P; labels are the positives, B×K.
-    With `negative_weights` c_k ≥ 1, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik). Without
-    `value_needed` the value is None, and a step saves half of the expectations. For `fast` see `Quadrature.gradients`.
+    With `negatives`, the value is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik), and N_i has no unknown
+    pairs. Without `value_needed` the value is None, and a step saves half of the expectations. For `fast` see
+    `Quadrature.gradients`.
     """
     B, K = labels.shape
     d_loadings = np.empty_like(loadings)
     d_bias = np.empty_like(bias)
     by_label = labels.tocsc()
     label_of_positive = np.repeat(np.arange(K), np.diff(by_label.indptr))
+    weights, unknown = negatives or Negatives()
+    unknown_by_label = None if unknown is None else unknown.tocsc()
     labels_per_block = max(1, BLOCK // max(1, B))
     # A multiple of the number of cores, so that all cores have the same number of blocks.
     cores = core_count()
@@ -118,16 +130,17 @@ def full_log_likelihood(
             phi = loadings[start:stop]
             positive = (by_label.indices[first:last], label_of_positive[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
-            weights = None if negative_weights is None else negative_weights[start:stop]
+            block_weights = None if weights is None else weights[start:stop]
+            left_out = None if unknown_by_label is None else _positions(unknown_by_label, start, stop)
             if value_needed:
                 values[block] = float(mean[positive].sum(dtype=np.float64))
                 softplus = expectations.expected_softplus(mean, variance)
-                _weigh_negatives(softplus, weights, positive)
+                _weigh_negatives(softplus, block_weights, positive, left_out)
                 values[block] -= float(softplus.sum(dtype=np.float64))
             # In place: from here on these are the gradients of −log likelihood by mean and variance.
             expectations.gradients(mean, variance, fast, out=(mean, variance))
-            _weigh_negatives(mean, weights, positive)
-            _weigh_negatives(variance, weights, positive)
+            _weigh_negatives(mean, block_weights, positive, left_out)
+            _weigh_negatives(variance, block_weights, positive, left_out)
             mean[positive] -= 1
             d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, d_moments)
             d_bias[start:stop] = mean.sum(axis=0)
@@ -144,12 +157,25 @@ def _weigh_negatives(
     values: NDArray[np.floating],
     weights: NDArray[np.floating] | None,
     positives: tuple[NDArray[np.integer], NDArray[np.integer]],
+    left_out: tuple[NDArray[np.integer], NDArray[np.integer]] | None,
 ) -> None:
-    """Multiply values, B×K, by the weights of labels, if there are any, in place, except at the positives."""
+    """Multiply values, B×K, by the weights of labels, if there are any, in place, except at the positives.
+
+    Those of pairs that are left out become zero.
+    """
     if weights is not None:
         values_of_positives = values[positives]
         values *= weights
         values[positives] = values_of_positives
+    if left_out is not None:
+        values[left_out] = 0
+
+
+def _positions(by_label: sp.csc_array, start: int, stop: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return the points and the labels of the elements of consecutive labels, which are counted from `start`."""
+    first, last = by_label.indptr[[start, stop]]
+    lengths = np.diff(by_label.indptr[start : stop + 1])
+    return by_label.indices[first:last], np.repeat(np.arange(stop - start), lengths)
 
 
 def _add_latent_gradients(

@@ -42,8 +42,16 @@ def train(
     settings: GPCSettings,
     progress: Progress = silent,
     checkpoints: CheckpointWriter | None = None,
+    unknown: csr_array | None = None,
 ) -> Trained:
-    """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`."""
+    """Train GPC on N×1 labels, true for the second class, see `Model.train`; return the `PARAMETER_NAMES`.
+
+    Points whose label is unknown are left out.
+    """
+    if unknown is not None:
+        judged = np.flatnonzero(np.diff(unknown.indptr) == 0)
+        features = features[judged]
+        labels = labels[judged]
     coordinates = preprocessed.inputs(features, settings.dtype)
     # Never None: `standardise_features` always chooses initial inducing inputs.
     inducing = cast("NDArray[np.floating]", preprocessed.inducing)
@@ -122,6 +130,7 @@ GPC = Model(
     epoch="iteration",
     check_data=_check_data,
     data_format=LIBSVM,
+    takes_unknown=True,
     memory=_memory,
     notes=_notes,
     unset=lambda settings, N, D, K: {"iterations": settings.passes, "learning_rate": AdaDelta.default_rate},

@@ -23,6 +23,7 @@ from xmlgp.inputs.memory import InMemory
 from xmlgp.inputs.points import PointStream
 from xmlgp.inputs.rows import RowsFile
 from xmlgp.inputs.training_data import Known, TrainingData
+from xmlgp.inputs.unjudged import NameReading, UnknownLabels, beside_unknown
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
 from xmlgp.text.analysis import Analysis
@@ -72,6 +73,9 @@ class Source:
         Of points that are a matrix, texts or dense features alone.
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, a row for each point. Default: those that `data.yaml` in a folder names.
+    unknown : path, matrix N×K or list of list of str, optional
+        The labels that nobody judged for each training point: unknown, not negative. A file has a line for each point;
+        see docs/data-formats.md.
     corpus : CorpusOptions, optional
         Where a file of text has its texts and labels; any of these options makes the file a corpus.
     analysis : Analysis, optional
@@ -88,6 +92,7 @@ class Source:
     data: Points | None
     labels: Labels | None = None
     dense: DenseFeatures | None = None
+    unknown: UnknownLabels | None = None
     corpus: CorpusOptions | None = None
     analysis: Analysis | None = None
     encoder: FilePath | None = None
@@ -96,12 +101,16 @@ class Source:
 
     @classmethod
     def of(
-        cls, data: Points | Source | None, labels: Labels | None = None, dense: DenseFeatures | None = None
+        cls,
+        data: Points | Source | None,
+        labels: Labels | None = None,
+        dense: DenseFeatures | None = None,
+        unknown: UnknownLabels | None = None,
     ) -> Source:
-        """Return a source as it is, or make one of points; UsageError if a source comes with labels or `dense`."""
+        """Return a source as it is, or make one of points; UsageError if a source comes with labels or the like."""
         if not isinstance(data, Source):
-            return cls(data, labels, dense)
-        if labels is not None or dense is not None:
+            return cls(data, labels, dense, unknown)
+        if labels is not None or dense is not None or unknown is not None:
             raise UsageError("A Source has its own labels and dense features; give them to the Source.")
         return data
 
@@ -151,11 +160,18 @@ class Source:
         analysis = self._analysis()
         with source._open("train", None, reporter) as opened:
             source._check_training_file(folder, reporter)
-            return opened.training(analysis, same).beside(rows)
+            points = opened.training(analysis, same).beside(rows)
+            if self.unknown is None:
+                return points
+            has_names = not isinstance(opened, RowsFile) and points.names.labels is not None
+            names = NameReading(self.corpus and self.corpus.separator, same) if has_names else None
+            return beside_unknown(points, self.unknown, title_of(self.data, "the data"), names)
 
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
         """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
+        if self.unknown is not None:
+            raise UsageError("A model that learns on takes all labels of the points as known; leave out `unknown`.")
         source, rows = self._prepared("train", known)
         with source._open("train", known, reporter) as opened:
             source._check_training_file(known.folder)

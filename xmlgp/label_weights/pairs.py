@@ -4,7 +4,7 @@ Each label has pairs with all its positives, of weight 1; with the points that h
 and with a uniform sample of the other points, whose weights sum to the number of other points. The shortlist of a point
 has its S negatives of highest utility. Given the shortlists, the expected bound over these pairs is the bound over all
 pairs, except for labels with so few other points that all draws may miss them. The shortlists reduce the variance: they
-hold the negatives whose probability is not negligible.
+hold the negatives whose probability is not negligible. Unknown pairs are in no stratum.
 
 When a model learns more points, earlier ones may be replayed, with `PairWeights`. Each label has one more pair, which
 represents the earlier points that are not replayed (`MeanPoint`).
@@ -32,8 +32,9 @@ __all__ = [
     "MeanPoint",
     "PairWeights",
     "PointsByLabel",
+    "Strata",
     "latent_offsets",
-    "positives_by_label",
+    "points_by_label",
     "sample_size",
     "shortlist_length",
     "shortlist_negatives",
@@ -90,6 +91,30 @@ class PointsByLabel(NamedTuple):
     points: NDArray[np.int32]
 
 
+class Strata(NamedTuple):
+    """The points of each label that are positive, those that have it on their shortlist, and those where it is unknown.
+
+    The other points are drawn from.
+    """
+
+    positives: PointsByLabel
+    shortlisted: PointsByLabel
+    unknown: PointsByLabel
+
+    @classmethod
+    def of(cls, labels: csr_array, shortlists: NDArray[np.int32], unknown: csr_array | None = None) -> Strata:
+        """Return the strata, given Y, N×K, the shortlists, N×S, and the pairs that are unknown, N×K."""
+        K = labels.shape[1]
+        excluded = PointsByLabel(np.zeros(K + 1, np.int64), np.empty(0, np.int32))
+        if unknown is not None:
+            excluded = points_by_label(unknown)
+        return cls(points_by_label(labels), shortlisted_by_label(shortlists, K), excluded)
+
+    def block(self, first: int, last: int) -> Strata:
+        """Return the strata of consecutive labels."""
+        return Strata(*(PointsByLabel(starts[first : last + 1], points) for starts, points in self))
+
+
 def shortlist_length(N: int, K: int) -> int:
     """Return the length of the shortlist of a point, at most K."""
     return min(max(MIN_SHORTLIST, min(MIN_PAIRS // max(1, N), MAX_SHORTLIST)), K)
@@ -101,14 +126,15 @@ def sample_size(K: int) -> int:
 
 
 def shortlist_negatives(
-    utilities: UtilityMoments, latent: NDArray[Any], features: csr_array, labels: csr_array, length: int
+    utilities: UtilityMoments, latent: NDArray[Any], features: csr_array, excluded: csr_array, length: int
 ) -> NDArray[np.int32]:
     """Return the negatives of highest mean utility of B points, B×S, highest first.
 
-    A row with fewer than S negatives ends in −1. The utilities follow from the means `latent` of the latent functions,
-    B×P, and the weighted `features`, B×D. The `length` S is at most K.
+    The `excluded` pairs, B×K, are the positives and what is unknown. A row with fewer than S negatives ends in −1. The
+    utilities follow from the means `latent` of the latent functions, B×P, and the weighted `features`, B×D. The
+    `length` S is at most K.
     """
-    B, K = labels.shape
+    B, K = excluded.shape
     shortlists = np.empty((B, length), np.int32)
 
     def fill(start: int, stop: int) -> None:
@@ -116,11 +142,11 @@ def shortlist_negatives(
             rows = slice(begin, min(begin + ROWS, stop))
             means_only = Moments(latent[rows], None)  # type: ignore[arg-type]  # variances are not needed here
             batch = utilities.batch(means_only, features[rows])
-            positives = labels[rows]
+            hidden = excluded[rows]
             best = np.empty(shortlists[rows].shape, latent.dtype)
             for first in range(0, K, TILE):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
-                _hide(first, positives.indptr, positives.indices, means)
+                _hide(first, hidden.indptr, hidden.indices, means)
                 update_top_k(means, first, shortlists[rows], best)
             shortlists[rows][best <= LOWEST] = -1
 
@@ -130,14 +156,14 @@ def shortlist_negatives(
 
 @compiled
 def _hide(first: int, indptr: NDArray[Any], indices: NDArray[Any], utilities: NDArray[Any]) -> None:
-    """Set the utilities of positives to LOWEST, for consecutive labels from `first` on."""
+    """Set the utilities of some labels to LOWEST, for consecutive labels from `first` on."""
     for i in range(utilities.shape[0]):
         for e in range(indptr[i], indptr[i + 1]):
             if first <= indices[e] < first + utilities.shape[1]:
                 utilities[i, indices[e] - first] = LOWEST
 
 
-def positives_by_label(labels: csr_array) -> PointsByLabel:
+def points_by_label(labels: csr_array) -> PointsByLabel:
     """Return the points that have each label, given Y, N×K."""
     return _by_label(labels.indptr, labels.indices, labels.shape)
 
@@ -157,8 +183,7 @@ def _by_label(indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int
 
 
 def stratified_pairs(
-    positives: PointsByLabel,
-    shortlisted: PointsByLabel,
+    strata: Strata,
     first: int,
     last: int,
     seed: Sequence[int],
@@ -166,15 +191,13 @@ def stratified_pairs(
     count: int,
     population: int | None = None,
 ) -> LabelPairs:
-    """Return the pairs of labels `first` to `last` − 1, given the points by label of all labels.
+    """Return the pairs of labels `first` to `last` − 1, given the strata of all labels.
 
     `count` points are drawn for each label from the `candidates`, which are in ascending order. The candidates are all
-    points that have labels or a shortlist, or else a random sample of `population` points. The draws depend on the
-    seed and on the first label.
+    points that have labels, a shortlist or unknown pairs, or else a random sample of `population` points. The draws
+    depend on the seed and on the first label.
     """
-    positives, shortlisted = (
-        PointsByLabel(starts[first : last + 1], points) for starts, points in (positives, shortlisted)
-    )
+    strata = strata.block(first, last)
     if count > CERTAIN * len(candidates):
         count = len(candidates)
         sample = np.tile(candidates, (last - first, 1))
@@ -183,12 +206,12 @@ def stratified_pairs(
         drawn.sort(axis=1)
         sample = candidates[drawn]
     # Space for all draws; those that are left out leave a gap at the end of their label.
-    capacities = np.diff(positives.starts) + np.diff(shortlisted.starts) + count
+    capacities = np.diff(strata.positives.starts) + np.diff(strata.shortlisted.starts) + count
     begins = np.concatenate([[0], np.cumsum(capacities)]).astype(np.int64)
     size = begins[-1]
     spaced = LabelPairs(begins, np.empty(size, np.int32), np.zeros(size, bool), np.empty(size, np.float32))
     lengths = np.zeros(last - first, np.int64)
-    arguments = population or len(candidates), positives, shortlisted, sample, spaced, lengths
+    arguments = population or len(candidates), strata, sample, spaced, lengths
     parallel_for(lambda start, stop: _fill(start, stop, *arguments), last - first, LABELS)
     used = np.arange(size) - np.repeat(begins[:-1], capacities) < np.repeat(lengths, capacities)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -200,8 +223,7 @@ def _fill(
     start: int,
     stop: int,
     population: int,
-    positives: PointsByLabel,
-    shortlisted: PointsByLabel,
+    strata: Strata,
     sample: NDArray[np.int32],
     pairs: LabelPairs,
     lengths: NDArray[np.int64],
@@ -210,10 +232,12 @@ def _fill(
     points = pairs.points
     target = pairs.target
     weight = pairs.weight
+    positives, shortlisted, unknown = strata
     for k in range(start, stop):
         end = pairs.starts[k]
         label_positives = positives.points[positives.starts[k] : positives.starts[k + 1]]
         label_shortlisted = shortlisted.points[shortlisted.starts[k] : shortlisted.starts[k + 1]]
+        label_unknown = unknown.points[unknown.starts[k] : unknown.starts[k + 1]]
         for i in label_positives:
             points[end] = i
             target[end] = True
@@ -229,13 +253,16 @@ def _fill(
         for i in sample[k]:
             if i == previous or _contains(label_positives, i) or _contains(label_shortlisted, i):
                 continue
+            if _contains(label_unknown, i):
+                continue
             points[end] = i
             target[end] = False
             previous = i
             end += 1
-        # If all draws are positive or shortlisted, no pair represents the other points.
+        # If all draws are in a stratum or unknown, no pair represents the other points.
+        others = population - len(label_positives) - len(label_shortlisted) - len(label_unknown)
         for e in range(sampled, end):
-            weight[e] = (population - len(label_positives) - len(label_shortlisted)) / (end - sampled)
+            weight[e] = others / (end - sampled)
         lengths[k] = end - pairs.starts[k]
 
 

@@ -15,7 +15,7 @@ from xmlgp.gp.weight_space import PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.probabilities import top_calibration_errors
-from xmlgp.metrics.ranking import are_true, evaluate_ranking
+from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranks_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
@@ -91,7 +91,8 @@ class HeldOutStage(Inference):
     """A stage of one step that ranks the labels of held-out points by a model that was trained without them.
 
     Points whose labels are all new to the model are left out: no training point has them, `seen_labels` being Y of
-    those, N×K. They are not in a test set either if the labels of a data set are those of its training points.
+    those, N×K. They are not in a test set either if the labels of a data set are those of its training points. Unknown
+    labels of a point are left out of its ranking, and points whose labels are all unknown altogether.
     """
 
     def __init__(self, problem: Problem, held_out: NDArray[np.int64], seen_labels: csr_array) -> None:
@@ -99,6 +100,11 @@ class HeldOutStage(Inference):
         seen = sparse.column_sums(seen_labels.indices, labels.shape[1]) > 0
         kept = (labels @ seen.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0)
         self._problem = problem
+        self._unknown: csr_array | None = None
+        if problem.unknown is not None:
+            unknown = problem.unknown[held_out]
+            kept &= np.diff(unknown.indptr) < labels.shape[1]
+            self._unknown = unknown[kept]
         self._features = problem.features[held_out[kept]]
         self._labels = labels[kept]
         #: What the calibration is fitted to, of all these points.
@@ -114,20 +120,41 @@ class HeldOutStage(Inference):
         return 0
 
     def _rank(self, parameters: Parameters) -> csr_array:
-        """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model."""
+        """Return the probabilities of the `RANKS` first labels of the points, n×K, by a model.
+
+        They are in order. Points with fewer labels that are not unknown have fewer.
+        """
         problem = self._problem
         predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
-        blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
+        count = RANKS if self._unknown is None else RANKS + int(np.diff(self._unknown.indptr).max(initial=0))
+        blocks = [block.matrix for block in predictor.top(self._features, count, "probability")]
         probabilities = csr_array(vstack(blocks, "csr"))
+        if self._unknown is not None:
+            probabilities = _without(probabilities, self._unknown, RANKS)
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
         return probabilities
 
     def _keep(self, ranked: csr_array) -> None:
-        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks."""
-        shape = self._ranked.correct.shape
-        self._ranked.probabilities[...] = ranked.data.reshape(shape)
-        self._ranked.correct[...] = are_true(ranked, self._labels).reshape(shape)
+        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks; NaN after the last.
+
+        Only the unknown labels of a point make its ranking shorter than others.
+        """
+        entries = points_of(ranked), ranks_of(ranked)
+        self._ranked.probabilities[...] = np.nan
+        self._ranked.correct[...] = 0
+        self._ranked.probabilities[entries] = ranked.data
+        self._ranked.correct[entries] = are_true(ranked, self._labels)
+
+
+def _without(ranked: csr_array, unknown: csr_array, count: int) -> csr_array:
+    """Return the first `count` entries of each point that are not unknown, in the same order; both are n×K."""
+    known = ~are_true(ranked, unknown)
+    known_before: NDArray[np.int64] = np.cumsum(known) - known
+    points = points_of(ranked)
+    kept = known & (known_before - known_before[ranked.indptr[points]] < count)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(points[kept], minlength=ranked.shape[0]))])
+    return csr_array((ranked.data[kept], ranked.indices[kept], indptr), ranked.shape)
 
 
 class HeldOutChoices(HeldOutStage):
@@ -191,8 +218,11 @@ class HeldOutChoices(HeldOutStage):
         features = problem.coordinates.weighted(self._order)
         labels = problem.labels[self._order]
         scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+        unknown = None if problem.unknown is None else problem.unknown[self._order]
         try:
-            of_all, of_trained = fit_regression(features, labels, scales, self._trained_count, problem.progress)
+            of_all, of_trained = fit_regression(
+                features, labels, scales, self._trained_count, problem.progress, unknown
+            )
         except NumericalError:
             return {}, {}
         return of_all.parameters(), of_trained.parameters()
@@ -222,7 +252,8 @@ class HeldOutChoices(HeldOutStage):
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
         precision = evaluate_ranking(ranked, self._labels)
-        shown = (csr_array((q.ravel(), ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
+        entries = points_of(ranked), ranks_of(ranked)
+        shown = (csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
         errors = (top_calibration_errors(matrix, self._labels, (5,))["ECE@5"] for matrix in shown)
         return len(p), *(precision[f"P@{k}"] for k in (1, 3, 5)), *errors
 
@@ -249,7 +280,7 @@ class HeldOutChoices(HeldOutStage):
         parameters: Parameters = {}
         if calibrates:
             parameters["calibration"] = self._coefficients
-            if self._problem.settings.replays:
+            if self._problem.settings.replays and self._problem.unknown is None:
                 parameters |= self._ranked.parameters()
         if not joins:
             return parameters

@@ -60,12 +60,13 @@ class BatchSteps(Stochastic):
         )
         steps = problem.method.learning_steps * (STEPS_SHARE if problem.replays_all else 1)
         epochs = max(LEAST_EPOCHS, min(math.ceil(steps / -(-n // settings.batch_size)), n))
+        labels = csr_array(problem.batch.labels[trained][:, present])
         super().__init__(
             problem.method,
             start.bound,
             start.parameters | moving,
-            start.coordinates,
-            csr_array(problem.batch.labels[trained][:, present]),
+            problem.method.batches(start.coordinates, labels),
+            labels,
             random,
             Schedule(settings.batch_size, epochs, RATE_SHARE * default_rate(settings)),
             free=(before <= counts) & (n - counts >= LEAST_NEGATIVES),
@@ -95,14 +96,15 @@ class Refinement(Stochastic):
         M = problem.replayed_count
         rows = np.append(np.arange(M), M + problem.split[0])
         coordinates = Inputs(problem.all_features[rows], None, settings.dtype, sparse=True)
+        labels = problem.all_labels[rows]
         batch_size = settings.points_in_batch(len(rows))
         epochs = settings.epoch_count(problem.N)
         super().__init__(
             method,
             method.bound(coordinates),
             method.whitened(start()),
-            coordinates,
-            problem.all_labels[rows],
+            method.batches(coordinates, labels),
+            labels,
             random,
             Schedule(
                 batch_size,

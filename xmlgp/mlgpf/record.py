@@ -102,4 +102,5 @@ MLGPF = Model(
     details=_details,
     learn=learn,
     on_cluster=True,
+    takes_unknown=True,
 )

@@ -15,9 +15,8 @@ from xmlgp.training.optimisers import OPTIMISERS, falling_rate
 
 if TYPE_CHECKING:
     from xmlgp.gp.bound import Bound
-    from xmlgp.mlgpf.method import MLGPFMethod, Parameters
+    from xmlgp.mlgpf.method import MakeBatch, MLGPFMethod, Parameters
     from xmlgp.mlgpf.settings import MLGPFSettings
-    from xmlgp.preprocess.inputs import Inputs, Selected
     from xmlgp.training.optimisers import AdaDelta, AdaGrad, Adam
 
 __all__ = ["BOUND_EVERY", "Schedule", "Stochastic", "default_rate", "optimiser_of"]
@@ -53,7 +52,7 @@ class Schedule(NamedTuple):
 
 
 class Stochastic(Inference):
-    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over minibatches of N points.
+    """Maximise a `Bound` by Adam, AdaGrad or AdaDelta over the minibatches that `make_batch` makes of N points.
 
     Parameters that the bound does not fix are changed in place; loadings only of the labels that are `free` (K), by
     default of all.
@@ -69,7 +68,7 @@ class Stochastic(Inference):
         method: MLGPFMethod,
         bound: Bound,
         parameters: Parameters,
-        coordinates: Inputs | Selected,
+        make_batch: MakeBatch,
         labels: csr_array,
         random: np.random.Generator,
         schedule: Schedule,
@@ -83,7 +82,7 @@ class Stochastic(Inference):
         self._bound = bound
         self._parameters = parameters
         self._labels = labels
-        self._make_batch = method.batches(coordinates, labels)
+        self._make_batch = make_batch
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
         self._optimiser = optimiser_of(method.settings)(self._moving)
         N = labels.shape[0]

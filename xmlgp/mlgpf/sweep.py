@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.label_weights.pairs import (
     MeanPoint,
-    PointsByLabel,
+    Strata,
     latent_offsets,
-    positives_by_label,
     sample_size,
     shortlist_length,
     shortlist_negatives,
-    shortlisted_by_label,
     stratified_pairs,
 )
 from xmlgp.label_weights.posterior import LabelWeights, WeightsPrior, prior_scales
@@ -34,6 +32,9 @@ if TYPE_CHECKING:
     from xmlgp.mlgpf.method import Parameters
 
 __all__ = ["OFFSET_SHARE", "PAIR_COST", "Sweep", "SweepPlan"]
+
+#: Pairs of points and labels, N×K, or None where there may be none.
+Pairs = TypeVar("Pairs", csr_array, "csr_array | None")
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
@@ -60,10 +61,10 @@ UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
-    """What shortlists follow from: Y, W or None, and the length of a shortlist."""
+    """What shortlists follow from: the pairs that are on none, W or None, and the length of a shortlist."""
 
     factors: Factors
-    labels: csr_array
+    excluded: csr_array
     weights: LabelWeights | None
     length: int
 
@@ -73,22 +74,20 @@ class _ShortlistTask(NamedTuple):
 
 def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the shortlists of some points, B×S."""
-    (factors, labels, _, length), utilities = shared
-    return shortlist_negatives(utilities, factors.latent[rows], factors.features[rows], labels[rows], length)
+    (factors, excluded, _, length), utilities = shared
+    return shortlist_negatives(utilities, factors.latent[rows], factors.features[rows], excluded[rows], length)
 
 
 class _UpdateTask(NamedTuple):
     """What label weights are updated with: W, ρ of its prior in training, and `SweepPrior`.
 
-    Pairs are made of the positives and the shortlisted negatives by label, the seed, the points to draw from and how
-    many are drawn, and the `MeanPoint` or None.
+    Pairs are made of the strata, the seed, the points to draw from and how many are drawn, and the `MeanPoint` or None.
     """
 
     factors: Factors
     weights: LabelWeights
     scales: NDArray[np.floating]
-    positives: PointsByLabel
-    shortlisted: PointsByLabel
+    strata: Strata
     seed: list[int]
     drawn_from: NDArray[np.int32]
     sample_size: int
@@ -103,7 +102,7 @@ def _updated_weights(
     features, latent, loadings, bias = task.factors
     earlier = task.prior
     drawn = task.seed, task.drawn_from, task.sample_size, earlier.population
-    pairs = stratified_pairs(task.positives, task.shortlisted, first, last, *drawn)
+    pairs = stratified_pairs(task.strata, first, last, *drawn)
     if earlier.replayed is not None:
         pairs = earlier.replayed.weigh(pairs, first)
     if task.mean_point is not None:
@@ -144,9 +143,9 @@ class Sweep(Inference):
     block.
 
     `make_data` returns the `SweepData` of the run, the same for all sweeps, when the sweep begins. The labels of points
-    that are `left_out` are not used. The points `shortlisted` get shortlists, all by default; the others keep those of
-    the sweep before. The time of steps depends on P, the `factor_count`, and on the mean memory of the features of a
-    point, `row_bytes`.
+    that are `left_out` are not used, nor are pairs that are `unknown`, N×K. The points `shortlisted` get shortlists,
+    all by default; the others keep those of the sweep before. The time of steps depends on P, the `factor_count`, and
+    on the mean memory of the features of a point, `row_bytes`.
     """
 
     equal_steps = False
@@ -161,9 +160,11 @@ class Sweep(Inference):
         shortlisted: NDArray[np.int64] | None = None,
         factor_count: int = 1,
         row_bytes: int = 1,
+        unknown: csr_array | None = None,
     ) -> None:
         self._make_data = make_data
         self._labels = labels
+        self._unknown = unknown
         self._plan = plan
         self._factor_count = factor_count
         self._row_bytes = row_bytes
@@ -220,7 +221,10 @@ class Sweep(Inference):
         data = self._data
         if self._shortlists is None:
             weights = data.weights if self._plan.with_weights else None
-            task = _ShortlistTask(data.factors, self._seen_labels, weights, data.shortlist.shape[1])
+            excluded = self._seen_labels
+            if self._unknown is not None:
+                excluded = csr_array(excluded + self._unknown)
+            task = _ShortlistTask(data.factors, excluded, weights, data.shortlist.shape[1])
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
@@ -251,8 +255,7 @@ class Sweep(Inference):
             data.factors,
             data.weights,
             self._scales(),
-            positives_by_label(self._seen_labels),
-            shortlisted_by_label(data.shortlist, K),
+            Strata.of(self._seen_labels, data.shortlist, self._seen(self._unknown)),
             [data.seed, Stream.SWEEP, self._plan.number],
             points.astype(np.int32),
             size,
@@ -263,7 +266,13 @@ class Sweep(Inference):
     @functools.cached_property
     def _seen_labels(self) -> csr_array:
         """Y without the labels of points that are left out."""
-        return without_labels_of(self._labels, self._left_out) if len(self._left_out) else self._labels
+        return self._seen(self._labels)
+
+    def _seen(self, pairs: Pairs) -> Pairs:
+        """Return pairs, N×K, without those of points that are left out; None if there are none."""
+        if pairs is None or not len(self._left_out):
+            return pairs
+        return without_labels_of(pairs, self._left_out)
 
     def _scales(self) -> NDArray[np.floating]:
         """Return ρ, K."""

@@ -106,10 +106,10 @@ class WeightSpaceMethod(MLGPFMethod):
         """Return the `Inputs` of training points, given X as read: weighted features."""
         return Inputs(preprocessed.weigh_points(features, work), None, self.settings.dtype, sparse=True)
 
-    def batches(self, coordinates: Inputs | Selected, labels: csr_array) -> MakeBatch:
-        """Return the function that makes minibatches of points with these labels."""
+    def batches(self, coordinates: Inputs | Selected, labels: csr_array, unknown: csr_array | None = None) -> MakeBatch:
+        """Return the function that makes minibatches of points with these labels and unknown pairs."""
         sampler = LabelSampler(labels, self.settings.label_sample)
-        return functools.partial(make_batch, coordinates, labels, label_sampler=sampler)
+        return functools.partial(make_batch, coordinates, labels, label_sampler=sampler, unknown=unknown)
 
     def start(
         self,
@@ -117,12 +117,13 @@ class WeightSpaceMethod(MLGPFMethod):
         labels: csr_array,
         inducing: NDArray[np.floating] | None,
         random: np.random.Generator,
+        unknown: csr_array | None = None,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
         # No points: only the widths matter.
         dense = coordinates.weighted(slice(0, 0)).dense
         widths = [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
-        return self.bound(coordinates), self.initial(widths, labels, random)
+        return self.bound(coordinates), self.initial(widths, labels, random, unknown)
 
     def later_stages(
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
@@ -141,7 +142,12 @@ class WeightSpaceMethod(MLGPFMethod):
         total = count + 1 if has_last else count
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
         sweep = functools.partial(
-            Sweep, make_data, labels, factor_count=settings.factor_count, row_bytes=coordinates.row_bytes
+            Sweep,
+            make_data,
+            labels,
+            factor_count=settings.factor_count,
+            row_bytes=coordinates.row_bytes,
+            unknown=problem.unknown,
         )
         # Where a last sweep follows, the one before it leaves the prior to it: one more update would widen the prior.
         prior_updates = count - 1 if has_last else count
@@ -170,7 +176,9 @@ class WeightSpaceMethod(MLGPFMethod):
         shares = feature_shares(coordinates.weighted(slice(None)).sparse)
         return Bound(WeightSpace(shares, *prior_means), self.expectations, {"bias"} if prior_means else ())
 
-    def initial(self, widths: Sequence[int], labels: csr_array, random: np.random.Generator) -> Parameters:
+    def initial(
+        self, widths: Sequence[int], labels: csr_array, random: np.random.Generator, unknown: csr_array | None = None
+    ) -> Parameters:
         """Return initial parameters: means of q(u) ~ N(0, 1/P), small Φ, and b at the log odds of label frequencies.
 
         The widths are D and, for points with dense features, E.
@@ -186,7 +194,7 @@ class WeightSpaceMethod(MLGPFMethod):
         for block, mean, prior in zip(BLOCKS, means, PRIOR_START, strict=False):
             log_variance, log_prior = (np.full(len(mean), np.log(start), dtype) for start in (VARIANCE_START, prior))
             parameters |= zip(whitened_names(block), (mean, log_variance, log_prior), strict=True)
-        return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype)}
+        return parameters | {"loadings": loadings, "bias": initial_bias(labels, dtype, unknown)}
 
     def _sweep_data(self, problem: Problem, steps: Stochastic) -> SweepData:
         """Return the `SweepData` of all points, with initial label weights."""

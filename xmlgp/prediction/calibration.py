@@ -117,16 +117,18 @@ class Calibration:
 def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.bool_] | NDArray[np.uint8]) -> Calibration:
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
-    `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, and `correct`, N×k, whether
-    the point has these labels. The coefficients maximise Σ w log p′(y) over all pairs plus the logarithm of a normal
-    prior around `IDENTITY`; w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is
-    the only one.
+    `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, NaN after the last of a
+    point that has fewer, and `correct`, N×k, whether the point has these labels. The coefficients maximise
+    Σ w log p′(y) over all pairs plus the logarithm of a normal prior around `IDENTITY`; w is 1 for `FIRST_RANKS` and
+    `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
     """
-    p = _inside(probabilities, CLOSEST)
+    is_present = ~np.isnan(probabilities)
+    p = _inside(np.where(is_present, probabilities, CLOSEST), CLOSEST)
     ranks = np.arange(1, p.shape[1] + 1)
     terms = np.stack(np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, np.log(ranks), ranks == 1), axis=-1)
     terms = terms.reshape(-1, len(IDENTITY))
     weights = np.tile(np.where(ranks <= FIRST_RANKS, 1.0, OTHER_WEIGHT), len(p))
+    weights *= is_present.ravel()
     sign = np.where(correct.ravel(), 1.0, -1.0)
 
     def loss_and_gradient(coefficients: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

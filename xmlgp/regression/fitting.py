@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
+from xmlgp.regression.imputed import ImputedLabels
 from xmlgp.regression.kernel import ROWS, CrossCovariance, noise_of, noisy_covariance
 from xmlgp.regression.lengthscales import learned_lengthscales
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS, Regression, scaled_features
@@ -58,6 +59,10 @@ FEW = 32
 #: change.
 DIRECT = 1024
 
+#: Most solutions with imputed targets. On Bibtex and Delicious with a fifth of all pairs unknown, three to five are
+#: needed until the next one is within the tolerance of `conjugate_gradients.solve`.
+IMPUTATIONS = 20
+
 UNSOLVED = "the regression cannot be solved: features are not finite, or the noise variance is too small"
 
 
@@ -67,6 +72,7 @@ def fit_regression(
     scales: NDArray[np.floating] | None,
     leading: int,
     progress: Progress = silent,
+    unknown: sp.csr_array | None = None,
 ) -> tuple[Regression, Regression]:
     """Return the regression on all points, α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, and that on the first `leading` ones.
 
@@ -75,12 +81,17 @@ def fit_regression(
     of `conjugate_gradients.solve`, in single precision; they take memory for K_XX, N×N. If there are dense features,
     the lengthscales are learned from some of the first points. If there is no solution, or squares of features overflow
     single precision, raise NumericalError.
+
+    Pairs that are `unknown`, N×K, are left out: Y has targets there that the solution fits (`ImputedLabels`). V is that
+    of the first targets.
     """
     N = labels.shape[0]
     lengthscales = None
+    imputed = None if unknown is None else ImputedLabels(labels, unknown)
     with one_blas_thread():
-        loadings, mean = _loadings_and_mean(labels)
-        right = _project(labels.astype(np.float32), mean, loadings)
+        targets = labels.astype(np.float32) if imputed is None else imputed.targets
+        loadings, mean = _loadings_and_mean(targets)
+        right = _project(targets, mean, loadings)
         if features.dense:
             words = scaled_features(features[:leading], scales).sparse
             lengthscales = learned_lengthscales(words, features.dense[:leading], right[:leading])
@@ -89,9 +100,16 @@ def fit_regression(
         first = start = None
         if leading < N:
             first = _solve(covariance[:leading, :leading], right[:leading], progress)
+            if imputed is not None:
+                first = _solve_imputed(covariance[:leading, :leading], imputed, loadings, first, features, progress)
             start = np.zeros_like(right)
             start[:leading] = first
-        weights = _solve(covariance, right, progress, start)
+        if imputed is None:
+            weights = _solve(covariance, right, progress, start)
+        else:
+            right = _project(imputed.targets, mean, loadings)
+            weights = _solve(covariance, right, progress, start)
+            weights = _solve_imputed(covariance, imputed, loadings, weights, features, progress)
     pool_weight = None if lengthscales is None else np.array(DENSE_POOL_WEIGHTS[0])
     fit = Regression(features, labels, scales, lengthscales, weights, loadings, mean, pool_weight)
     if first is None:
@@ -222,6 +240,31 @@ def _solve(
         return conjugate_gradients.solve(covariance, right, start, progress)
     except np.linalg.LinAlgError as error:
         raise NumericalError(UNSOLVED) from error
+
+
+def _solve_imputed(
+    covariance: NDArray[np.float32],
+    imputed: ImputedLabels,
+    loadings: NDArray[np.float32],
+    weights: NDArray[np.floating],
+    features: Features,
+    progress: Progress,
+) -> NDArray[np.floating]:
+    """Return the weights α, n×P, of the first n points without their unknown pairs, given those for the first targets.
+
+    Targets are imputed until the solution for the ones before is within the tolerance of the next.
+    """
+    count = len(weights)
+    noise = noise_of(features)
+    for _ in range(IMPUTATIONS):
+        right = _project(imputed.targets[:count], imputed.mean, loadings)
+        # K_XX α, up to the residual of the solution.
+        imputed.update(right - np.float32(noise) * weights, loadings)
+        before = weights
+        weights = _solve(covariance, _project(imputed.targets[:count], imputed.mean, loadings), progress, before)
+        if np.array_equal(weights, before):
+            break
+    return weights
 
 
 def _loadings_and_mean(labels: sp.csr_array) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

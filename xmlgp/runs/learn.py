@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xmlgp.data.dataset import Dataset, no_points
-from xmlgp.errors import memory_errors_reported
+from xmlgp.errors import SettingsError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
 from xmlgp.model import check_memory
@@ -98,7 +98,7 @@ def learn(  # noqa: PLR0913, which are the options of the command
             return trained
         refuse_foreign(trained, points, names, force, reporter.note)
         if trained.folder is None:
-            _check_memory(trained, points)
+            _check(trained, points)
             return replace(learn_points(trained, points, reporter.progress), names=names)
         learning = FolderLearning(trained, trained.folder, names, checkpoint_seconds, reporter)
         batch = learning.new_points(points)
@@ -168,9 +168,14 @@ def _earlier(model: TrainedModel) -> Earlier[Any]:
     return Earlier(model.settings, model.preprocessed, model.parameters, *(model.data[name] for name in "NDK"))
 
 
-def _check_memory(model: TrainedModel, dataset: Dataset) -> None:
-    """Raise SettingsError if learning the points of a `Dataset` does not fit into memory."""
-    check_memory("learning", MODELS[model.settings.model].memory_of_learning(_earlier(model), dataset))
+def _check(model: TrainedModel, dataset: Dataset) -> None:
+    """Raise SettingsError if a model cannot learn the points of a `Dataset`, or they do not fit into memory."""
+    record = MODELS[model.settings.model]
+    if "unknown" in model.data and not record.learns_after_unknown:
+        raise SettingsError(
+            "the model was trained with unknown labels, which it would learn on as negative; train again on all points"
+        )
+    check_memory("learning", record.memory_of_learning(_earlier(model), dataset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +218,7 @@ class FolderLearning:
         """Learn points, write the model and return it, and say how it went."""
         began = time.perf_counter()
         # Before it is said that an interrupted run is discarded.
-        _check_memory(self.model, dataset)
+        _check(self.model, dataset)
         writer = self._writer(dataset, resume)
         with what_is_left(self.folder.path, self.note):
             try:

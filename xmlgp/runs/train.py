@@ -12,6 +12,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
+from xmlgp.inputs.unjudged import UnknownLabels
 from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
@@ -97,6 +98,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     *,
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
+    unknown: UnknownLabels | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
     recipe: str | None = None,
     resume: bool | None = None,
@@ -126,6 +128,9 @@ def train(  # noqa: PLR0913, which are the options of the command
     dense : path, matrix N×E or list of these, optional
         Dense features beside the others, such as embeddings, a row for each point: a .npy file, a .npz file with one
         array or a CSR matrix, or an array. Default: those that `data.yaml` in a data folder names.
+    unknown : path, matrix N×K or list of list of str, optional
+        The labels that nobody judged for each point: unknown, not negative. A file, see docs/data-formats.md; a matrix,
+        nonzero where a label is unknown; or names, where labels are names.
     settings : mapping, optional
         Settings by name, see `xmlgp settings`, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
@@ -172,7 +177,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
-    dataset, data_format, names = Source.of(data, labels, dense).training(path, same, reporter)
+    dataset, data_format, names = Source.of(data, labels, dense, unknown).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
@@ -195,8 +200,11 @@ def _check(dataset: Dataset, settings: Settings, work: Work) -> None:
     model = MODELS[settings.model]
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    if dataset.unknown is not None and dataset.unknown.nnz == dataset.N * dataset.K:
+        raise SettingsError("there is nothing to learn: all labels of all training points are unknown")
     model.check_dense(settings, dataset)
     model.check_data(dataset)
+    model.unknown_options(dataset)
     model.work_options(work)
 
 
@@ -217,8 +225,9 @@ def _trained(
 ) -> TrainedModel:
     """Return the model that is trained on preprocessed points."""
     model = MODELS[settings.model]
+    options: dict[str, Any] = {**model.work_options(work), **model.unknown_options(dataset)}
     parameters, history, held_out = model.train(
-        dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **model.work_options(work)
+        dataset.features, dataset.labels, preprocessed, settings, progress, checkpoints, **options
     )
     return TrainedModel(settings, dataset.facts, preprocessed, parameters, history, names, held_out=held_out)
 
