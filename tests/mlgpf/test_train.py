@@ -178,9 +178,9 @@ def test_a_model_is_trained_without_regression_if_it_cannot_be_fitted(monkeypatc
 def test_regression_is_fitted_once(monkeypatch, held):
     fits = []
 
-    def counted(features, labels, scales, leading, progress):
+    def counted(features, labels, scales, leading, *rest):
         fits.append((features.N, leading))
-        return fit_regression(features, labels, scales, leading, progress)
+        return fit_regression(features, labels, scales, leading, *rest)
 
     monkeypatch.setattr(module, "fit_regression", counted)
     assert regression_parameters(train(*prepared(PAIRED, epochs=2)).parameters)
