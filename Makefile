@@ -17,7 +17,7 @@ BENCHMARKS = read recipes precision probabilities assignment step time-to-precis
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs binary-sets tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,10 @@ $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS): $(VENV)/ins
 	$(VENV)/bin/python -m benchmarks.papers $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
 tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+
+binary-sets: $(VENV)/installed ## the sets with two classes of I, of their published files in SOURCE=FOLDER
+	@test -n "$(SOURCE)" || { echo "give the folder of the published files: make binary-sets SOURCE=FOLDER" >&2; exit 2; }
+	$(VENV)/bin/python -m benchmarks.papers.binary_sets "$(SOURCE)"
 
 table-bmlpl: $(B_EXPERIMENTS) ## tables 2 to 4 and figure 2 of B, the model bmlpl
 
