@@ -55,7 +55,7 @@ KNOWN, UNKNOWN = (50, 20, 7), (51, 20, 7)
 
 def with_defaults(**chosen):
     """Return settings with the defaults for the shape of data with few labels."""
-    return MLGPFSettings(**{"inducing": "features", "factors": 100} | chosen)
+    return MLGPFSettings(**{"inducing": "features", "inducing_start": "rows", "factors": 100} | chosen)
 
 
 @pytest.fixture

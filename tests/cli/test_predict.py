@@ -86,7 +86,7 @@ def test_default_settings_rank_far_better_than_chance(tmp_path):
     write_dataset("wide.txt", dataset)
     assert run("train", "wide.txt", "default").exit_code == 0
     folder = ModelFolder("default")
-    assert folder.settings == MLGPFSettings(inducing="features", factors=100)
+    assert folder.settings == MLGPFSettings(inducing="features", inducing_start="rows", factors=100)
     history, epochs = folder.description["history"], folder.settings.epoch_count(dataset.N)
     # Two sweeps follow the epochs, and one that adds the held-out points.
     assert [entry.get("sweep") for entry in history] == [None] * epochs + [1, 2, 3]

@@ -24,8 +24,10 @@ from xmlgp.training import trained
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
-DEFAULT = MLGPFSettings(inducing="features", factors=2, inducing_count=5, epochs=1)
-RECIPE = MLGPFSettings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
+DEFAULT = MLGPFSettings(inducing="features", inducing_start="rows", factors=2, inducing_count=5, epochs=1)
+RECIPE = MLGPFSettings(
+    inducing_start="kmeans", inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5
+)
 
 
 def changed(settings, **changes):
@@ -105,7 +107,9 @@ def test_every_option_reaches_its_setting(stopped, name):
     options, expected = ([option, str(value)], value) if name != "label_weights" else (["--no-label-weights"], False)
     found, plain = stopped("--model", model, *others, *options), stopped("--model", model, *others)
     assert getattr(found, name) == expected
-    assert {other for other, mine in vars(found).items() if mine != getattr(plain, other)} <= {name}
+    # The start of inducing inputs follows them and the kernel.
+    followers = {"inducing_start"} if name in ("inducing", "kernel") else set()
+    assert {other for other, mine in vars(found).items() if mine != getattr(plain, other)} <= {name} | followers
 
 
 def test_settings_come_from_defaults_recipes_and_options(workdir, stopped):

@@ -57,6 +57,25 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
     np.testing.assert_allclose(coordinates_of(result, features), coordinates, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("inducing", "kernel", "start"),
+    [
+        ("subspace", "linear", "kmeans"),
+        ("subspace", "se", "kmeans"),
+        ("free", "linear", "rows"),
+        ("free", "se+linear", "kmeans"),
+    ],
+)
+def test_by_default_inducing_inputs_start_from_centroids_unless_they_are_free_and_linear(inducing, kernel, start):
+    chosen = {"inducing": inducing, "kernel": kernel, **SMALL}
+    default, expected, other = (
+        preprocess(small_features(), MLGPFSettings(inducing_start=method, **chosen)).inducing
+        for method in (None, start, {"rows": "kmeans", "kmeans": "rows"}[start])
+    )
+    np.testing.assert_array_equal(default, expected)
+    assert not np.allclose(default, other)
+
+
 @each_value(kernel=["se", "se+linear"], inducing=["subspace", "free"])
 def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
     features = small_features()

@@ -203,27 +203,30 @@ def test_an_unknown_name_of_any_type_is_shown_in_one_line_with_the_known_ones(na
 
 
 @pytest.mark.parametrize(
-    ("chosen", "inducing"),
+    ("chosen", "inducing", "start"),
     [
-        ({}, "features"),
-        ({"kernel": "se"}, "free"),
-        ({"kernel": "se+linear"}, "free"),
-        ({"inducing": "free"}, "free"),
-        ({"inducing": "subspace"}, "subspace"),
-        ({"inducing": "features"}, "features"),
+        ({}, "features", "rows"),
+        ({"kernel": "se"}, "free", "kmeans"),
+        ({"kernel": "se+linear"}, "free", "kmeans"),
+        ({"inducing": "free"}, "free", "rows"),
+        ({"inducing": "free", "inducing_start": "kmeans"}, "free", "kmeans"),
+        ({"kernel": "se", "inducing_start": "rows"}, "free", "rows"),
+        ({"inducing": "subspace"}, "subspace", "kmeans"),
+        ({"inducing": "subspace", "kernel": "se"}, "subspace", "kmeans"),
+        ({"inducing": "features"}, "features", "rows"),
     ],
 )
-def test_inducing_inputs_depend_on_the_kernel(chosen, inducing):
-    found = MLGPFSettings(**chosen).for_shape(10_001, 3, 1999)
-    assert found == MLGPFSettings(**chosen | {"inducing": inducing, "factors": 100})
+def test_inducing_inputs_and_their_start_depend_on_the_kernel(chosen, inducing, start):
+    settings = MLGPFSettings(**chosen).for_shape(10_001, 3, 1999)
+    assert settings == MLGPFSettings(**chosen | {"inducing": inducing, "inducing_start": start, "factors": 100})
 
 
 @pytest.mark.parametrize("inducing", ["free", "features"])
 @pytest.mark.parametrize(("K", "factors"), [(1, 100), (2019, 100), (2020, 101), (3000, 150), (4000, 200), (10**6, 200)])
 def test_the_number_of_latent_functions_depends_on_the_number_of_labels(inducing, K, factors):
     settings = MLGPFSettings(inducing=inducing)
-    assert settings.for_shape(10, 3, K) == MLGPFSettings(inducing=inducing, factors=factors)
-    chosen = MLGPFSettings(inducing=inducing, factors=7)
+    assert settings.for_shape(10, 3, K).factors == factors
+    chosen = MLGPFSettings(inducing=inducing, inducing_start="rows", factors=7)
     assert chosen.for_shape(10, 3, K) == chosen
 
 

@@ -45,7 +45,7 @@ class GPCSettings(InferenceSettings):
     inferences: ClassVar[dict[str, InferenceMethod]] = INFERENCES
     dtype: ClassVar[str] = "float64"
     inducing: ClassVar[str] = "free"
-    inducing_start: ClassVar[str] = "kmeans"
+    start_of_inducing: ClassVar[str] = "kmeans"
 
     standardise: bool = setting(
         True,

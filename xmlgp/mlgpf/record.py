@@ -35,6 +35,7 @@ def _unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]
     settings = settings.for_shape(N, D, K)
     return {
         "inducing": settings.inducing,
+        "inducing_start": settings.inducing_start,
         "factors": settings.factors,
         "label_weights": settings.inducing == "features" and sweep_count(settings, N, D, K) > 0,
         "negatives": "all",

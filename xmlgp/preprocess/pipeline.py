@@ -176,10 +176,10 @@ def find_inducing_inputs(
 ) -> Preprocessed:
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
-    See `Model.preprocess`. The settings are `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`,
-    `kernel` and `seed`. `work` computes document frequencies, weighted features and the basis; inducing inputs are
-    computed here, from a sample of the points. Raises SettingsError if no point has a feature, or points are so far
-    from the origin that computations overflow.
+    See `Model.preprocess`. The settings are `weighting`, `inducing`, `basis_size`, `inducing_count`,
+    `start_of_inducing`, `kernel` and `seed`. `work` computes document frequencies, weighted features and the basis;
+    inducing inputs are computed here, from a sample of the points. Raises SettingsError if no point has a feature, or
+    points are so far from the origin that computations overflow.
     """
     if settings.inducing == "features":
         return weight_features(features, settings, progress, work)
@@ -206,7 +206,7 @@ def standardise_features(features: Features, settings: Settings, progress: Progr
 
     Features are standardised by scaling. If points have most features, the mean is subtracted as well; otherwise absent
     features stay absent. To a kernel that depends on distances alone, both are the same except for rounding. The other
-    settings are `inducing_count`, `inducing_start` and `seed`. Errors are those of `find_inducing_inputs`.
+    settings are `inducing_count`, `start_of_inducing` and `seed`. Errors are those of `find_inducing_inputs`.
     """
     _check_not_empty(features)
     if settings.standardise:
@@ -247,7 +247,7 @@ def _initial_inducing(
     values, _ = inputs.rows(rows)
     if isinstance(values, Features):
         values = values.sparse
-    method = settings.inducing_start
+    method = settings.start_of_inducing
     seed = settings.seed
     return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 
