@@ -61,11 +61,14 @@ demo: $(VENV)/installed ## install, then run every subcommand on the embedded da
 .PHONY: quickstart
 quickstart:
 	$(XMLGP) fetch toy
-	$(XMLGP) preprocess data/toy models/toy
 	$(XMLGP) train data/toy models/toy
 	$(XMLGP) predict models/toy data/toy/test.txt -k 5 -o toy.scores
 	$(XMLGP) show models/toy
 	$(XMLGP) evaluate toy.scores data/toy/test.txt --train data/toy/train.txt
+	$(XMLGP) preprocess data/toy models/toy-s --recipe s-LINEAR -R 300 -M 100
+	$(XMLGP) train data/toy models/toy-s --recipe s-LINEAR -R 300 -M 100
+	$(XMLGP) predict models/toy-s data/toy/test.txt -k 5 -o toy-s.scores
+	$(XMLGP) evaluate toy-s.scores data/toy/test.txt --train data/toy/train.txt
 
 # `worksteal` keeps the tests of a module together, whose fixtures are shared, and moves some when a worker has none left.
 PYTEST = $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal
@@ -221,4 +224,4 @@ docs: $(VENV)/installed-docs ## build the documentation into build/docs; warning
 	@echo build/docs/index.html
 
 clean: ## remove the virtual environment and what the demo made
-	rm -rf $(VENV) build data/toy models/toy toy.scores
+	rm -rf $(VENV) build data/toy models/toy models/toy-s toy.scores toy-s.scores

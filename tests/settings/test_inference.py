@@ -22,7 +22,7 @@ class Uniform(Inference):
 
     objective = "log_posterior"
 
-    def __init__(self, coordinates, labels, settings, random):
+    def __init__(self, coordinates, labels, settings, random, unknown=None):
         self.epochs, self._shape = settings.passes, (labels.shape[1], settings.topics)
         self._dimensions, self._count = coordinates.feature_count, np.zeros(1)
 
