@@ -59,8 +59,8 @@ FEW = 32
 #: change.
 DIRECT = 1024
 
-#: Most solutions with imputed targets. On Bibtex and Delicious with a fifth of all pairs unknown, three to five are
-#: needed until the next one is within the tolerance of `conjugate_gradients.solve`.
+#: Most solutions with imputed targets. On Bibtex, three are needed with a fifth of all pairs unknown, and seven with
+#: four fifths, until the next one is within the tolerance of `conjugate_gradients.solve`.
 IMPUTATIONS = 20
 
 UNSOLVED = "the regression cannot be solved: features are not finite, or the noise variance is too small"
