@@ -13,7 +13,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
+BENCHMARKS = read recipes precision probabilities unknown assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -143,7 +143,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -unknown -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -153,6 +153,9 @@ benchmark-precision: $(VENV)/installed
 
 benchmark-probabilities: $(VENV)/installed
 	$(BENCHMARK)/probabilities.py $(SETS)
+
+benchmark-unknown: $(VENV)/installed
+	$(BENCHMARK)/unknown.py $(SETS) --share 0.2 --share 0.8
 
 benchmark-read: $(VENV)/installed
 	$(BENCHMARK)/read.py

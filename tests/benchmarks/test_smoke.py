@@ -60,6 +60,7 @@ BENCHMARKS = {
     "time_to_precision": ["DATA", "--peers", "", *QUICK],
     "topics": ["DATA", "--seeds", "1", "--only", "iterations=20"],
     "two_classes": ["TWO", "--inference", "vi-taylor"],
+    "unknown": ["DATA", "--share", "0.3", "--model", "mlgpf", *QUICK],
 }
 
 

@@ -112,7 +112,9 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     description = folder.description
     data = description["data"]
     dense = f", dense {' + '.join(map(str, data['dense']))}" if "dense" in data else ""
-    yield "data", f"N {data['N']}, D {data['D']}{dense}, K {data['K']}, fingerprint {data['fingerprint'][:12]}"
+    unknown = f", unknown labels {data['unknown']}" if "unknown" in data else ""
+    sizes = f"N {data['N']}, D {data['D']}{dense}, K {data['K']}{unknown}"
+    yield "data", f"{sizes}, fingerprint {data['fingerprint'][:12]}"
     named = folder.entries("names.")
     kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in named]
     preferred = "; preferred labels of a vocabulary" if "names.preferred" in named else ""

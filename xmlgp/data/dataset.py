@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,17 +89,22 @@ class Dataset:
                 digest.update(dense[rows].values("<f8" if dense.dtype == np.float64 else "<f4").data)
         return digest.hexdigest()
 
+    @functools.cached_property
+    def _without_unknown(self) -> Dataset:
+        return replace(self, unknown=None)
+
     @property
     def facts(self) -> dict[str, Any]:
         """N, D, K, the widths of dense blocks and the number of unknown pairs, if any, and the fingerprint.
 
-        They are stored in a model folder.
+        They are stored in a model folder. With unknown pairs, `first` is the fingerprint of the points without these.
         """
         facts: dict[str, Any] = {"N": self.N, "D": self.D, "K": self.K}
         if widths := self.features.widths:
             facts["dense"] = widths
         if self.unknown is not None:
             facts["unknown"] = int(self.unknown.nnz)
+            facts["first"] = self._without_unknown.fingerprint
         return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:
