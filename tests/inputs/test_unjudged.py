@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import xmlgp
 from xmlgp import Source
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
@@ -124,8 +125,11 @@ def test_wrong_arguments_have_one_sentence():
         assert str(error.value) == message
     with pytest.raises(SettingsError, match="`unknown` has the label 'grey', which no point of the data has"):
         read(["one two", "two"], [["grey"], []], labels=[["red"], ["blue"]])
-    with pytest.raises(UsageError, match="leave out `unknown`"):
-        Source(FEATURES, LABELS, unknown=UNKNOWN).more(None)
+    source = Source(FEATURES, LABELS, unknown=UNKNOWN)
+    model = xmlgp.train(source, settings={"factors": 2, "epochs": 1})
+    for call in xmlgp.learn, xmlgp.tune, lambda *arguments: list(xmlgp.predict(*arguments)):
+        with pytest.raises(UsageError, match="Only training leaves out unknown labels; leave out `unknown`"):
+            call(model, source)
 
 
 def test_unknown_pairs_are_a_part_of_the_data():

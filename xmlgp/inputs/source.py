@@ -170,8 +170,7 @@ class Source:
     def more(self, known: Known, reporter: Reporter = QUIET) -> TrainingData:
         """Return the points for a model to learn, with its names extended by new words and labels."""
         self.check()
-        if self.unknown is not None:
-            raise UsageError("A model that learns on takes all labels of the points as known; leave out `unknown`.")
+        self.refuse_unknown()
         source, rows = self._prepared("train", known)
         with source._open("train", known, reporter) as opened:
             source._check_training_file(known.folder)
@@ -183,12 +182,14 @@ class Source:
         In a folder they are those of the file of a `part`, see `locate`.
         """
         self.check(labels_needed=False)
+        self.refuse_unknown()
         source, rows = self._prepared(part, known)
         with source._open(part, known, reporter) as opened:
             return opened.known(known).beside(rows)
 
     def numbered(self, names: Names, extend: bool) -> TrainingData:
         """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
+        self.refuse_unknown()
         source, rows = self._divided("train", None)
         return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
 
@@ -203,6 +204,7 @@ class Source:
         there. With `keep_errors`, malformed lines are points with an error, where the format allows it.
         """
         self.check(labels_needed=labelled)
+        self.refuse_unknown()
         source, rows = self._prepared("test", known)
         with replace(source, cache=False)._open("test", known, Reporter(note=reporter.note)) as opened:
             if isinstance(opened, RowsFile | Corpus):
@@ -221,6 +223,11 @@ class Source:
                     raise SettingsError(text)
                 reporter.note(text)
             yield points
+
+    def refuse_unknown(self) -> None:
+        """Raise UsageError if labels are unknown, which only training leaves out."""
+        if self.unknown is not None:
+            raise UsageError("Only training leaves out unknown labels; leave out `unknown`.")
 
     @contextlib.contextmanager
     def labelled_file(self, part: str, reporter: Reporter) -> Iterator[RowsFile | Corpus]:
