@@ -5,19 +5,21 @@ VENV   ?= .venv
 WORKERS ?= 3
 DATASETS ?=
 EPOCHS_SCALE ?= 1
+AGAIN ?=
 SHARE ?= 0.1
 
 # The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them; EPOCHS_SCALE
-# shortens them, and writes to results/partial.
+# shortens them, and writes to results/partial; AGAIN=1 trains what has a kept result, too, into results/again.
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
 BENCHMARKS = read recipes precision probabilities unknown assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
+PAPERS  = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE) $(if $(AGAIN),--again)
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs binary-sets tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs binary-sets papers table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,9 +130,10 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff format .
 
 $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS): $(VENV)/installed-plot,gibbs
-	$(VENV)/bin/python -m benchmarks.papers $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
+	$(PAPERS) $@
 
-tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+papers: $(VENV)/installed-plot,gibbs ## the papers' tables and figures, on the sets in data/, hours; each also by its name, such as table2; AGAIN=1 trains kept ones again
+	$(PAPERS) all
 
 binary-sets: $(VENV)/installed ## the sets with two classes of I, of their published files in SOURCE=FOLDER
 	@test -n "$(SOURCE)" || { echo "give the folder of the published files: make binary-sets SOURCE=FOLDER" >&2; exit 2; }

@@ -43,6 +43,7 @@ __all__ = [
     "KS",
     "Cell",
     "CellData",
+    "cell_seconds",
     "machine",
     "other_data",
     "read_result",
@@ -196,6 +197,12 @@ def training_seconds(results: Sequence[dict[str, Any]]) -> float:
     The minimum is the least disturbed by other work on the machine, which can only add to it.
     """
     return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
+
+
+def cell_seconds(result: Mapping[str, Any]) -> float:
+    """Return the seconds of preprocessing and of all training of a cell."""
+    pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
+    return float(result["preprocess_s"] + result["history"][-1]["seconds"] + pilots)
 
 
 def run_cells(cells: Iterable[Cell], results: Path, progress: Progress = silent) -> None:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "PRECISIONS",
     "Panel",
     "Rows",
     "Styles",
     "accuracy_table",
     "auc_table",
+    "comparison_table",
     "draw_accuracy",
     "draw_bars",
     "draw_interval",
@@ -56,6 +58,9 @@ TIMES = ("bound_s", "kl_s")
 
 #: The measures of [L] besides precision.
 FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
+
+#: Decimals of the numbers that `comparison_table` shows, other than two.
+DECIMALS = {"bound": 0, "minutes_an_epoch": 4, "AUC_instance": 4, "log_loss": 4}
 
 #: Percentage points: a method has arrived when its accuracy stays this close to the best.
 NEAR = 0.5
@@ -140,6 +145,61 @@ def share_table(rows: Rows) -> Iterator[str]:
         yield ""
         line = f"{fit.intercept:.2f} + {fit.slope:.2f} × share"
         yield f"Seconds = {line}, which explains {fit.rvalue**2:.1%} of the variance."
+
+
+def comparison_table(again: Rows, kept: Rows, compared: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a table with the paper's numbers, kept ones, those trained again, and their differences.
+
+    `compared` names the numbers of a row, each with a line. They are means over seeds, with the standard deviation if
+    there are several.
+    """
+    earlier = {_identity(row): row for row in kept}
+    yield from _head("data set", "method", "", "paper", "kept", "again", "again − kept", "again − paper")
+    for row in again:
+        for name in compared:
+            decimals = DECIMALS.get(name, 2)
+            paper = _of_paper(row, name, compared)
+            before = _number(earlier[_identity(row)], name) if _identity(row) in earlier else None
+            now = _number(row, name)
+            references = [before and before[0], paper]
+            yield _line(
+                row["dataset"],
+                f"{row['method']} {row['variant']}".strip(),
+                name.replace("_", " "),
+                "—" if paper is None else f"{paper:.{decimals}f}",
+                "—" if before is None else _spread(before, decimals),
+                _spread(now, decimals),
+                *("—" if value is None else _difference(now[0] - value, decimals) for value in references),
+            )
+    measured = dict.fromkeys(f"{row['date']}, {row['machine']}" for row in earlier.values() if "date" in row)
+    if measured:
+        yield ""
+        yield f"Kept results: {'; '.join(measured)}."
+
+
+def _difference(value: float, decimals: int) -> str:
+    # Adding zero turns a negative zero into a positive one.
+    return f"{round(value, decimals) + 0.0:+.{decimals}f}"
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["dataset"], row["method"], row["variant"]
+
+
+def _number(row: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return the mean and the standard deviation over seeds of a number of a row."""
+    if name in row["measures"]:
+        return row["measures"][name]["mean"], row["measures"][name]["std"]
+    values = np.atleast_1d(row[name])
+    return float(values.mean()), float(values.std(ddof=min(1, len(values) - 1)))
+
+
+def _of_paper(row: Mapping[str, Any], name: str, compared: Sequence[str]) -> float | None:
+    """Return the paper's number: a list has precisions, a single number is the first that is compared."""
+    paper = row["paper"].get("p") if isinstance(row["paper"], dict) else row["paper"]
+    if isinstance(paper, list):
+        return float(paper[PRECISIONS.index(name)]) if name in PRECISIONS else None
+    return None if paper is None or name != compared[0] else float(paper)
 
 
 def accuracy_table(rows: Rows) -> Iterator[str]:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.catalogue import Experiment
-from benchmarks.papers.cells import machine, training_seconds
+from benchmarks.papers.cells import cell_seconds, machine, training_seconds
+from benchmarks.papers.layout import comparison_table
 from xmlgp.data.catalogue import Entry
 from xmlgp.plots import finish_panels, panels_in_a_row, save_figure
 from xmlgp.runtime.atomic_files import atomic_write
 
-__all__ = ["collect", "write_report"]
+__all__ = ["beside_kept", "collect", "write_report"]
 
 
 def write_report(experiment: Experiment, entries: Mapping[str, Entry], results: Path) -> tuple[str, list[Path]]:
@@ -27,6 +28,19 @@ def write_report(experiment: Experiment, entries: Mapping[str, Entry], results: 
     rows = collect(experiment, entries, results)
     markdown = write_table(experiment, rows, results)
     return markdown, draw_figure(experiment, results) if experiment.kind.draw and experiment.cells else []
+
+
+def beside_kept(experiment: Experiment, entries: Mapping[str, Entry], kept: Path) -> Experiment:
+    """Return an experiment whose table has its rows beside those in another folder, and beside the paper's numbers."""
+    # Cells that were kept before they had a date have that of the table.
+    earlier = _earlier(kept / f"{experiment.name}.json")
+    dated = {name: earlier[name] for name in ("date", "machine") if name in earlier}
+    rows = [dated | row for row in collect(experiment, entries, kept)]
+    compared = experiment.kind.compared
+    return experiment._replace(
+        title=f"{experiment.title}, trained again",
+        kind=experiment.kind._replace(table=lambda again: comparison_table(again, rows, compared)),
+    )
 
 
 def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path) -> list[dict[str, Any]]:
@@ -49,7 +63,7 @@ def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path)
                 **cell.columns(done),
                 **{name: done[0][name] for name in ("threads", "date", "machine") if name in done[0]},
                 "training_s": training_seconds(done),
-                "seconds": float(sum(map(_seconds, done))),
+                "seconds": float(sum(map(cell_seconds, done))),
                 "paper": reported.get(method),
                 "others": {name: value for name, value in reported.items() if name != method},
             }
@@ -60,12 +74,6 @@ def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path)
 def _std(values: Sequence[float]) -> float:
     """Return the standard deviation with divisor n − 1, zero for a single value."""
     return float(np.std(values, ddof=min(1, len(values) - 1)))
-
-
-def _seconds(result: Mapping[str, Any]) -> float:
-    """Return the seconds of preprocessing and of all training of a cell."""
-    pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
-    return result["preprocess_s"] + result["history"][-1]["seconds"] + pilots
 
 
 def write_table(experiment: Experiment, rows: Sequence[dict[str, Any]], results: Path) -> str:

@@ -18,6 +18,7 @@ from benchmarks.papers import cells as module
 from benchmarks.papers.catalogue import load_experiment, load_papers
 from benchmarks.papers.cells import read_result, run_cell, run_cells
 from benchmarks.papers.command import reproduce
+from benchmarks.papers.estimate import duration, estimate
 from benchmarks.papers.report import collect, write_report, write_table
 from tests.cli.command import run, said
 from tests.problems import small_dataset
@@ -247,8 +248,8 @@ def test_an_interrupted_reproduction_says_how_to_continue(data, tmp_path, monkey
 
     monkeypatch.setattr("benchmarks.papers.command.run_cells", interrupted)
     result = run("table4", "--datasets", "bibtex", "--data", data, "--results", tmp_path, command=reproduce)
-    other, last = result.stderr.splitlines()
-    assert other.startswith(f"table4: bibtex in {data} is not that of the catalogue: train.txt has N ")
+    other, _, last = result.stderr.splitlines()
+    assert other.startswith(f"bibtex in {data} is not that of the catalogue: train.txt has N ")
     assert last == "interrupted; the same command continues with the unfinished cells"
 
 
@@ -344,8 +345,8 @@ def test_results_are_shown_without_their_data_and_stay_as_they_are(tmp_path, mon
     assert result.exit_code == 0
     assert result.stdout == (RESULTS / "table2.md").read_text() + "\n"
     assert result.stderr.splitlines() == [
-        "table2: not in data: delicious; `xmlgp fetch NAME --into data` downloads them",
-        "table2: 8 rows of the table are from earlier runs, kept in results",
+        "not in data: delicious; `xmlgp fetch NAME --into data` downloads them",
+        "table2: 8 rows are kept results, in results, not trained now; --again (AGAIN=1 with make) trains them again",
     ]
     assert run("table2", "figure1", "-q", command=reproduce).exit_code == 0
     for file in RESULTS.glob("*.*"):
@@ -407,3 +408,127 @@ def test_a_signal_ends_the_running_cells(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not list((tmp_path / "results" / "cells").iterdir())
+
+
+def trained_at_once(cells, results, progress):
+    """Stand in for `run_cells`: give each cell without a result the kept one of a cell of its data set."""
+    (results / "cells").mkdir(parents=True, exist_ok=True)
+    for cell in cells:
+        if read_result(cell, results) is None:
+            kept = next((RESULTS / "cells").glob(f"{cell.dataset}-*")).read_text()
+            (results / "cells" / cell.name).write_text(kept)
+            TRAINED.append(cell.name)
+
+
+#: The names of the cells that `trained_at_once` has trained.
+TRAINED = []
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Return the names of the cells that are trained, in a folder with data of the catalogue's sizes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("benchmarks.papers.command.run_cells", trained_at_once)
+    TRAINED.clear()
+    shutil.copytree(RESULTS, tmp_path / "results")
+    shape = load_papers()["bibtex"].shape
+    folder = tmp_path / "data/bibtex"
+    folder.mkdir(parents=True)
+    for file, N in ("train.txt", shape.N), ("test.txt", shape.N_test):
+        (folder / file).write_text(f"{N} {shape.D} {shape.K}\n")
+    return TRAINED
+
+
+def test_again_trains_all_cells_into_a_folder_of_its_own(trained, monkeypatch):
+    arguments = ["table2", "--datasets", "bibtex"]
+    before = {file: file.read_bytes() for file in Path("results").rglob("*.*")}
+    assert run(*arguments, command=reproduce).exit_code == 0
+    assert trained == []
+    result = run(*arguments, "--again", command=reproduce)
+    assert result.exit_code == 0
+    first = list(trained)
+    assert len(first) == len(set(first)) == len(load_experiment(load_papers(), "table2", "data", ["bibtex"]).cells)
+    assert {file: file.read_bytes() for file in before} == before
+    assert re.search(
+        rf"^{len(first)} cells to train: (about \d+|less than 2) minutes on \d cores?$", result.stderr, re.M
+    )
+    # The paper's number, the kept one, the new one, and the differences.
+    line = next(line for line in result.stdout.splitlines() if line.startswith("| bibtex | s-LINEAR | P@1 |"))
+    paper, kept, again, to_kept, to_paper = (float(cell.split(" ±")[0]) for cell in line.strip("| ").split(" | ")[3:])
+    row = json.loads(Path("results/table2.json").read_text())["rows"][0]
+    new = json.loads(Path("results/again/table2.json").read_text())["rows"][0]
+    assert paper == 59.31
+    assert (kept, again) == pytest.approx([of["measures"]["P@1"]["mean"] for of in (row, new)], abs=0.005)
+    assert (to_kept, to_paper) == pytest.approx((again - kept, again - paper), abs=0.011)
+    assert Path("results/again/table2.md").read_text() + "\n" == result.stdout
+    # A run that ended is not an interrupted one.
+    assert run(*arguments, "--again", command=reproduce).exit_code == 0
+    assert trained == first * 2
+
+
+def test_an_interrupted_run_again_goes_on(trained, monkeypatch):
+    def interrupted(cells, results, progress):
+        trained_at_once(cells[:2], results, progress)
+        raise Interrupted(signal.SIGINT)
+
+    # A result of a run that ended counts no more than the kept ones.
+    assert run("table3", "--datasets", "bibtex", "--again", "-q", command=reproduce).exit_code == 0
+    trained.clear()
+    arguments = ["table2", "--datasets", "bibtex", "--again"]
+    with monkeypatch.context() as patched:
+        patched.setattr("benchmarks.papers.command.run_cells", interrupted)
+        assert "the same command continues" in run(*arguments, command=reproduce).stderr
+    result = run(*arguments, command=reproduce)
+    assert result.stderr.startswith("going on with the run that was interrupted, which has trained 2 of the cells\n")
+    cells = load_experiment(load_papers(), "table2", "data", ["bibtex"]).cells
+    assert trained == [cell.name for cell in cells]
+
+
+def test_all_experiments_run_as_far_as_there_are_data(trained):
+    result = run("all", "--datasets", "bibtex magic", command=reproduce)
+    assert result.exit_code == 0
+    assert trained == []
+    titles = re.findall("^# (.+)", result.stdout, re.M)
+    specs = load_papers().experiments.values()
+    assert titles == [spec["title"] for spec in specs if {"bibtex", "magic"} & {*spec["datasets"]}]
+    missing = "not in data: magic; `make binary-sets SOURCE=FOLDER` makes them of their published files"
+    assert result.stderr.startswith(missing + "\n")
+    message = said(run("all", "--datasets", "magic", "--again", "-q", command=reproduce))
+    assert message == f"i-figure5: {missing}"
+    assert said(run("all", "--datasets", "toy", command=reproduce)) == "no experiment has toy"
+
+
+def test_the_time_is_estimated_from_kept_cells(trained, monkeypatch):
+    monkeypatch.setattr("benchmarks.papers.estimate.core_count", lambda: 2)
+    catalogue = load_papers()
+
+    def cost(name, scale, target):
+        experiment, full = (load_experiment(catalogue, name, "data", ["bibtex"], of) for of in (scale, 1.0))
+        return estimate([(experiment, full)], Path("results"), target)
+
+    rows = [row for row in json.loads(Path("results/table4.json").read_text())["rows"] if row["dataset"] == "bibtex"]
+    seconds = [row["seconds"] for row in rows]
+    whole = cost("table4", 1.0, Path("nowhere"))
+    assert whole.seconds == pytest.approx(max(sum(seconds) / 2, *seconds))
+    assert cost("table4", 0.1, Path("nowhere")).seconds == pytest.approx(whole.seconds / 10)
+    assert cost("table4", 1.0, Path("results")) == (0, 0.0, 0)
+    for file in Path("results/cells").glob("bibtex-*"):
+        file.unlink()
+    assert cost("table4", 1.0, Path("nowhere")) == (whole.cells, 0.0, whole.cells)
+    assert [duration(value) for value in (3, 1200, 9000, 72000)] == [
+        "less than 2 minutes",
+        "about 20 minutes",
+        "about 2.5 hours",
+        "about 20 hours",
+    ]
+
+
+def test_the_readme_has_the_row_of_s_linear_of_the_results():
+    table = json.loads((RESULTS / "table2.json").read_text())
+    cells = []
+    for row in table["rows"]:
+        if row["method"] == "s-LINEAR":
+            precision = " / ".join(f"{row['measures'][name]['mean']:.2f}" for name in ("P@1", "P@3", "P@5"))
+            cells += [precision, f"{row['training_s']:.0f} s"]
+    line = f"| `xmlgp train --recipe s-LINEAR`, in `make table2` | {' | '.join(cells)} |"
+    assert line in (ROOT / "README.md").read_text()
