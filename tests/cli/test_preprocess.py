@@ -20,7 +20,9 @@ def test_the_command_gives_the_model_folder_of_the_library():
     expected = api.preprocess(
         small_dataset(),
         "b",
-        settings=MLGPFSettings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1),
+        settings=MLGPFSettings(
+            inducing_count=6, basis_size=9, inducing="subspace", inducing_start="kmeans", factors=2, epochs=1
+        ),
     )
     folder = ModelFolder("models/a")
     assert folder.stage == "preprocessed"
