@@ -10,7 +10,8 @@ does not tell which of its pairs were positive. Each draw of the pairs is also t
 
 All measures are over all labels of all test points: precision and PSP in percent, log loss in nats a point, `labels` is
 the sum of the probabilities of a point, `AUC` the mean over points, and `CPU s` seconds of processor time, of all cores
-together, for training from raw features in memory. Rows are means over the draws, with the standard deviation of P@1 and of the log loss.
+together, for training from raw features in memory. Rows are means over the draws, with the standard deviation of P@1
+and of the log loss.
 """
 
 import dataclasses
