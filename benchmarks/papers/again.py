@@ -4,6 +4,7 @@ A file in the folder lists the cells of runs that have not ended. Their results 
 runs that ended are removed when a new run begins.
 """
 
+import contextlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,8 +39,10 @@ def end(cells: Iterable[Cell[Any]], folder: Path) -> None:
 
 
 def _read(folder: Path) -> set[str]:
-    file = folder / UNFINISHED
-    return set(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else set()
+    # Without a record that can be read, all cells are trained.
+    with contextlib.suppress(OSError, ValueError):
+        return set(json.loads((folder / UNFINISHED).read_text(encoding="utf-8")))
+    return set()
 
 
 def _write(folder: Path, names: set[str]) -> None:

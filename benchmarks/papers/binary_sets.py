@@ -71,7 +71,7 @@ PUBLISHED = {
 
 
 @click.command(cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("source", type=NonEmptyPath(file_okay=False, path_type=Path))
+@click.argument("source", type=NonEmptyPath(exists=True, file_okay=False, path_type=Path))
 @click.argument("names", nargs=-1)
 @click.option(
     "--into",
@@ -102,15 +102,19 @@ def make_binary_sets(source: Path, names: tuple[str, ...], into: Path, force: bo
     def note(text: str) -> None:
         click.echo(text, err=True)
 
+    paths = []
     for name in names or PUBLISHED:
         absent = [file for file in (*PUBLISHED[name].train, *PUBLISHED[name].test) if _find(source, file) is None]
         if not absent:
-            for path in make_set(catalogue[name], source, into, force, note):
-                click.echo(path)
+            paths += make_set(catalogue[name], source, into, force, note)
         elif names:
             raise FetchError(f"{name} needs {' and '.join(absent)}, which {source} does not have")
         else:
             note(f"{name}: skipped, as {source} does not have {' and '.join(absent)}")
+    if not paths:
+        raise FetchError(f"{source} has the published files of no data set; --help names them")
+    for path in paths:
+        click.echo(path)
 
 
 def make_set(entry: Entry, source: Path, into: Path, force: bool, note: Callable[[str], None]) -> list[Path]:

@@ -106,10 +106,10 @@ def reproduce(  # noqa: PLR0913, which are the options
     if epochs_scale != 1 or any(experiment.other_sizes for experiment in experiments):
         kept = results / PARTIAL
     target = kept / AGAIN if again else kept
-    for text in _notes(catalogue, experiments, data, kept, again):
-        note(text)
     runnable = [bool(experiment.cells or (not again and experiment.finished_rows(kept))) for experiment in experiments]
     _check_runnable(catalogue, experiments, runnable, data, names == (ALL,))
+    for text in _notes(catalogue, experiments, data, kept, again):
+        note(text)
     cells = [cell for experiment in experiments for cell in experiment.cells]
     if again and (left := begin(cells, target)):
         note(f"going on with the run that was interrupted, which has trained {left} of the cells")

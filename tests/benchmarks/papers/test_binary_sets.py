@@ -124,9 +124,11 @@ def test_other_files_are_refused_and_nothing_is_written(tmp_path):
 def test_the_command_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run(".", command=make_binary_sets)
-    assert result.exit_code == 0
-    assert len(result.stderr.splitlines()) == len(PUBLISHED)
-    assert "svmguide1: skipped, as . does not have svmguide1 and svmguide1.t" in result.stderr.splitlines()
+    assert result.exit_code == 1
+    *skipped, last = result.stderr.splitlines()
+    assert len(skipped) == len(PUBLISHED)
+    assert "svmguide1: skipped, as . does not have svmguide1 and svmguide1.t" in skipped
+    assert last == "Error: . has the published files of no data set; --help names them"
     assert said(run(".", "german", command=make_binary_sets)) == "german needs german.numer, which . does not have"
     assert said(run(".", "bibtex", command=make_binary_sets)).startswith("bibtex is not a data set that this makes")
 
