@@ -13,6 +13,9 @@ from xmlgp.runtime.threads import core_count
 
 __all__ = ["Estimate", "duration", "estimate"]
 
+#: Seconds of a cell besides those of its result: starting a process, reading the data, measuring on the test points.
+BESIDE_TRAINING = 5
+
 MINUTE = 60
 HOUR = 3600
 
@@ -36,9 +39,9 @@ def estimate(pairs: Iterable[tuple[Experiment, Experiment]], kept: Path, target:
         available = set(experiment.chosen).difference(experiment.missing)
         for (dataset, *_, cells), (*_, measured) in zip(experiment.rows, full_length.rows, strict=True):
             if dataset in available:
-                row = _seconds_of(measured, kept)
-                unfinished = [cell for cell in cells if read_result(cell, target) is None]
-                seconds |= dict.fromkeys(unfinished, None if row is None else experiment.epochs_scale * row)
+                full = _seconds_of(measured, kept)
+                each = None if full is None else experiment.epochs_scale * full + BESIDE_TRAINING
+                seconds |= dict.fromkeys([cell for cell in cells if read_result(cell, target) is None], each)
     together = [value or 0.0 for cell, value in seconds.items() if not cell.timed]
     alone = [value or 0.0 for cell, value in seconds.items() if cell.timed]
     # Cells cannot be divided, so a single long one can take longer than the share of a core.
