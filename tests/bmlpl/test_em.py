@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from tests.bmlpl.problems import problem, some_unknown, start_inference
 from tests.bmlpl.reference import log_posterior
@@ -81,6 +82,35 @@ def test_em_ends_where_the_log_posterior_without_unknown_pairs_is_highest(consta
     traced.unknown = None
     gradients = central_differences(value, arrays)
     assert np.abs(gradients["logs"]).max() > 0.1
+
+
+def test_shapes_are_learned_from_judged_labels_alone(monkeypatch):
+    """Their evidence is that of the counts of positives, over the judged share of each topic."""
+    traced, seen = Traced((25, 6, 5, 3), has_unknown=True, inference="em"), []
+    original = module.parameters.update_shapes
+
+    def recorded(shapes, sums, *rest):
+        seen.append((shapes.copy(), sums, original(shapes, sums, *rest)))
+        return seen[-1][-1]
+
+    monkeypatch.setattr(module.parameters, "update_shapes", recorded)
+    em = traced.em
+    for iteration in range(module.WARM_UP + 3):
+        counts = em._counts - em._unknown_counts
+        topics = em.parameters(iteration)["topics"].copy()
+        traced.step(iteration)
+    shapes, sums, updated = seen[-1]
+    share = (~traced.unknown).astype(float) @ topics
+    log_odds = traced.features @ em.weights
+
+    def evidence(arrays):
+        r = arrays["shapes"]
+        terms = gammaln(counts + r) - gammaln(r) - r * np.log1p(share * np.exp(log_odds))
+        return terms.sum() - r.sum()
+
+    gradient = central_differences(evidence, {"shapes": shapes})["shapes"]
+    np.testing.assert_allclose(sums.digamma - sums.softplus - 1, gradient, rtol=1e-5, atol=1e-5)
+    assert evidence({"shapes": updated}) > evidence({"shapes": shapes})
 
 
 @each_value(size=SIZES, chosen=[*INFERENCES, {"inference": "em", "learn_precision": True}], has_unknown=[False, True])

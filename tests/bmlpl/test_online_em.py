@@ -39,7 +39,10 @@ def test_online_em_reaches_the_optimum_of_batch_em():
 
 
 def dense_gradient(inference, features, labels, topics, unknown=False):
-    """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U."""
+    """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U.
+
+    The last result are the counts m of positives alone.
+    """
     design = np.hstack([features, np.ones((len(features), 1))])
     psi = design @ inference.weights
     r = inference.shapes
@@ -48,11 +51,12 @@ def dense_gradient(inference, features, labels, topics, unknown=False):
         parts = u[:, None] * topics
         rates = parts.sum(axis=2, keepdims=True)
         counts = np.where(labels[:, :, None], parts / -np.expm1(-rates), 0)
+        known = counts.sum(axis=1)
         counts += np.asarray(unknown)[..., None] * parts
         m = counts.sum(axis=1)
         u = (m + r) * expit(psi)
     gradient = design.T @ (m - (m + r) * expit(psi))
-    return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u
+    return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u, known
 
 
 @pytest.mark.parametrize("has_unknown", [False, True])
@@ -75,7 +79,7 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
     weights = inference.weights.copy()
     label_counts = inference._label_counts.copy()
     sums = inference._sums.copy()
-    gradient, counts, m, u = dense_gradient(inference, features, labels, topics, unknown)
+    gradient, counts, _, u, known = dense_gradient(inference, features, labels, topics, unknown)
     seen = []
     adam = inference._adam.step
 
@@ -90,7 +94,9 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
     share = (module.DELAY + 2) ** -module.DECAY
     np.testing.assert_allclose(inference._label_counts, (1 - share) * label_counts + share * counts, rtol=1e-6)
     design = np.hstack([features, np.ones((len(features), 1))])
-    activated = expected_activations(m, design @ weights, shapes, np.empty_like(m))
+    # The shapes are learned from the counts of positives, over the judged share of each topic.
+    log_odds = design @ weights + np.log(~unknown @ topics)
+    activated = expected_activations(known, log_odds, shapes, np.empty_like(known))
     taken = np.array(activated[:2])
     np.testing.assert_allclose(inference._sums, (1 - share) * sums + share * taken, rtol=1e-5)
     softplus, digammas = inference._sums
@@ -109,7 +115,7 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics(has_unknown):
         concentration=0.5,
     )
     topics = other.parameters(0)["topics"]
-    _, _, _, u = dense_gradient(other, features, labels, topics, unknown)
+    _, _, _, u, _ = dense_gradient(other, features, labels, topics, unknown)
     first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5, unknown)
     first -= other.shapes.sum()
     assert value - other.step(0, 0) == pytest.approx(expected - first, rel=1e-6)

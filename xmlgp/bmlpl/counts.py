@@ -81,11 +81,15 @@ def reveal_labels(labels: csr_array, share: float, random: np.random.Generator) 
 
 
 class Counts(NamedTuple):
-    """Latent counts of points, m_nt = Σ_k m_nkt, N×T; of labels, m_kt = Σ_n m_nkt, K×T; and log p(Y | V, U)."""
+    """Latent counts of points, m_nt = Σ_k m_nkt, N×T; of labels, m_kt = Σ_n m_nkt, K×T; and log p(Y | V, U).
+
+    `unknown` are those of points that unknown labels add, N×T, or None if no label is unknown.
+    """
 
     by_point: NDArray[np.floating]
     by_label: NDArray[np.floating]
     log_likelihood: float
+    unknown: NDArray[np.floating] | None = None
 
 
 def expected_counts(
@@ -116,6 +120,7 @@ def expected_counts(
     by_label = sparse.product(positives.by_label(factors), activations)
     by_label *= topics
     log_likelihood = float(np.sum(log_likelihoods))
+    unknown_of_points = None
     if positives.unknown is not None:
         unknown_of_points = sparse.product(positives.unknown.astype(topics.dtype), topics)
         unknown_of_points *= activations
@@ -124,7 +129,7 @@ def expected_counts(
         unknown_of_labels *= topics
         by_label += unknown_of_labels
         log_likelihood += float(unknown_of_points.sum(dtype=np.float64))
-    return Counts(by_point, by_label, log_likelihood)
+    return Counts(by_point, by_label, log_likelihood, unknown_of_points)
 
 
 @compiled

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import ActivationSums, polya_gamma_means
 from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference, infer_activations
+from xmlgp.bmlpl.inference import BMLPLInference, infer_activations, sums_for_shapes
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra import sparse
@@ -99,6 +99,8 @@ class OnlineEM(BMLPLInference):
         self._adam.step_count = number
         total = self.epochs * self.steps_per_epoch
         self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * falling_rate(number / total))
+        if counts.unknown is not None:
+            activated = sums_for_shapes(positives, topics, log_odds, self.shapes, counts.by_point - counts.unknown)
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 
