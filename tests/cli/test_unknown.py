@@ -64,11 +64,12 @@ def test_a_file_without_unknown_labels_trains_the_usual_model():
         np.testing.assert_allclose(value, expected[name], rtol=2e-4, atol=2e-5, err_msg=name)
 
 
-def test_a_run_is_resumed_with_the_same_file_alone(interrupt):
-    options = SETTINGS["mlgpf"]
+@pytest.mark.parametrize(("model", "steps"), [("mlgpf", 4), ("bmlpl", 2)])
+def test_a_run_is_resumed_with_the_same_file_alone(interrupt, model, steps):
+    options = SETTINGS[model]
     expected = train(*options, "--unknown", "unknown")
     shutil.rmtree("model")
-    interrupt(4, "train.txt", "model", *options, "--unknown", "unknown")
+    interrupt(steps, "train.txt", "model", *options, "--unknown", "unknown")
     message = said(run("train", "train.txt", "model", *options, "--resume", "-q"))
     assert "an unfinished run on other data exists" in message
     found = train(*options, "--resume", "--unknown", "unknown")

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from tests.fourth_model import LOGISTIC
 from tests.mlgpf.test_train import prepared
 from tests.problems import small_dataset
+from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -15,7 +16,7 @@ from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.train import Training, train
-from xmlgp.prediction.calibration import fit_calibration
+from xmlgp.prediction.calibration import MISSING, fit_calibration
 from xmlgp.training.loop import Loop
 
 DATASET = small_dataset(N=120, K=12)
@@ -79,7 +80,7 @@ def test_unknown_labels_are_left_out_of_held_out_rankings(monkeypatch):
     scores = np.where(UNKNOWN[held], 0, scores)
     order = np.argsort(-scores, axis=1)[:, :6]
     rows = np.arange(len(held))[:, None]
-    p = np.where(UNKNOWN[held][rows, order], np.nan, scores[rows, order])
+    p = np.where(UNKNOWN[held][rows, order], MISSING, scores[rows, order])
     np.testing.assert_allclose(
         found["calibration"], fit_calibration(p, POSITIVES[held][rows, order]).coefficients, rtol=1e-4, atol=1e-5
     )
@@ -93,7 +94,7 @@ def test_ranks_that_a_point_lacks_do_not_count_in_the_calibration():
     random = np.random.default_rng(0)
     p = -np.sort(-random.random((60, 5)), axis=1)
     correct = random.random(p.shape) < p**2
-    short = np.hstack([p, np.full((60, 2), np.nan)])
+    short = np.hstack([p, np.full((60, 2), MISSING)])
     expected = fit_calibration(p, correct).coefficients
     found = fit_calibration(short, np.hstack([correct, np.zeros((60, 2), bool)])).coefficients
     np.testing.assert_allclose(found, expected)
@@ -129,3 +130,17 @@ def test_a_label_that_nobody_judged_learns_nothing(chosen):
 def test_models_that_take_no_unknown_labels_say_so():
     with pytest.raises(SettingsError, match="logistic takes all labels as known"):
         LOGISTIC.unknown_options(Dataset(DATASET.features, DATASET.labels, UNKNOWN_PAIRS))
+
+
+@pytest.mark.usefixtures("many_held_out")
+def test_a_resumed_run_ends_in_the_same_model(tmp_path):
+    """Also from the checkpoint after the choices, whose rankings have different lengths."""
+    problem = prepared(DATASET, **WEIGHT_SPACE)
+
+    def train_masked(*arguments, **options):
+        return train(*arguments, unknown=UNKNOWN_PAIRS, **options)
+
+    expected = train_masked(*problem)
+    found, interruptions = train_with_interruptions(train_masked, problem, tmp_path / "checkpoint", [1] * 99)
+    assert interruptions > 30
+    assert_same_result(found, expected)

@@ -68,7 +68,7 @@ class Positives:
 
 
 def reveal_labels(labels: csr_array, share: float, random: np.random.Generator) -> csr_array:
-    """Return labels of which each positive is kept with probability `share`; the others become unknown.
+    """Return labels of which each positive is kept with probability `share`; the others count as negative.
 
     A share of 1 keeps all and draws no random number.
     """

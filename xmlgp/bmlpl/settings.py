@@ -71,8 +71,8 @@ class BMLPLSettings(InferenceSettings):
     thinning: int = setting(5, "Iterations of gibbs between kept samples.", minimum=1)
     revealed: float = setting(
         1.0,
-        "Random share of the positive labels that training sees; the others are treated as unknown, to measure the "
-        "cost of missing labels.",
+        "Random share of the positive labels that training sees; the others count as negative, to measure the cost of "
+        "missing labels. What is unknown is given by --unknown.",
         above=0,
         maximum=1.0,
     )

@@ -18,7 +18,7 @@ from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranks_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
-from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
+from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
 from xmlgp.runtime.random_streams import Stream, random_stream
@@ -136,12 +136,12 @@ class HeldOutStage(Inference):
         return probabilities
 
     def _keep(self, ranked: csr_array) -> None:
-        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks; NaN after the last.
+        """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`.
 
         Only the unknown labels of a point make its ranking shorter than others.
         """
         entries = points_of(ranked), ranks_of(ranked)
-        self._ranked.probabilities[...] = np.nan
+        self._ranked.probabilities[...] = MISSING
         self._ranked.correct[...] = 0
         self._ranked.probabilities[entries] = ranked.data
         self._ranked.correct[entries] = are_true(ranked, self._labels)

@@ -24,10 +24,13 @@ from scipy.special import expit
 
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup
 
-__all__ = ["CALIBRATION", "RANKS", "Calibration", "fit_calibration"]
+__all__ = ["CALIBRATION", "MISSING", "RANKS", "Calibration", "fit_calibration"]
 
 #: R: labels of each point that the map is fitted to, those of highest probability.
 RANKS = 50
+
+#: In place of the probability of a rank that a point lacks: a number, so that checkpoints with it are finite.
+MISSING = -1.0
 
 #: Ranks that count fully in the fit, those that users see.
 FIRST_RANKS = 5
@@ -117,12 +120,12 @@ class Calibration:
 def fit_calibration(probabilities: NDArray[np.floating], correct: NDArray[np.bool_] | NDArray[np.uint8]) -> Calibration:
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
-    `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, NaN after the last of a
-    point that has fewer, and `correct`, N×k, whether the point has these labels. The coefficients maximise
+    `probabilities`, N×k with k ≤ R, has the highest ones of each point in descending order, `MISSING` after the last of
+    a point that has fewer, and `correct`, N×k, whether the point has these labels. The coefficients maximise
     Σ w log p′(y) over all pairs plus the logarithm of a normal prior around `IDENTITY`; w is 1 for `FIRST_RANKS` and
     `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
     """
-    is_present = ~np.isnan(probabilities)
+    is_present = probabilities != MISSING
     p = _inside(np.where(is_present, probabilities, CLOSEST), CLOSEST)
     ranks = np.arange(1, p.shape[1] + 1)
     terms = np.stack(np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, np.log(ranks), ranks == 1), axis=-1)
