@@ -8,7 +8,7 @@ import pytest
 from tests.grids import each_value
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.training.optimisers import GRAIN, OPTIMISERS
+from xmlgp.training.optimisers import GRAIN, LEAST_UNIT, OPTIMISERS
 
 
 def adam(start, gradients, rates):
@@ -66,6 +66,36 @@ def test_steps_agree_with_the_paper(name, paper, shape):
     value = run(OPTIMISERS[name]({"x": start}), np.array(start), gradients, rates)
     expected = [paper(start[index], gradients[(slice(None), *index)], rates) for index in np.ndindex(shape)]
     np.testing.assert_allclose(value.ravel(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "paper"), [("adam", adam), ("adagrad", adagrad)])
+@pytest.mark.parametrize("scale", [1e-2, 1e2])
+def test_relative_steps_scale_with_the_parameter(name, paper, scale):
+    """A parameter in other units makes the same steps in these units; its gradient has the inverse ones."""
+    # Not so small that the epsilon of the algorithms matters.
+    gradients = np.random.default_rng(0).uniform(0.5, 2, (7, 3, 4))
+    rates = np.linspace(0.5, 0.001, 7)
+    start = np.random.default_rng(1).normal(size=(3, 4))
+    expected = run(OPTIMISERS[name]({"x": start}, {"x"}), start.copy(), gradients, rates)
+    scaled = run(OPTIMISERS[name]({"x": start}, {"x"}), scale * start, gradients / scale, rates)
+    np.testing.assert_allclose(scaled, scale * expected, rtol=1e-5)
+
+    value = run(OPTIMISERS[name]({"x": start}, {"x"}), start.copy(), gradients[:1], rates[:1])
+    unit = np.sqrt(np.mean(start**2))
+    steps = [paper(0.0, [gradients[0][index]], [rates[0] * unit]) for index in np.ndindex(3, 4)]
+    np.testing.assert_allclose((value - start).ravel(), steps, rtol=1e-10)
+
+
+def test_a_relative_parameter_that_is_zero_moves():
+    value = run(OPTIMISERS["adam"]({"x": np.zeros(2)}, {"x"}), np.zeros(2), [np.ones(2)], [0.5])
+    np.testing.assert_allclose(value, 0.5 * LEAST_UNIT, rtol=1e-6)
+
+
+def test_relative_steps_of_adadelta_are_those_of_the_paper():
+    gradients, rates = gradients_and_rates((3,))
+    value = run(OPTIMISERS["adadelta"]({"x": np.ones(3)}, {"x"}), np.full(3, 7.0), gradients, rates)
+    expected = [adadelta(7.0, gradients[:, i], rates) for i in range(3)]
+    np.testing.assert_allclose(value, expected, rtol=1e-10)
 
 
 @PAPERS

@@ -62,6 +62,9 @@ class LatentFunctions(Protocol[Tape]):
     #: Names of parameters that have no gradients.
     fixed: frozenset[str]
 
+    #: Names of parameters whose steps have their root mean square as the unit.
+    relative: frozenset[str]
+
     def forward(
         self, parameters: Parameters, points: Points, kl_needed: bool = True
     ) -> tuple[Moments, float | np.floating | None, Tape]:

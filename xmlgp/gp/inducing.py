@@ -35,8 +35,12 @@ class Tape(NamedTuple):
 class Inducing:
     """Latent functions h_p ~ GP(0, k) with inducing inputs Z; the posterior q(u_p) is one of `posteriors`.
 
-    Parameters named `fixed` have no gradients: Z, if `inputs_fixed`.
+    Parameters named `fixed` have no gradients: Z, if `inputs_fixed`. Steps of Z are relative: one that moves each
+    coordinate by the learning rate η moves an inducing input by η √D, which for rows of unit length is far beyond the
+    lengthscale.
     """
+
+    relative: frozenset[str] = frozenset({"inducing"})
 
     def __init__(self, kernel: Kernel, posterior: Posterior[Any, Any], inputs_fixed: bool = False) -> None:
         self.kernel = kernel

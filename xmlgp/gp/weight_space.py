@@ -146,6 +146,7 @@ class WeightSpace:
     """
 
     parameter_names = whitened_names(SPARSE)
+    relative: frozenset[str] = frozenset()
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class Stochastic(Inference):
         self._labels = labels
         self._make_batch = make_batch
         self._moving = {name: value for name, value in parameters.items() if name not in bound.fixed}
-        self._optimiser = optimiser_of(method.settings)(self._moving)
+        self._optimiser = optimiser_of(method.settings)(self._moving, bound.latent.relative)
         N = labels.shape[0]
         self.steps_per_epoch = -(-N // schedule.batch_size)
         self._steps = self.epochs * self.steps_per_epoch

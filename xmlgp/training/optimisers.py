@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +25,9 @@ BLOCK = 1 << 12
 #: parameter would not move.
 LARGEST_GRADIENT = 1e18
 
+#: Least root mean square of a parameter with relative steps: one that is zero moves, too.
+LEAST_UNIT = 1e-3
+
 
 @compiled
 def _clip(gradient: float, limit: float) -> float:
@@ -32,12 +36,16 @@ def _clip(gradient: float, limit: float) -> float:
 
 
 class _Optimiser:
-    """Base class, made of the parameters that move: a subclass names its statistics and updates flat blocks."""
+    """Base class, made of the parameters that move: a subclass names its statistics and updates flat blocks.
+
+    Parameters named `relative` have their root mean square as the unit of steps (Shazeer and Stern 2018, section 8).
+    """
 
     statistics: tuple[str, ...] = ()
 
-    def __init__(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, parameters: Mapping[str, NDArray[Any]], relative: Collection[str] = ()) -> None:
         self.step_count = 0
+        self._relative = frozenset(relative)
         self.state = {
             f"{name}/{statistic}": np.zeros_like(value)
             for name, value in parameters.items()
@@ -63,7 +71,8 @@ class _Optimiser:
         for name, gradient in gradients.items():
             arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
             dtype = arrays[0].dtype
-            scalars = self._scalars(learning_rate, dtype)
+            unit = self._unit(arrays[0]) if name in self._relative else 1.0
+            scalars = self._scalars(learning_rate * unit, dtype)
             if isinstance(gradient, IndexedRows):
                 values = np.ascontiguousarray(gradient.values, dtype)
                 width = values[:1].size
@@ -75,6 +84,11 @@ class _Optimiser:
                 width = BLOCK  # the last block is shorter
                 starts = np.arange(0, values.size, width)
             self._update_blocks([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
+
+    def _unit(self, value: NDArray[Any]) -> float:
+        """Return the unit of relative steps of a parameter."""
+        elements = value.ravel("K")
+        return max(LEAST_UNIT, math.sqrt(np.vdot(elements, elements) / max(1, elements.size)))
 
     def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         """Return the numbers that an update needs, in the type of the parameters."""
@@ -189,6 +203,10 @@ class AdaDelta(_Optimiser):
     default_rate = 1.0
     decay = 0.95
     epsilon = 1e-6
+
+    def _unit(self, value: NDArray[Any]) -> float:
+        """Return one: AdaDelta's steps have the units of the parameter already."""
+        return 1.0
 
     def _scalars(self, learning_rate: float, dtype: np.dtype[np.floating]) -> tuple[np.floating, ...]:
         return tuple(map(dtype.type, (learning_rate, self.decay, self.epsilon)))
