@@ -77,6 +77,14 @@ def test_a_run_is_resumed_with_the_same_file_alone(interrupt, model, steps):
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
 
 
+def test_training_continues_from_preprocessing_without_the_file():
+    assert run("preprocess", "train.txt", "model", "-q", "--inducing", "free", "-M", "5").exit_code == 0
+    train("--unknown", "unknown", "--epochs", "1", "-P", "2")
+    model = xmlgp.load("model")
+    assert (model.settings.inducing, model.settings.inducing_count) == ("free", 5)
+    assert model.data["unknown"] == UNKNOWN.sum()
+
+
 def test_models_with_unknown_labels_learn_on_or_say_why_not():
     train(*SETTINGS["mlgpf"], "--unknown", "unknown")
     write_dataset("more.txt", small_dataset(seed=4))

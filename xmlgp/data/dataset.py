@@ -90,8 +90,9 @@ class Dataset:
         return digest.hexdigest()
 
     @functools.cached_property
-    def _without_unknown(self) -> Dataset:
-        return replace(self, unknown=None)
+    def without_unknown(self) -> Dataset:
+        """The same points with all pairs as judged."""
+        return self if self.unknown is None else replace(self, unknown=None)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -104,7 +105,7 @@ class Dataset:
             facts["dense"] = widths
         if self.unknown is not None:
             facts["unknown"] = int(self.unknown.nnz)
-            facts["first"] = self._without_unknown.fingerprint
+            facts["first"] = self.without_unknown.fingerprint
         return facts | {"fingerprint": self.fingerprint}
 
     def rows(self, selection: Rows) -> Dataset:

@@ -393,7 +393,7 @@ def plan_run(
     except ModelFolderError as error:
         if ModelFolder.exists(path):
             note(f"the existing model cannot be read and will be replaced ({error})")
-    same = folder if folder and folder.description["data"] == dataset.facts else None
+    same = folder if folder and _is_of(folder, dataset) else None
     settings: Settings | None = None
     run = None if resume is False else destination.run
     if resume and run and not run.learns:
@@ -418,6 +418,12 @@ def plan_run(
     for text in [*notes, *MODELS[settings.model].notes(settings, dataset)]:
         note(text)
     return plan
+
+
+def _is_of(folder: ModelFolder, dataset: Dataset) -> bool:
+    """Return whether a folder has a model of a data set, or its preprocessing, for which no pair is unknown."""
+    data = folder.description["data"]
+    return data == dataset.facts or (folder.stage == "preprocessed" and data == dataset.without_unknown.facts)
 
 
 def _check_same(path: Path, what: str, settings: Settings, asked: Mapping[str, Any]) -> None:
