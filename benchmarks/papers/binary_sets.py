@@ -8,6 +8,7 @@ repository.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -171,8 +172,11 @@ def _lines(file: Path, signs: dict[str, str]) -> Iterator[bytes]:
 
 
 def _shortest(value: str) -> str:
-    """Return a number in its shortest notation."""
-    return repr(float(value)).removesuffix(".0")
+    """Return a number in its shortest notation; ValueError if it is not finite."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} is not finite")
+    return repr(number).removesuffix(".0")
 
 
 def _split(lines: Sequence[bytes], test_count: int) -> list[list[bytes]]:

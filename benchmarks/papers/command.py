@@ -94,10 +94,11 @@ def reproduce(  # noqa: PLR0913, which are the options
         return
     if not names:
         raise click.UsageError(f"Name an experiment, or {ALL}; --list prints them.")
-    only = datasets.replace(",", " ").split()
+    only = [catalogue[name].name for name in datasets.replace(",", " ").split()]
+    some = ALL in names
 
     def load(scale: float) -> list[Experiment]:
-        chosen = _names(catalogue, only) if names == (ALL,) else names
+        chosen = _names(catalogue, only) if some else dict.fromkeys(names)
         return [load_experiment(catalogue, name, data, only, scale) for name in chosen]
 
     experiments = load(epochs_scale)
@@ -107,7 +108,7 @@ def reproduce(  # noqa: PLR0913, which are the options
         kept = results / PARTIAL
     target = kept / AGAIN if again else kept
     runnable = [bool(experiment.cells or (not again and experiment.finished_rows(kept))) for experiment in experiments]
-    _check_runnable(catalogue, experiments, runnable, data, names == (ALL,))
+    _check_runnable(catalogue, experiments, runnable, data, some)
     for text in _notes(catalogue, experiments, data, kept, again):
         note(text)
     cells = [cell for experiment in experiments for cell in experiment.cells]

@@ -71,10 +71,12 @@ def test_a_run_is_resumed_with_the_same_file_alone(interrupt, model, steps):
     shutil.rmtree("model")
     interrupt(steps, "train.txt", "model", *options, "--unknown", "unknown")
     message = said(run("train", "train.txt", "model", *options, "--resume", "-q"))
-    assert "an unfinished run on other data exists" in message
+    assert "an unfinished run with other unknown labels exists" in message
     found = train(*options, "--resume", "--unknown", "unknown")
     for name, value in found.items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    message = said(run("train", "train.txt", "model", *options, "-q"))
+    assert message.startswith("model: the model here was trained with other unknown labels (40 points, ")
 
 
 def test_training_continues_from_preprocessing_without_the_file():

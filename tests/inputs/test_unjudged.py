@@ -14,6 +14,8 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Features
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError, UsageError, XmlgpError
+from xmlgp.estimators import MLGPFClassifier
+from xmlgp.inputs.unjudged import one_sided_labels
 from xmlgp.text.documents import CorpusOptions
 
 LABELS = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]], bool)
@@ -119,6 +121,10 @@ def test_wrong_arguments_have_one_sentence():
         (LABELS, "`unknown`, point 0: label 0 is unknown here, but the point has it in the data"),
         (UNKNOWN[:3], "`unknown` has 3 points, but the data has 4 points"),
         (UNKNOWN[:, :3], "`unknown` has 3 labels, but the data has 4 labels"),
+        (
+            np.where(UNKNOWN, np.nan, 0),
+            "`unknown`: a label is negative or not a number; 1 says that nobody judged the label, 0 that somebody did",
+        ),
     ]:
         with pytest.raises(SettingsError) as error:
             read(FEATURES, unknown, labels=LABELS)
@@ -130,6 +136,53 @@ def test_wrong_arguments_have_one_sentence():
     for call in xmlgp.learn, xmlgp.tune, lambda *arguments: list(xmlgp.predict(*arguments)):
         with pytest.raises(UsageError, match="Only training leaves out unknown labels; leave out `unknown`"):
             call(model, source)
+
+
+def test_columns_of_tables_are_those_of_the_labels():
+    names = ["red", "blue", "green", "white"]
+    labels = pd.DataFrame(LABELS, columns=names)
+    unknown = pd.DataFrame(UNKNOWN, columns=names)
+    np.testing.assert_array_equal(read(FEATURES, unknown, labels=labels).dataset.unknown.toarray(), UNKNOWN)
+    with pytest.raises(SettingsError, match="^`unknown`: column 0 is the label 'white', but the data has 'red' there"):
+        read(FEATURES, unknown[names[::-1]], labels=labels)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float16, np.float64, object])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_labels_and_masks_are_of_any_numbers(dtype, everywhere):
+    labels = LABELS * (not everywhere)
+    unknown = UNKNOWN | everywhere
+    dataset = read(FEATURES, unknown.astype(dtype), labels=labels.astype(dtype)).dataset
+    np.testing.assert_array_equal(dataset.unknown.toarray(), unknown)
+    np.testing.assert_array_equal(dataset.labels.toarray(), labels)
+
+
+def test_nan_among_labels_of_training_names_the_mask():
+    for labels in np.where(UNKNOWN, np.nan, LABELS), sp.csr_array(np.where(UNKNOWN, np.nan, LABELS)):
+        with pytest.raises(SettingsError, match="where nobody judged a label, give 0, and to training also `unknown`"):
+            read(FEATURES, None, labels=labels)
+
+
+def test_labels_without_judged_negatives_are_noted():
+    # Label 0 has no judged negative, label 1 no judged point, label 2 both kinds; label 3 has no unknown pair.
+    labels = np.array([[1, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 1]], bool)
+    unknown = np.array([[0, 1, 0, 0], [1, 1, 1, 0], [0, 1, 0, 0]], bool)
+    assert one_sided_labels(read(np.eye(3), unknown, labels=labels).dataset) == [
+        "labels that nobody judged for any point: 1 of 4; nothing is learned about them",
+        "labels that all points judged for them have: 1 of 4; all points will get them, unless some are judged not to "
+        "have them",
+    ]
+    assert one_sided_labels(read(np.eye(3), None, labels=labels).dataset) == []
+    assert one_sided_labels(read(np.eye(3), np.zeros((3, 4)), labels=labels).dataset) == []
+
+
+def test_masked_labels_are_refused():
+    # NumPy reads what is under a mask.
+    masked = np.ma.masked_array(LABELS, UNKNOWN)
+    with pytest.raises(SettingsError, match="^some labels are masked; give `labels.filled\\(0\\)`"):
+        read(FEATURES, None, labels=masked)
+    with pytest.raises(SettingsError, match="^some labels are masked"):
+        MLGPFClassifier().fit(FEATURES, masked)
 
 
 def test_unknown_pairs_are_a_part_of_the_data():

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.estimators.rows import has_texts, rows_of
-from xmlgp.inputs.memory import labels_in_memory
+from xmlgp.inputs.memory import check_not_masked, labels_in_memory
 from xmlgp.text.written_names import separator_of
 
 __all__ = ["check_given", "read_labels", "read_partly_known_labels"]
@@ -37,6 +37,7 @@ def read_partly_known_labels(estimator: object, y: object, N: int) -> tuple[csr_
 
 def _read(estimator: object, y: object, N: int, nan_allowed: bool) -> tuple[csr_array, csr_array | None]:
     check_given(estimator, y)
+    check_not_masked(y)
     try:
         values = check_array(y, accept_sparse="csr", dtype=None, ensure_all_finite="allow-nan" if nan_allowed else True)
         unknown = _nan_of(values)

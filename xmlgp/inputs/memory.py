@@ -30,7 +30,21 @@ from xmlgp.text.names import Names
 from xmlgp.text.vectorize import as_texts, texts_of
 from xmlgp.text.word_counts import WordCounts
 
-__all__ = ["InMemory", "as_matrix", "check_columns", "columns_of", "features_in_memory", "labels_in_memory"]
+__all__ = [
+    "InMemory",
+    "as_matrix",
+    "check_columns",
+    "check_not_masked",
+    "columns_of",
+    "features_in_memory",
+    "labels_in_memory",
+]
+
+#: What the numbers in a matrix of labels stand for.
+MEANING = "1 says that a point has the label, 0 that it has not"
+
+#: What a message adds where a label is NaN.
+AT_NAN = "; where nobody judged a label, give 0, and to training also `unknown`, a matrix that is 1 there"
 
 
 class InMemory:
@@ -177,16 +191,19 @@ def columns_of(table: Any, kind: str) -> list[str] | None:
     return [name.strip() for name in columns] if kind == "label" else columns
 
 
-def check_columns(kind: str, names: Iterable[str] | None, known: Sequence[str] | None) -> None:
+def check_columns(
+    kind: str, names: Iterable[str] | None, known: Sequence[str] | None, owner: str = "the model was trained with"
+) -> None:
     """Raise SettingsError if names of columns differ from the `known` ones of a model in the same place.
 
-    `kind` is "feature" or "label". Columns beyond the shorter list are not compared.
+    `kind` is "feature" or "label". Columns beyond the shorter list are not compared. The message calls the `known` ones
+    those of the `owner`, with a verb.
     """
     for number, (name, expected) in enumerate(zip(names or (), known or (), strict=False)):
         if name != expected:
             raise SettingsError(
-                f"column {number} is the {kind} {excerpt(name)}, but the model was trained with {excerpt(expected)} "
-                "there; give it the same columns in the same order"
+                f"column {number} is the {kind} {excerpt(name)}, but {owner} {excerpt(expected)} there; give it the "
+                "same columns in the same order"
             )
 
 
@@ -201,7 +218,11 @@ def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> c
         return csr_array(table, dtype=dtype)
     try:
         array = np.asarray(table)
-        return csr_array(array.astype(float) if array.dtype.kind == "O" else array, dtype=dtype)
+        if array.dtype.kind == "O":
+            array = array.astype(float)
+        elif array.dtype == np.float16:  # which sparse matrices cannot have
+            array = array.astype(np.float32)
+        return csr_array(array, dtype=dtype)
     except (TypeError, ValueError):
         if not hasattr(table, "columns"):
             raise SettingsError("a matrix must have numbers; texts and lists of names have one dimension") from None
@@ -211,18 +232,23 @@ def as_matrix(table: Any, dtype: DTypeLike | None, is_labels: bool = False) -> c
         ) from None
 
 
-def labels_in_memory(Y: Any, N: int) -> csr_array:
-    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one."""
+def labels_in_memory(Y: Any, N: int, meaning: str = MEANING) -> csr_array:
+    """Return a matrix of labels, of N points, as a csr_array of bool; SettingsError if it is not one.
+
+    `meaning` says in messages what the numbers stand for.
+    """
+    check_not_masked(Y)
     labels = as_matrix(Y, None, is_labels=True)
     # NaN is not ≥ 0, so it is refused too.
     if not (labels.data >= 0).all():
-        raise SettingsError("a label is negative or not a number; 1 says that a point has the label, 0 that it has not")
+        hint = AT_NAN if meaning == MEANING and np.isnan(labels.data).any() else ""
+        raise SettingsError(f"a label is negative or not a number; {meaning}{hint}")
     fractions = labels.data[labels.data % 1 != 0] if labels.dtype.kind == "f" else labels.data[:0]
     if fractions.size:
-        meaning = "1 says that a point has the label, 0 that it has not; give `labels > 0` if that is meant"
-        raise SettingsError(f"Unknown label type: continuous; a label is {fractions[0]:g}; {meaning}")
+        text = f"a label is {fractions[0]:g}; {meaning}; give `labels > 0` if that is meant"
+        raise SettingsError(f"Unknown label type: continuous; {text}")
     # Numbers that are never 0 and not all equal are probably classes, such as 1 and 2, and not marks of labels.
-    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and np.ptp(labels.data, axis=None) > 0:
+    if not sp.issparse(Y) and labels.nnz == np.prod(labels.shape) and len(np.unique(labels.data)) > 1:
         warnings.warn(
             "no label is 0, so all points have all labels; 0 says that one has not", UserWarning, stacklevel=2
         )
@@ -232,6 +258,15 @@ def labels_in_memory(Y: Any, N: int) -> csr_array:
     if labels.shape[0] != N:
         raise SettingsError(f"there are {N} points, but the labels of {labels.shape[0]} points")
     return labels
+
+
+def check_not_masked(Y: object) -> None:
+    """Raise SettingsError for a masked array with masked labels, which NumPy would read as if they were not masked."""
+    if isinstance(Y, np.ma.MaskedArray) and np.ma.is_masked(Y):
+        raise SettingsError(
+            "some labels are masked; give `labels.filled(0)`, and to training also `unknown=labels.mask` if nobody "
+            "judged them"
+        )
 
 
 def features_in_memory(X: Any, dtype: DTypeLike = np.float32) -> Features:

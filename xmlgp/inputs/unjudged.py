@@ -25,14 +25,15 @@ from xmlgp.data.repository_format import read_sizes
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.inputs.kinds import FilePath, Matrix, is_matrix, is_path
-from xmlgp.inputs.memory import labels_in_memory
+from xmlgp.inputs.memory import check_columns, columns_of, labels_in_memory
 from xmlgp.inputs.training_data import TrainingData
+from xmlgp.linear_algebra.sparse import column_sums
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt, quote
 from xmlgp.text.label_rows import describe_malformed, divide_labels
 from xmlgp.text.labels import BadName, LabelNumbers, label_matrix, matrix_of_labels
 
-__all__ = ["NameReading", "UnknownLabels", "beside_unknown"]
+__all__ = ["NameReading", "UnknownLabels", "beside_unknown", "one_sided_labels"]
 
 #: The labels that nobody judged: a file, a matrix N×K that is nonzero there, or a list of names for each point.
 UnknownLabels: TypeAlias = "FilePath | Matrix | Sequence[Sequence[str]]"
@@ -41,6 +42,9 @@ HEADER = re.compile(rb" *(\d+) +(\d+)[ \t]*\r?\n")
 
 #: More lines than a block of text can have, so that `read_lines` returns whole blocks.
 ALL = 2**62
+
+#: What the numbers in a matrix stand for.
+MEANING = "1 says that nobody judged the label, 0 that somebody did"
 
 #: What separates names in a line, unless the user says otherwise.
 SEPARATOR = ";"
@@ -92,6 +96,23 @@ def beside_unknown(points: TrainingData, unknown: UnknownLabels, title: str, nam
     return points._replace(dataset=replace(dataset, unknown=rows.matrix))
 
 
+def one_sided_labels(dataset: Dataset) -> list[str]:
+    """Return notes about labels that no judged point has, or that all have, because of unknown pairs."""
+    if dataset.unknown is None or not dataset.unknown.nnz:
+        return []
+    unknown = column_sums(dataset.unknown.indices, dataset.K)
+    positive = column_sums(dataset.labels.indices, dataset.K)
+    unjudged = np.count_nonzero(unknown == dataset.N)
+    certain = np.count_nonzero((unknown > 0) & (positive > 0) & (unknown + positive == dataset.N))
+    notes = []
+    if unjudged:
+        notes.append(f"labels that nobody judged for any point: {unjudged} of {dataset.K}; nothing is learned about them")
+    if certain:
+        advice = "all points will get them, unless some are judged not to have them"
+        notes.append(f"labels that all points judged for them have: {certain} of {dataset.K}; {advice}")
+    return notes
+
+
 def _read(points: TrainingData, unknown: Any, title: str, names: NameReading | None) -> _Rows:
     """Return the unknown labels as given."""
     dataset = points.dataset
@@ -103,9 +124,13 @@ def _read(points: TrainingData, unknown: Any, title: str, names: NameReading | N
             if names is None:
                 return _read_numbers(reader, dataset, title)
             return _read_names(reader, labels, title, names)
-    if is_matrix(unknown):
-        return _Rows(labels_in_memory(unknown, unknown.shape[0]))
-    known, matrix = label_matrix(unknown, labels, names and names.same)
+    try:
+        if is_matrix(unknown):
+            check_columns("label", columns_of(unknown, "label"), labels, f"{title} has")
+            return _Rows(labels_in_memory(unknown, unknown.shape[0], MEANING))
+        known, matrix = label_matrix(unknown, labels, names and names.same)
+    except SettingsError as error:
+        raise SettingsError(f"`unknown`: {error}") from None
     if len(known) > len(labels):
         raise SettingsError(f"`unknown` has the label {excerpt(known[len(labels)])}, which no point of {title} has")
     return _Rows(matrix)

@@ -154,7 +154,7 @@ class InterruptedRun:
         if self.learns != ("learns_on" in data):
             return "of `xmlgp learn`" if self.learns else "of `xmlgp train`"
         if self.data != data:
-            return "on other data"
+            return _other_data(self.data, data)
         now = settings.with_model()
         # The model comes first, so all names that follow are settings of both.
         for name, value in self.settings.with_model().items():
@@ -213,8 +213,8 @@ class Destination:
             return
         facts = f"{counted(data['N'], 'point')}, last changed {_changed(self.path / DESCRIPTION)}"
         raise ModelFolderError(
-            f"{self.path}: the model here was trained on other data ({facts}); choose another folder, or replace it "
-            "with `overwrite=True`"
+            f"{self.path}: the model here was trained {_other_data(data, dataset.facts)} ({facts}); choose another "
+            "folder, or replace it with `overwrite=True`"
         )
 
 
@@ -366,6 +366,14 @@ class RunPlan(NamedTuple):
     preprocessed: ModelFolder | None
     interrupted: InterruptedRun | None
     discarded: InterruptedRun | None
+
+
+def _other_data(data: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Return how the facts of data differ from others, after "trained" or "a run"."""
+    points, other_points = ((facts["N"], facts.get("first", facts["fingerprint"])) for facts in (data, other))
+    if points == other_points and ("unknown" in data or "unknown" in other):
+        return "with other unknown labels"
+    return "on other data"
 
 
 def _changed(file: Path) -> str:

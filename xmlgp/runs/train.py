@@ -12,7 +12,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
-from xmlgp.inputs.unjudged import UnknownLabels
+from xmlgp.inputs.unjudged import UnknownLabels, one_sided_labels
 from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
@@ -179,6 +179,8 @@ def train(  # noqa: PLR0913, which are the options of the command
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
     dataset, data_format, names = Source.of(data, labels, dense, unknown).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
+    for text in one_sided_labels(dataset):
+        reporter.note(text)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work)

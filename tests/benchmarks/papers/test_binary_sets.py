@@ -108,8 +108,9 @@ def test_other_files_are_refused_and_nothing_is_written(tmp_path):
 
     with pytest.raises(DataFormatError, match=r"german\.numer:2: label '2' is neither 1 nor -1"):
         make("-1 1:1\n2 1:1\n")
-    with pytest.raises(DataFormatError, match=r"german\.numer:1: this is not a point of the published file"):
-        make("<html>\n")
+    for line in "<html>", "-1 3:nan":
+        with pytest.raises(DataFormatError, match=r"german\.numer:1: this is not a point of the published file"):
+            make(f"{line}\n")
     with pytest.raises(
         FetchError, match="german would have 1 points with 3 features, but the catalogue's has 2 with 3"
     ):

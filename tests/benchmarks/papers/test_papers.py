@@ -266,6 +266,19 @@ def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_pa
         catalogue.experiments.update(load_papers().experiments)
 
 
+def test_names_of_experiments_and_data_sets(tmp_path):
+    def note(*arguments):
+        # Without data, kept results are printed.
+        result = run(*arguments, "--data", tmp_path, "--results", RESULTS, command=reproduce)
+        assert result.exit_code == 0, result.output
+        return result.stderr.splitlines()[-1]
+
+    assert note("table3", "table3", "--datasets", "BibTeX").startswith("table3: ")
+    assert note("table3", "all", "--datasets", "bibtex") == note("all", "--datasets", "bibtex")
+    wrong = run("table3", "--datasets", "bibtex deliciuos", "--data", tmp_path, command=reproduce)
+    assert said(wrong).endswith(": there is no data set 'deliciuos'; did you mean delicious?")
+
+
 def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
