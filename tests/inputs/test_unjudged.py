@@ -60,8 +60,9 @@ def test_files_of_numbers(text, packed):
         ("green; blue\n\nred;blue;green;the white\nred", {}),
         ('["green", "blue"]\n\n["red", "blue", "green", "the white"]\n"red"\n', {}),
         ("green|blue\n\nred|blue|green|the white\nred\n", {"corpus": "|"}),
+        ("green;blue\r\n\r\nred;blue;green;the white\r\nred\r\n\r\n \r\n", {}),
     ],
-    ids=["semicolons", "lists", "separator"],
+    ids=["semicolons", "lists", "separator", "blank lines"],
 )
 def test_files_of_names_beside_a_corpus(text, options):
     if options:

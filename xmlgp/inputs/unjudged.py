@@ -106,7 +106,9 @@ def one_sided_labels(dataset: Dataset) -> list[str]:
     certain = np.count_nonzero((unknown > 0) & (positive > 0) & (unknown + positive == dataset.N))
     notes = []
     if unjudged:
-        notes.append(f"labels that nobody judged for any point: {unjudged} of {dataset.K}; nothing is learned about them")
+        notes.append(
+            f"labels that nobody judged for any point: {unjudged} of {dataset.K}; nothing is learned about them"
+        )
     if certain:
         advice = "all points will get them, unless some are judged not to have them"
         notes.append(f"labels that all points judged for them have: {certain} of {dataset.K}; {advice}")
@@ -123,7 +125,7 @@ def _read(points: TrainingData, unknown: Any, title: str, names: NameReading | N
             reader = LineReader(stream, path)
             if names is None:
                 return _read_numbers(reader, dataset, title)
-            return _read_names(reader, labels, title, names)
+            return _read_names(reader, points, title, names)
     try:
         if is_matrix(unknown):
             check_columns("label", columns_of(unknown, "label"), labels, f"{title} has")
@@ -213,12 +215,16 @@ def _check_label(token: bytes, K: int, title: str, seen: set[int]) -> int:
     return label
 
 
-def _read_names(reader: LineReader, labels: Sequence[str], title: str, reading: NameReading) -> _Rows:
-    """Return the unknown labels from lines of names of labels."""
+def _read_names(reader: LineReader, points: TrainingData, title: str, reading: NameReading) -> _Rows:
+    """Return the unknown labels from lines of names of labels; blank lines after the last point are left out."""
+    labels = points.names.labels or []
     label_numbers = LabelNumbers(labels, reading.same)
     numbers: list[int] = []
     lengths: list[int] = []
-    for line_number, line in decoded_lines(reader):
+    lines = list(decoded_lines(reader))
+    while len(lines) > points.dataset.N and not lines[-1][1].strip():
+        lines.pop()
+    for line_number, line in lines:
         try:
             names = divide_labels(line, reading.separator, SEPARATOR)
         except ValueError:
