@@ -179,13 +179,13 @@ def train(  # noqa: PLR0913, which are the options of the command
     same = known and {name: uri for name, (uri, _) in known.concepts.items()}
     dataset, data_format, names = Source.of(data, labels, dense, unknown).training(path, same, reporter)
     names = name_labels(names, known, note=reporter.note)
-    for text in one_sided_labels(dataset):
-        reporter.note(text)
     request = Request(settings or {}, recipe, default_model(data_format), overwrite)
     if path is not None:
         training = FolderTraining(Path(path), dataset, names, checkpoint_seconds, reporter, work)
         with lock_model_folder(path):
             plan = training.plan(request, resume)
+            if plan:
+                _note_one_sided(dataset, reporter)
             model = training.run(plan) if plan else None
         return model or load(path)
     chosen, notes = request.settings(dataset)
@@ -193,8 +193,15 @@ def train(  # noqa: PLR0913, which are the options of the command
         reporter.note(text)
     _check(dataset, chosen, work)
     check_memory("training", MODELS[chosen.model].memory(chosen, dataset))
+    _note_one_sided(dataset, reporter)
     preprocessed = preprocess_data(dataset, chosen, reporter.progress, work)
     return _trained(dataset, chosen, preprocessed, names, reporter.progress, work)
+
+
+def _note_one_sided(dataset: Dataset, reporter: Reporter) -> None:
+    """Note labels whose unknown pairs leave judged points of one kind, or none."""
+    for text in one_sided_labels(dataset):
+        reporter.note(text)
 
 
 def _check(dataset: Dataset, settings: Settings, work: Work) -> None:
