@@ -30,7 +30,7 @@ from xmlgp.regression.regression import Regression
 from xmlgp.training.trained import Earlier, add_statistics, statistics_of
 
 SMALL = {
-    "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "epochs": 4, "batch_size": 16,
+    "inducing": "free", "inducing_count": 12, "basis_size": 9, "factors": 3, "epochs": 4, "batch_size": 16,
     "regression_points": 0,
 }  # fmt: skip
 
