@@ -10,7 +10,7 @@ SHARE ?= 0.1
 
 # The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them; EPOCHS_SCALE
 # shortens them, and writes to results/partial; AGAIN=1 trains what has a kept result, too, into results/again.
-S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
+S_EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7

@@ -122,7 +122,7 @@ def test_published_results_of_other_methods_stand_below_ours(catalogue, data, sh
 def test_large_data_sets_are_run_once(catalogue, data):
     rows = load_experiment(catalogue, "l-table7", data).rows
     restarts = {dataset: len(cells) for dataset, *_, cells in rows}
-    assert restarts == dict.fromkeys(("bibtex", "delicious", "eurlex"), 10) | dict.fromkeys(
+    assert restarts == dict.fromkeys(("bibtex", "delicious", "eurlex"), 5) | dict.fromkeys(
         ("wiki10-31k", "amazoncat", "delicious-200k"), 1
     )
 
@@ -540,10 +540,9 @@ def test_the_time_is_estimated_from_kept_cells(trained, monkeypatch):
 
 def test_the_readme_has_the_row_of_s_linear_of_the_results():
     table = json.loads((RESULTS / "table2.json").read_text())
-    cells = []
+    lines = (ROOT / "README.md").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("| `xmlgp train --recipe s-LINEAR`"))
     for row in table["rows"]:
         if row["method"] == "s-LINEAR":
             precision = " / ".join(f"{row['measures'][name]['mean']:.2f}" for name in ("P@1", "P@3", "P@5"))
-            cells += [precision, f"{row['training_s']:.0f} s"]
-    line = f"| `xmlgp train --recipe s-LINEAR`, in `make table2` | {' | '.join(cells)} |"
-    assert line in (ROOT / "README.md").read_text()
+            assert f"| {precision} |" in line
