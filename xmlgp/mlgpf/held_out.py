@@ -127,10 +127,17 @@ class HeldOutStage(Inference):
         problem = self._problem
         predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
         count = RANKS if self._unknown is None else RANKS + int(np.diff(self._unknown.indptr).max(initial=0))
-        blocks = [block.matrix for block in predictor.top(self._features, count, "probability")]
+        blocks: list[csr_array] = []
+        first = 0
+        for block in predictor.top(self._features, count, "probability"):
+            ranked = block.matrix
+            last = first + ranked.shape[0]
+            if self._unknown is not None:
+                # Block by block: if many labels of one point are unknown, all rankings are long.
+                ranked = _without(ranked, self._unknown[first:last], RANKS)
+            blocks.append(ranked)
+            first = last
         probabilities = csr_array(vstack(blocks, "csr"))
-        if self._unknown is not None:
-            probabilities = _without(probabilities, self._unknown, RANKS)
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
         return probabilities
