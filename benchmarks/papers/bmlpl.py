@@ -64,8 +64,11 @@ class BMLPLCell(Cell[BMLPLSettings]):
 
     @classmethod
     def columns(cls, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the number of topics, the measure of each candidate and the labels of topics; see `Cell.columns`."""
-        return {name: results[0][name] for name in ("topics", "choice", "labels_of_topics") if name in results[0]}
+        """Return the numbers of topics, the measure of each candidate and the labels of topics; see `Cell.columns`."""
+        columns = {name: results[0][name] for name in ("topics", "choice", "labels_of_topics") if name in results[0]}
+        counts = {result["topics"] for result in results if "topics" in result}
+        # Seeds choose on their own.
+        return columns | {"topics": " or ".join(map(str, sorted(counts)))} if len(counts) > 1 else columns
 
     def facts(self) -> list[Any]:
         """Return everything that determines the result; see `Cell.facts`."""

@@ -114,14 +114,16 @@ def minutes_table(rows: Rows) -> Iterator[str]:
 def auc_table(rows: Rows) -> Iterator[str]:
     """Yield the lines of a table of AUC, precision in % and seconds."""
     averages = ("AUC_instance", "AUC_micro", "AUC_macro")
-    yield from _head("data set", "method", "topics", "AUC, paper", *averages, *PRECISIONS, "seconds")
+    yield from _head("data set", "method", "seeds", "topics", "AUC, paper", *averages, *PRECISIONS, "seconds")
     for row in rows:
-        means = {name: value["mean"] for name, value in row["measures"].items()}
         paper = "—" if row["paper"] is None else f"{row['paper']:.4f}"
-        ours = *(f"{means[name]:.4f}" for name in averages), *(f"{means[name]:.2f}" for name in PRECISIONS)
-        yield _line(row["dataset"], row["method"], row["topics"], paper, *ours, f"{row['seconds']:.1f}")
+        measures = row["measures"]
+        areas = (_spread(measures[name].values(), 4) for name in averages)
+        precisions = (_spread(measures[name].values(), 2) for name in PRECISIONS)
+        ours = *areas, *precisions, f"{row['seconds']:.1f}"
+        yield _line(row["dataset"], row["method"], row["restarts"], row["topics"], paper, *ours)
     for dataset, method, paper in _published(rows):
-        yield _line(dataset, method, "", f"{paper:.4f}", *[""] * 7)
+        yield _line(dataset, method, "", "", f"{paper:.4f}", *[""] * 7)
 
 
 def topics_table(rows: Rows) -> Iterator[str]:

@@ -49,6 +49,8 @@ def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path)
     cell = experiment.kind.cell
     for dataset, method, variant, done in experiment.finished_rows(results):
         measures = {name: [result["measures"][name] for result in done] for name in done[0]["measures"]}
+        # Results of the first experiments have no date.
+        latest = max(done, key=lambda result: str(result.get("date", "")))
         reported = entries[dataset].results.get(experiment.compare, {})
         rows.append(
             {
@@ -61,7 +63,7 @@ def collect(experiment: Experiment, entries: Mapping[str, Entry], results: Path)
                 cell.model.objective: [result["history"][-1][cell.model.objective] for result in done],
                 "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
                 **cell.columns(done),
-                **{name: done[0][name] for name in ("threads", "date", "machine") if name in done[0]},
+                **{name: latest[name] for name in ("threads", "date", "machine") if name in latest},
                 "training_s": training_seconds(done),
                 "seconds": float(sum(map(cell_seconds, done))),
                 "paper": reported.get(method),
