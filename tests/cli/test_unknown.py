@@ -52,7 +52,7 @@ def test_a_file_trains_the_model_that_the_matrix_does(model):
         np.testing.assert_array_equal(found[name], value, err_msg=name)
     assert not np.array_equal(found[next(iter(found))], other[next(iter(found))])
     result = run("show", "model")
-    assert f"K 7, unknown labels {UNKNOWN.sum()}, fingerprint" in result.output
+    assert f"K 7, unknown pairs {UNKNOWN.sum()}, fingerprint" in result.output
 
 
 def test_a_file_without_unknown_labels_trains_the_usual_model():

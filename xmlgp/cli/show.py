@@ -112,7 +112,7 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     description = folder.description
     data = description["data"]
     dense = f", dense {' + '.join(map(str, data['dense']))}" if "dense" in data else ""
-    unknown = f", unknown labels {data['unknown']}" if "unknown" in data else ""
+    unknown = f", unknown pairs {data['unknown']}" if "unknown" in data else ""
     sizes = f"N {data['N']}, D {data['D']}{dense}, K {data['K']}{unknown}"
     yield "data", f"{sizes}, fingerprint {data['fingerprint'][:12]}"
     named = folder.entries("names.")
