@@ -176,7 +176,7 @@ def test_what_is_no_matrix_is_referred_to_the_estimator_for_it():
         (matrix, [[1], []], "^y has lists"),
         (matrix, texts, "^y has one value for each point, .*; GPCClassifier is for two classes"),
         (matrix, np.array([0, 1]), "^y has one value"),
-        (matrix, matrix * np.nan, "^Input contains NaN"),
+        (matrix, matrix * np.nan, "^there is nothing to learn: all labels of all training points are unknown"),
     ]:
         with pytest.raises((ValueError, SettingsError), match=hint):
             MLGPFClassifier().fit(features, labels)
