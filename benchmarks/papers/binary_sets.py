@@ -81,8 +81,7 @@ PUBLISHED = {
     show_default=True,
     help="Folder for data sets.",
 )
-@click.option("--force", is_flag=True, help="Replace existing files.")
-def make_binary_sets(source: Path, names: tuple[str, ...], into: Path, force: bool) -> None:
+def make_binary_sets(source: Path, names: tuple[str, ...], into: Path) -> None:
     """Make the data sets NAMES of the catalogue, or all with two classes, from their published files in SOURCE.
 
     The files are german.numer, svmguide1, svmguide1.t, a8a, a8a.t, skin_nonskin, ijcnn1, ijcnn1.t, cod-rna and
@@ -103,26 +102,26 @@ def make_binary_sets(source: Path, names: tuple[str, ...], into: Path, force: bo
     def note(text: str) -> None:
         click.echo(text, err=True)
 
-    paths = []
+    is_any_made = False
     for name in names or PUBLISHED:
         absent = [file for file in (*PUBLISHED[name].train, *PUBLISHED[name].test) if _find(source, file) is None]
         if not absent:
-            paths += make_set(catalogue[name], source, into, force, note)
+            for path in make_set(catalogue[name], source, into, note):
+                click.echo(path)
+            is_any_made = True
         elif names:
             raise FetchError(f"{name} needs {' and '.join(absent)}, which {source} does not have")
         else:
             note(f"{name}: skipped, as {source} does not have {' and '.join(absent)}")
-    if not paths:
+    if not is_any_made:
         raise FetchError(f"{source} has the published files of no data set; --help names them")
-    for path in paths:
-        click.echo(path)
 
 
-def make_set(entry: Entry, source: Path, into: Path, force: bool, note: Callable[[str], None]) -> list[Path]:
+def make_set(entry: Entry, source: Path, into: Path, note: Callable[[str], None]) -> list[Path]:
     """Make a data set in the folder `into` from its published files in `source`, and return the paths of its files.
 
     `note` is told how the set compares with that of the catalogue. FetchError is raised, and nothing written, if its
-    sizes are others than those of the catalogue, or if other files are there, unless `force`.
+    sizes are others than those of the catalogue, or if files with other points are there.
     """
     published = PUBLISHED[entry.name]
     parts = [catalogue_lines(published, _paths(source, names)) for names in (published.train, published.test) if names]
@@ -133,8 +132,8 @@ def make_set(entry: Entry, source: Path, into: Path, force: bool, note: Callable
     contents = [b"".join(part) for part in parts]
     paths = [into / entry.name / file.name for file in entry.files]
     for path, content in zip(paths, contents, strict=True):
-        if path.exists() and not force and path.read_bytes() != content:
-            raise FetchError(f"{path} exists and has other points; use --force to replace it")
+        if path.exists() and path.read_bytes() != content:
+            raise FetchError(f"{path} exists and has other points; remove it to make it anew")
     for path, content in zip(paths, contents, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as stream:

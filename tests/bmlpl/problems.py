@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.bmlpl.inference import Problem
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.features import Features
 from xmlgp.preprocess.inputs import Inputs
@@ -54,4 +55,5 @@ def start_inference(features, labels, unknown=None, **chosen):
     coordinates = Inputs(Features(sp.csr_array(np.asarray(features, settings.dtype))), None, settings.dtype)
     random = np.random.default_rng(settings.seed)
     unknown = None if unknown is None else sp.csr_array(unknown)
-    return settings.method.load()(coordinates, sp.csr_array(labels), settings, random, unknown)
+    problem = Problem(coordinates, sp.csr_array(labels), settings, unknown)
+    return settings.method.load()(problem, random)

@@ -108,11 +108,11 @@ def test_fixed_inducing_inputs_are_not_trained(inducing, kernel):
 @pytest.mark.parametrize(("posterior", "start"), [("cholesky", "newton"), ("diagonal", "random")])
 def test_the_bound_rises_from_the_start_with_more_inducing_inputs_than_dimensions(posterior, start):
     # Without whitening, the bound of the full posterior falls to five times its first value in the second epoch.
-    sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02}
+    sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02, "epochs": 16}
     _, _, _, _, history = run(small_dataset(N=300), posterior=posterior, start=start, **sizes)
     bounds = [entry["bound"] for entry in history]
     assert min(bounds[1:]) > bounds[0]
-    assert bounds[-1] > 0.85 * bounds[0]
+    assert bounds[-1] > 0.8 * bounds[0]
 
 
 @each_value(inducing=["subspace", "free"], kernel=["linear", "se"], optimiser=["adam", "adagrad"])

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
 from xmlgp.bmlpl.counts import LEAST_RATE, Positives, expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference
+from xmlgp.bmlpl.inference import BMLPLInference, Problem
 from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, log_prior_of_topics, topic_shares, update_precisions
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Gibbs", "sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
@@ -57,16 +55,9 @@ class Gibbs(BMLPLInference):
     Learned precisions maximise the marginal likelihood given the sampled weights (type-II maximum likelihood).
     """
 
-    def __init__(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        settings: BMLPLSettings,
-        random: np.random.Generator,
-        unknown: csr_array | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, random: np.random.Generator) -> None:
         _load_polyagamma()
-        self.topics = self._start(coordinates, labels, settings, random, unknown)
+        self.topics = self._start(problem, random)
         T = len(self.shapes)
         self.shares = np.full(T, 1 / T, self.weights.dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
@@ -181,7 +172,7 @@ def _rates(
     rates = np.empty(len(points))
     parallel_for(partial(_fill_rates, points, labels, topics, activations, rates), len(rates), GRAIN)
     if not rates.sum() <= MOST_COUNTS * len(rates):
-        raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
+        raise NumericalError(f"a label of a point has more than {MOST_COUNTS} latent counts on average")
     return rates
 
 

@@ -3,7 +3,7 @@
 M-steps of the weights are exact, or make some conjugate gradient steps.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.inference import Inference
 
-__all__ = ["EM", "BMLPLInference", "ExactEM", "infer_activations", "sums_for_shapes"]
+__all__ = ["EM", "BMLPLInference", "ExactEM", "Problem", "infer_activations", "sums_for_shapes"]
 
 #: Iterations before shapes and precisions are learned; the first ones only find the labels of each topic.
 WARM_UP = 2
@@ -76,6 +76,15 @@ def sums_for_shapes(
     return expected_activations(known_counts, log_odds + log_share, shapes, np.empty_like(known_counts))
 
 
+class Problem(NamedTuple):
+    """What a method is trained on: the `Inputs` of points, and Y and the pairs that are `unknown`, both N×K."""
+
+    coordinates: Inputs | Selected
+    labels: csr_array
+    settings: BMLPLSettings
+    unknown: csr_array | None = None
+
+
 class BMLPLInference(Inference):
     """Base class of the inference methods of BMLPL, which maximise or sample from the posterior.
 
@@ -91,15 +100,9 @@ class BMLPLInference(Inference):
     objective = "log_posterior"
     advice = "try another weighting or precision"
 
-    def _start(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        settings: BMLPLSettings,
-        random: np.random.Generator,
-        unknown: csr_array | None,
-    ) -> NDArray[np.floating]:
+    def _start(self, problem: Problem, random: np.random.Generator) -> NDArray[np.floating]:
         """Set the initial values of a method whose steps see all points; return those of the topics V, K×T."""
+        coordinates, labels, settings, unknown = problem
         self._settings = settings
         self.random = random
         self.epochs = settings.passes
@@ -171,16 +174,9 @@ class EM(BMLPLInference):
     #: The counts of points that unknown labels are expected to have, N×T, or None.
     _unknown_counts: NDArray[np.floating] | None = None
 
-    def __init__(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        settings: BMLPLSettings,
-        random: np.random.Generator,
-        unknown: csr_array | None = None,
-    ) -> None:
-        topics = self._start(coordinates, labels, settings, random, unknown)
-        self._cg_steps = settings.cg_steps
+    def __init__(self, problem: Problem, random: np.random.Generator) -> None:
+        topics = self._start(problem, random)
+        self._cg_steps = problem.settings.cg_steps
         self._counts, self._label_counts, _, self._unknown_counts = expected_counts(
             self._positives, topics, self.activations
         )
@@ -249,20 +245,14 @@ class EM(BMLPLInference):
 class ExactEM(EM):
     """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic."""
 
-    def __init__(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        settings: BMLPLSettings,
-        random: np.random.Generator,
-        unknown: csr_array | None = None,
-    ) -> None:
-        if coordinates.feature_count > MOST_FEATURES:
+    def __init__(self, problem: Problem, random: np.random.Generator) -> None:
+        D = problem.coordinates.feature_count
+        if D > MOST_FEATURES:
             raise SettingsError(
-                f"inference em factorises a matrix of {coordinates.feature_count + 1} rows for each topic and supports "
-                f"at most {MOST_FEATURES} features; use em-cg"
+                f"inference em factorises a matrix of {D + 1} rows for each topic and supports at most {MOST_FEATURES} "
+                "features; use em-cg"
             )
-        super().__init__(coordinates, labels, settings, random, unknown)
+        super().__init__(problem, random)
 
     def _update_weights(self) -> None:
         least_squares.cholesky_solve(self._system, self._counts - self.shapes, self.weights)

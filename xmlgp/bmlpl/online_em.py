@@ -9,11 +9,9 @@ from scipy.sparse import csr_array
 from xmlgp.bmlpl import least_squares
 from xmlgp.bmlpl.activations import ActivationSums, polya_gamma_means
 from xmlgp.bmlpl.counts import Counts, Positives, expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference, infer_activations, sums_for_shapes
+from xmlgp.bmlpl.inference import BMLPLInference, Problem, infer_activations, sums_for_shapes
 from xmlgp.bmlpl.parameters import initial_values, log_prior_of_topics, update_shapes
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.linear_algebra import sparse
-from xmlgp.preprocess.inputs import Inputs, Selected
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam, falling_rate
 
@@ -38,14 +36,8 @@ class OnlineEM(BMLPLInference):
     square of the number of features.
     """
 
-    def __init__(
-        self,
-        coordinates: Inputs | Selected,
-        labels: csr_array,
-        settings: BMLPLSettings,
-        random: np.random.Generator,
-        unknown: csr_array | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, random: np.random.Generator) -> None:
+        coordinates, labels, settings, unknown = problem
         self._coordinates = coordinates
         self._labels = labels
         self._unknown = unknown

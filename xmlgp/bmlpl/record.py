@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl.counts import reveal_labels
+from xmlgp.bmlpl.inference import Problem
 from xmlgp.bmlpl.learning import learn, memory_of_learning
 from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
@@ -63,7 +64,8 @@ def run_inference(
     `after_epoch` is that of `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
-    loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed), unknown)
+    problem = Problem(coordinates, labels, settings, unknown)
+    loop = Loop(settings.method.load(), problem, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints)
 
 

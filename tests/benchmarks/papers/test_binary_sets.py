@@ -64,7 +64,7 @@ def test_published_points_become_those_of_the_catalogue(name, tmp_path):
         name, [text.count("\n") for text in expected.values()], D, [git_digest(t) for t in expected.values()]
     )
     notes = []
-    paths = make_set(entry, published(tmp_path, files), tmp_path / "data", False, notes.append)
+    paths = make_set(entry, published(tmp_path, files), tmp_path / "data", notes.append)
     assert {path.name: path.read_text() for path in paths} == expected
     assert notes == [f"{name}: the files of the catalogue, byte for byte"]
     assert {path.parent for path in paths} == {tmp_path / "data" / name}
@@ -74,8 +74,8 @@ def test_compressed_files_and_other_values_are_told(tmp_path):
     files, expected = EXAMPLES["german"]
     (tmp_path / "german.numer.bz2").write_bytes(bz2.compress(files["german.numer"].encode()))
     notes = []
-    make_set(entry_of("german", [2], 3, ["git:0"]), tmp_path, tmp_path, False, notes.append)
-    make_set(entry_of("german", [2], 3), tmp_path, tmp_path, False, notes.append)
+    make_set(entry_of("german", [2], 3, ["git:0"]), tmp_path, tmp_path, notes.append)
+    make_set(entry_of("german", [2], 3), tmp_path, tmp_path, notes.append)
     other, unknown = notes
     assert other.startswith(
         "german: has the sizes of the catalogue, but other values or labels, so results may differ: "
@@ -91,7 +91,7 @@ def test_the_division_of_magic_does_not_depend_on_the_order(tmp_path):
         source = tmp_path / str(number)
         source.mkdir()
         published(source, {"magic04.data": "\n".join(lines)})
-        train, test = make_set(entry, source, source, False, lambda text: None)
+        train, test = make_set(entry, source, source, lambda text: None)
         divisions.append((train.read_text(), test.read_text()))
     assert divisions[0] == divisions[1]
     assert sorted("".join(divisions[0]).splitlines()) == sorted(
@@ -103,8 +103,8 @@ def test_other_files_are_refused_and_nothing_is_written(tmp_path):
     entry = entry_of("german", [2], 3)
     data = tmp_path / "data"
 
-    def make(text, force=False):
-        return make_set(entry, published(tmp_path, {"german.numer": text}), data, force, lambda text: None)
+    def make(text):
+        return make_set(entry, published(tmp_path, {"german.numer": text}), data, lambda text: None)
 
     with pytest.raises(DataFormatError, match=r"german\.numer:2: label '2' is neither 1 nor -1"):
         make("-1 1:1\n2 1:1\n")
@@ -117,9 +117,10 @@ def test_other_files_are_refused_and_nothing_is_written(tmp_path):
         make("-1 3:1\n")
     assert not data.exists()
     make("-1 3:1\n1 3:1\n")
-    with pytest.raises(FetchError, match=r"german\.svm exists and has other points; use --force"):
+    with pytest.raises(FetchError, match=r"german\.svm exists and has other points; remove it"):
         make("-1 3:1\n1 3:2\n")
-    assert make("-1 3:1\n1 3:2\n", force=True)[0].read_text() == "-1 3:1\n+1 3:2\n"
+    (data / "german" / "german.svm").unlink()
+    assert make("-1 3:1\n1 3:2\n")[0].read_text() == "-1 3:1\n+1 3:2\n"
 
 
 def test_the_command_says_what_is_missing(tmp_path, monkeypatch):
