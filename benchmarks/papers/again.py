@@ -6,20 +6,36 @@ runs that ended are removed when a new run begins.
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.cells import Cell
+from xmlgp.errors import SettingsError
 from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.locks import LockedError, hold_lock
 
-__all__ = ["AGAIN", "begin", "end"]
+__all__ = ["AGAIN", "begin", "end", "only_run"]
 
 #: The folder within that of the results.
 AGAIN = "again"
 
 #: The file with the names of the cells of runs that have not ended.
 UNFINISHED = "unfinished.json"
+
+#: The lock of the folder.
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder within the `with` block; SettingsError if one is there."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(folder / LOCK))
+        except LockedError as error:
+            raise SettingsError(f"{folder}: {error.holder} trains there; wait until it ends") from None
+        yield
 
 
 def begin(cells: Iterable[Cell[Any]], folder: Path) -> int:

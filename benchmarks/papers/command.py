@@ -1,11 +1,12 @@
 """The command `python -m benchmarks.papers`."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from benchmarks.papers.again import AGAIN, begin, end
+from benchmarks.papers.again import AGAIN, begin, end, only_run
 from benchmarks.papers.catalogue import PARTIAL, Experiment, PapersCatalogue, load_experiment, load_papers
 from benchmarks.papers.cells import run_cells
 from benchmarks.papers.estimate import duration, estimate
@@ -112,23 +113,24 @@ def reproduce(  # noqa: PLR0913, which are the options
     for text in _notes(catalogue, experiments, data, kept, again):
         note(text)
     cells = [cell for experiment in experiments for cell in experiment.cells]
-    if again and (left := begin(cells, target)):
-        note(f"going on with the run that was interrupted, which has trained {left} of the cells")
-    _announce(list(zip(experiments, full_length, strict=True)), results, target, note)
-    try:
-        run_cells(cells, target, progress)
-    except Interrupted as error:
-        error.advice = "the same command continues with the unfinished cells"
-        raise
-    for experiment, runs in zip(experiments, runnable, strict=True):
-        if runs:
-            shown = beside_kept(experiment, catalogue.entries, kept) if again else experiment
-            markdown, files = write_report(shown, catalogue.entries, target)
-            click.echo(markdown)
-            for file in files:
-                note(f"figure: {file}")
-    if again:
-        end(cells, target)
+    with only_run(target) if again else contextlib.nullcontext():
+        if again and (left := begin(cells, target)):
+            note(f"going on with the run that was interrupted, which has trained {left} of the cells")
+        _announce(list(zip(experiments, full_length, strict=True)), results, target, note)
+        try:
+            run_cells(cells, target, progress)
+        except Interrupted as error:
+            error.advice = "the same command continues with the unfinished cells"
+            raise
+        for experiment, runs in zip(experiments, runnable, strict=True):
+            if runs:
+                shown = beside_kept(experiment, catalogue.entries, kept) if again else experiment
+                markdown, files = write_report(shown, catalogue.entries, target)
+                click.echo(markdown)
+                for file in files:
+                    note(f"figure: {file}")
+        if again:
+            end(cells, target)
 
 
 def _names(catalogue: PapersCatalogue, only: Sequence[str]) -> list[str]:

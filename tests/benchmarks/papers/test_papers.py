@@ -25,6 +25,7 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import silent
 
 EXPERIMENTS = list(load_papers().experiments)
@@ -483,6 +484,15 @@ def test_again_trains_all_cells_into_a_folder_of_its_own(trained, monkeypatch):
     # A run that ended is not an interrupted one.
     assert run(*arguments, "--again", command=reproduce).exit_code == 0
     assert trained == first * 2
+
+
+def test_two_runs_again_do_not_share_the_folder(trained):
+    with hold_lock(Path("results/again/.lock")):
+        result = run("table3", "--datasets", "bibtex", "--again", command=reproduce)
+    assert result.exit_code == 1
+    assert re.search(r"again: process \d+ on .* trains there; wait until it ends$", said(result))
+    assert trained == []
+    assert run("table3", "--datasets", "bibtex", "--again", "-q", command=reproduce).exit_code == 0
 
 
 def test_an_interrupted_run_again_goes_on(trained, monkeypatch):
