@@ -22,9 +22,11 @@ class Uniform(Inference):
 
     objective = "log_posterior"
 
-    def __init__(self, coordinates, labels, settings, random, unknown=None):
-        self.epochs, self._shape = settings.passes, (labels.shape[1], settings.topics)
-        self._dimensions, self._count = coordinates.feature_count, np.zeros(1)
+    def __init__(self, problem, random):
+        self.epochs = problem.settings.passes
+        self._shape = (problem.labels.shape[1], problem.settings.topics)
+        self._dimensions = problem.coordinates.feature_count
+        self._count = np.zeros(1)
 
     def step(self, epoch, done):
         self._count += 1
