@@ -7,7 +7,7 @@ import pytest
 
 from tests.grids import each_value
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.linear_algebra.conjugate_gradients import solve
+from xmlgp.linear_algebra.conjugate_gradients import Solution, solve
 from xmlgp.runtime import threads
 
 
@@ -20,7 +20,10 @@ def problem(size, columns=5, dtype=np.float64, smallest=0.5):
 
 
 def residual(matrix, right, solution):
-    return np.linalg.norm(right - matrix @ solution) / np.linalg.norm(right)
+    """Return the norm of the residual relative to that of the right-hand sides, after a check of the one returned."""
+    atol = 1e-5 * np.linalg.norm(right)
+    np.testing.assert_allclose(solution.residual, right - matrix @ solution.values, atol=atol)
+    return np.linalg.norm(right - matrix @ solution.values) / np.linalg.norm(right)
 
 
 @each_value(
@@ -38,7 +41,7 @@ def test_solutions_have_the_residual_that_is_allowed(monkeypatch, size, columns,
     matrix, right = problem(size, columns, dtype)
     copies = matrix.copy(), right.copy()
     result = solve(matrix, right)
-    assert result.dtype == dtype
+    assert result.values.dtype == dtype
     assert residual(matrix, right, result) <= 1.05 * tolerance
     np.testing.assert_array_equal(matrix, copies[0])
     np.testing.assert_array_equal(right, copies[1])
@@ -47,7 +50,7 @@ def test_solutions_have_the_residual_that_is_allowed(monkeypatch, size, columns,
 def test_solutions_agree_with_a_dense_solver(monkeypatch):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-12)
     matrix, right = problem(200)
-    np.testing.assert_allclose(solve(matrix, right), np.linalg.solve(matrix, right), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(solve(matrix, right).values, np.linalg.solve(matrix, right), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -57,8 +60,8 @@ def test_right_hand_sides_may_depend_on_each_other_or_be_zero(monkeypatch, dtype
     right = np.hstack([right, right[:, :1] * 2, right @ np.ones((3, 1), dtype), np.zeros((120, 2), dtype)])
     result = solve(matrix, right)
     assert residual(matrix, right, result) <= 1.05e-5
-    assert np.abs(result[:, -2:]).max() < 1e-5
-    np.testing.assert_array_equal(solve(matrix, np.zeros((120, 4), dtype)), np.zeros((120, 4)))
+    assert np.abs(result.values[:, -2:]).max() < 1e-5
+    np.testing.assert_array_equal(solve(matrix, np.zeros((120, 4), dtype)).values, np.zeros((120, 4)))
 
 
 def iterations(matrix, right, start=None):
@@ -92,10 +95,23 @@ def test_iterations_begin_at_the_start(monkeypatch):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-3)
     matrix, right = problem(300)
     exact = np.linalg.solve(matrix, right)
-    start = exact * (1 + 1e-2 * np.random.default_rng(0).normal(size=exact.shape))
+    values = exact * (1 + 1e-2 * np.random.default_rng(0).normal(size=exact.shape))
+    start = Solution(values, right - matrix @ values)
+    copy = values.copy()
     assert 0 < iterations(matrix, right, start) < iterations(matrix, right)
     assert residual(matrix, right, solve(matrix, right, start)) <= 1.05e-3
-    np.testing.assert_array_equal(solve(matrix, right, exact), exact)
+    np.testing.assert_array_equal(values, copy)
+    unchanged = solve(matrix, right, Solution(exact, right - matrix @ exact))
+    np.testing.assert_array_equal(unchanged.values, exact)
+
+
+def test_a_solution_is_the_start_for_more_points_and_for_other_right_hand_sides():
+    matrix, right = problem(300)
+    first = solve(matrix[:200, :200], right[:200])
+    longer = first.extended(matrix, right)
+    np.testing.assert_array_equal(longer.values[200:], 0)
+    residual(matrix, right, longer)
+    residual(matrix, 2 * right, longer.with_right(right, 2 * right))
 
 
 def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
@@ -103,7 +119,7 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     results = []
     for cores in (1, 2, 3):
         monkeypatch.setattr(threads, "_all_cores", lambda cores=cores: cores)
-        results.append(solve(matrix, right))
+        results.append(solve(matrix, right).values)
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
 

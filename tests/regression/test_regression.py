@@ -25,6 +25,7 @@ N, D, K = 60, 25, 7
 def exact_solutions(monkeypatch):
     """Solve linear systems to single precision."""
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
 
 
 @pytest.fixture(params=["exact", "randomised"])

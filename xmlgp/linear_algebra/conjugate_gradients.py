@@ -10,8 +10,11 @@ Sources: D. P. O'Leary, The block conjugate gradient algorithm and related metho
 Analysis and Applications 44, 2023, section 1.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +23,10 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["solve"]
+__all__ = ["Solution", "solve"]
 
-#: Residuals are reduced to this share of the right-hand sides, in Frobenius norm. On held-out documents with 592 tags,
-#: the precision in percent differs from that of exact solutions by at most 0.05, with 0.1 as well.
-TOLERANCE = 0.05
+#: Residuals are reduced to this share of the right-hand sides, in Frobenius norm.
+TOLERANCE = 0.2
 
 #: The most iterations. Systems whose diagonal is at most three times their smallest eigenvalue take four to six.
 ITERATIONS = 50
@@ -40,26 +42,45 @@ ROWS = 256
 SHORTEST = 1e-5
 
 
+class Solution(NamedTuple):
+    """An approximate solution X of A X = B, and its residual B − A X, both N×P."""
+
+    values: NDArray[np.floating]
+    residual: NDArray[np.floating]
+
+    def with_right(self, before: NDArray[np.floating], right: NDArray[np.floating]) -> Solution:
+        """Return the same solution for another right-hand side, given the one it had."""
+        return self._replace(residual=self.residual + (right - before))
+
+    def extended(self, matrix: NDArray[np.floating], right: NDArray[np.floating]) -> Solution:
+        """Return the solution for more points, with zeros for those after the first ones, given their A and B."""
+        count = len(self.values)
+        values = np.zeros_like(right)
+        values[:count] = self.values
+        residual = right.copy()
+        residual[:count] = self.residual
+        residual[count:] -= _product(matrix[count:, :count], self.values)
+        return Solution(values, residual)
+
+
 def solve(
     matrix: NDArray[np.floating],
     right: NDArray[np.floating],
-    start: NDArray[np.floating] | None = None,
+    start: Solution | None = None,
     progress: Progress = silent,
-) -> NDArray[np.floating]:
-    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖.
+    tolerance: float | None = None,
+) -> Solution:
+    """Return an approximate `Solution` X of A X = B, N×P, with ‖B − A X‖ ≤ `tolerance` ‖B‖.
 
-    A is N×N and positive definite; B has its dtype. Iterations begin at `start`, or at zero. If A is not finite or not
+    The tolerance is `TOLERANCE` by default. A is N×N and positive definite; B has its dtype. Iterations begin at `start`, or at zero. If A is not finite or not
     positive definite, or needs more than `ITERATIONS` iterations, raise LinAlgError.
     """
-    solution = np.zeros_like(right)
-    residual = right.copy()
-    if start is not None:
-        solution[:] = start
-        residual -= _product(matrix, solution)
-    target = TOLERANCE * np.linalg.norm(right)
+    solution = np.zeros_like(right) if start is None else start.values.copy()
+    residual = right.copy() if start is None else start.residual.copy()
+    target = (TOLERANCE if tolerance is None else tolerance) * np.linalg.norm(right)
     initial_norm = np.linalg.norm(residual)
     if initial_norm <= target:
-        return solution
+        return Solution(solution, residual)
     precondition = _preconditioner(matrix)
     directions = _orthonormal(precondition(residual))
     fraction_done = 0.0
@@ -73,7 +94,7 @@ def solve(
             norm = np.linalg.norm(residual)
             if norm <= target:
                 bar.update(1 - fraction_done)
-                return solution
+                return Solution(solution, residual)
             # Each iteration reduces the residual by about the same factor, so its logarithm shows the progress.
             fraction = max(fraction_done, np.log(norm / initial_norm) / np.log(target / initial_norm))
             bar.update(fraction - fraction_done)

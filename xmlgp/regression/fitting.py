@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
+from xmlgp.linear_algebra.conjugate_gradients import Solution
 from xmlgp.regression.imputed import ImputedLabels
 from xmlgp.regression.kernel import ROWS, CrossCovariance, noise_of, noisy_covariance
 from xmlgp.regression.lengthscales import learned_lengthscales
@@ -66,8 +67,12 @@ FEW = 32
 DIRECT = 1024
 
 #: Most solutions with imputed targets. On Bibtex, three are needed with a fifth of all pairs unknown, and seven with
-#: four fifths, until the next one is within the tolerance of `conjugate_gradients.solve`.
+#: four fifths, until the next one is within `FINE`.
 IMPUTATIONS = 20
+
+#: Residuals of systems that change an earlier solution, as `conjugate_gradients.TOLERANCE`: changes of unrelated points
+#: are to be small, and targets of unknown pairs converge.
+FINE = 0.05
 
 UNSOLVED = "the regression cannot be solved: features are not finite, or the noise variance is too small"
 
@@ -105,22 +110,21 @@ def fit_regression(
         covariance = noisy_covariance(features, progress)
         first = start = None
         if leading < N:
-            first = _solve(covariance[:leading, :leading], right[:leading], progress)
+            block = covariance[:leading, :leading]
+            first = _solve(block, right[:leading], progress)
             if imputed is not None:
-                first = _solve_imputed(covariance[:leading, :leading], imputed, loadings, first, features, progress)
-            start = np.zeros_like(right)
-            start[:leading] = first
-        if imputed is None:
-            weights = _solve(covariance, right, progress, start)
-        else:
-            right = _project(imputed.targets, mean, loadings)
-            weights = _solve(covariance, right, progress, start)
-            weights = _solve_imputed(covariance, imputed, loadings, weights, features, progress)
+                first = _solve_imputed(block, imputed, loadings, first, right[:leading], features, progress)
+                right = _project(imputed.targets, mean, loadings)
+            start = first.extended(covariance, right)
+        solution = _solve(covariance, right, progress, start)
+        if imputed is not None:
+            solution = _solve_imputed(covariance, imputed, loadings, solution, right, features, progress)
+        weights = solution.values
     pool_weight = None if lengthscales is None else np.array(DENSE_POOL_WEIGHTS[0])
     fit = Regression(features, labels, scales, lengthscales, weights, loadings, mean, pool_weight)
     if first is None:
         return fit, fit
-    return fit, fit._replace(features=features[:leading], labels=labels[:leading], weights=first)
+    return fit, fit._replace(features=features[:leading], labels=labels[:leading], weights=first.values)
 
 
 def add_points(regression: Regression, features: Features, labels: sp.csr_array, seed: Sequence[int]) -> Regression:
@@ -163,7 +167,10 @@ def add_points(regression: Regression, features: Features, labels: sp.csr_array,
         residual -= kernel.product(features[computed], weights, FEW if len(computed) < LEAST else ROWS)
         residual -= noise_of(features) * weights[computed]
         covariance = noisy_covariance(features[rows], silent)
-        weights[rows] += _solve_few(covariance, right) if len(rows) <= DIRECT else _solve(covariance, right, silent)
+        if len(rows) <= DIRECT:
+            weights[rows] += _solve_few(covariance, right)
+        else:
+            weights[rows] += _solve(covariance, right, silent, tolerance=FINE).values
     return regression._replace(features=features, labels=all_labels, weights=weights, loadings=loadings, mean=mean)
 
 
@@ -240,10 +247,11 @@ def _solve(
     covariance: NDArray[np.float32],
     right: NDArray[np.float32],
     progress: Progress,
-    start: NDArray[np.float32] | None = None,
-) -> NDArray[np.floating]:
+    start: Solution | None = None,
+    tolerance: float | None = None,
+) -> Solution:
     try:
-        return conjugate_gradients.solve(covariance, right, start, progress)
+        return conjugate_gradients.solve(covariance, right, start, progress, tolerance)
     except np.linalg.LinAlgError as error:
         raise NumericalError(UNSOLVED) from error
 
@@ -252,25 +260,28 @@ def _solve_imputed(
     covariance: NDArray[np.float32],
     imputed: ImputedLabels,
     loadings: NDArray[np.float32],
-    weights: NDArray[np.floating],
+    solution: Solution,
+    right: NDArray[np.floating],
     features: Features,
     progress: Progress,
-) -> NDArray[np.floating]:
-    """Return the weights α, n×P, of the first n points without their unknown pairs, given those for the first targets.
+) -> Solution:
+    """Return the solution α, n×P, of the first n points without their unknown pairs.
 
-    Targets are imputed until the solution for the ones before is within the tolerance of the next.
+    `solution` is that for the right-hand sides of the first targets. Targets are imputed until the solution for the
+    ones before is within `FINE` of the next.
     """
-    count = len(weights)
-    noise = noise_of(features)
+    count = len(right)
+    noise = np.float32(noise_of(features))
     for _ in range(IMPUTATIONS):
+        # K_XX α.
+        imputed.update(right - solution.residual - noise * solution.values, loadings)
+        before = right
         right = _project(imputed.targets[:count], imputed.mean, loadings)
-        # K_XX α, up to the residual of the solution.
-        imputed.update(right - np.float32(noise) * weights, loadings)
-        before = weights
-        weights = _solve(covariance, _project(imputed.targets[:count], imputed.mean, loadings), progress, before)
-        if np.array_equal(weights, before):
+        unchanged = solution.values
+        solution = _solve(covariance, right, progress, solution.with_right(before, right), FINE)
+        if np.array_equal(solution.values, unchanged):
             break
-    return weights
+    return solution
 
 
 def _loadings_and_mean(labels: sp.csr_array) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
