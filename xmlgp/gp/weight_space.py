@@ -34,7 +34,9 @@ from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
     "DENSE_WEIGHTS",
@@ -113,23 +115,24 @@ def feature_shares(features: sp.csr_array) -> Callable[[int], NDArray[np.float64
     return shares
 
 
-class _Weights(NamedTuple):
-    """The weights of U features: m (`whitened`), U×P; mean, U×P, and variance, U, of q(t); √a (`root`), U."""
+class _Scales(NamedTuple):
+    """The roots √a of the prior variances of U features, and the variances a v of their weights t, both U."""
 
-    whitened: NDArray[np.floating]
-    mean: NDArray[np.floating]
-    variance: NDArray[np.floating]
     root: NDArray[np.floating]
+    variance: NDArray[np.floating]
 
 
 class BlockTape(NamedTuple):
-    """The U features of a block in a minibatch: columns, values at its points, B×U, their squares, and weights."""
+    """The U features of a block in a minibatch: their columns, values at its points, B×U, and scales.
+
+    `whitened` are the means m of all features of the block, D×P.
+    """
 
     block: str
     columns: NDArray[np.integer] | slice
     values: sp.csr_array | NDArray[np.floating]
-    squares: sp.csr_array | NDArray[np.floating]
-    weights: _Weights
+    scales: _Scales
+    whitened: NDArray[np.floating]
 
 
 class WeightSpace:
@@ -169,49 +172,54 @@ class WeightSpace:
         functions have the means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
         ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)]; it takes a pass over all weights.
         """
-        dtype = parameters[self.parameter_names[0]].dtype
         X = points.features.sparse
-        present, columns = np.unique(X.indices, return_inverse=True)
-        of_present = sp.csr_array(
-            (X.data.astype(dtype, copy=False), columns.astype(np.int32), X.indptr), shape=(X.shape[0], len(present))
-        )
-        weights = self._weights(parameters, SPARSE, present)
+        whitened = parameters[self.parameter_names[0]]
+        present, of_present = sparse.present_columns(X.astype(whitened.dtype, copy=False))
+        scales = self._scales(parameters, SPARSE, present)
+        # √a multiplies the values of features, which are far fewer than the weights.
+        scaled = sp.csr_array((of_present.data * scales.root[of_present.indices], X.indices, X.indptr), shape=X.shape)
+        mean = sparse.product(scaled, whitened)
+        prior_mean = self._prior_means[SPARSE]
+        if prior_mean is not None:
+            mean += sparse.product(X.astype(whitened.dtype, copy=False), prior_mean)
         squares = sp.csr_array((of_present.data**2, of_present.indices, of_present.indptr), shape=of_present.shape)
-        mean = sparse.product(of_present, weights.mean)
-        variance = squares @ weights.variance
-        tape = [BlockTape(SPARSE, present, of_present, squares, weights)]
+        variance = squares @ scales.variance
+        tape = [BlockTape(SPARSE, present, of_present, scales, whitened)]
         dense = points.features.dense
         if dense is not None:
-            values = dense.values(dtype)
-            dense_squares = values * values
-            weights = self._weights(parameters, DENSE, slice(None))
-            mean += values @ weights.mean
-            variance += dense_squares @ weights.variance
-            tape.append(BlockTape(DENSE, slice(None), values, dense_squares, weights))
+            values = dense.values(whitened.dtype)
+            scales = self._scales(parameters, DENSE, slice(None))
+            mean += values @ self._mean(parameters, DENSE, scales.root)
+            variance += (values * values) @ scales.variance
+            tape.append(BlockTape(DENSE, slice(None), values, scales, parameters[whitened_names(DENSE)[0]]))
         return Moments(mean, variance[:, None]), self._kl(parameters) if kl_needed else None, tape
 
     def posterior(self, parameters: Parameters) -> dict[str, NDArray[np.floating]]:
         """Return the means r + √a m and log variances log(a v) of q(t), and log a, by `names_of`."""
         posterior: dict[str, NDArray[np.floating]] = {}
         for block in blocks_of(parameters):
-            weights = self._weights(parameters, block, slice(None))
+            scales = self._scales(parameters, block, slice(None))
             mean, log_variance, log_prior = names_of(block)
             posterior |= {
-                mean: weights.mean,
-                log_variance: np.log(weights.variance),
+                mean: self._mean(parameters, block, scales.root),
+                log_variance: np.log(scales.variance),
                 log_prior: parameters[log_prior].copy(),
             }
         return posterior
 
-    def _weights(self, parameters: Parameters, block: str, columns: NDArray[np.integer] | slice) -> _Weights:
-        """Return the weights of some features of a block."""
-        whitened, log_variance, log_prior = (parameters[name][columns] for name in whitened_names(block))
+    def _scales(self, parameters: Parameters, block: str, columns: NDArray[np.integer] | slice) -> _Scales:
+        """Return the scales of some features of a block."""
+        log_variance, log_prior = (parameters[name][columns] for name in whitened_names(block)[1:])
         root = bounded_exp(log_prior, 0.5)
-        mean = whitened * root[:, None]
+        return _Scales(root, bounded_exp(log_variance) * root * root)
+
+    def _mean(self, parameters: Parameters, block: str, root: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the means r + √a m of all features of a block, given √a."""
+        mean: NDArray[np.floating] = parameters[whitened_names(block)[0]] * root[:, None]
         prior_mean = self._prior_means[block]
         if prior_mean is not None:
-            mean += prior_mean[columns]
-        return _Weights(whitened, mean, bounded_exp(log_variance) * root * root, root)
+            mean += prior_mean
+        return mean
 
     def _kl(self, parameters: Parameters) -> float:
         """Return the divergence of all weights."""
@@ -237,26 +245,93 @@ class WeightSpace:
 
     def _gradients(self, block: BlockTape, d_moments: Moments) -> list[NDArray[np.floating]]:
         """Return the gradients by m, log v and log a of the features of a minibatch."""
-        whitened, _, variance, root = block.weights
+        root, variance = block.scales
+        whitened = block.whitened
         dtype = whitened.dtype
+        width = whitened.shape[1]
         d_latent_mean = np.ascontiguousarray(d_moments.mean, dtype)
+        d_latent_variance = np.ascontiguousarray(d_moments.variance[:, 0], dtype)
         # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
         if isinstance(block.values, np.ndarray):
-            d_whitened = block.values.T @ d_latent_mean
             d_kl = np.full(len(root), -1, dtype)
+            d_whitened = block.values.T @ d_latent_mean
+            d_whitened *= root[:, None]
+            from_mean = np.einsum("up,up->u", d_whitened, whitened)
+            d_whitened += d_kl[:, None] * whitened
+            from_variance = (block.values * block.values).T @ d_latent_variance
         else:
-            d_whitened = sparse.product(block.values.T.tocsr(), d_latent_mean)
-            d_kl = (-1 / self._shares(len(d_moments.mean))[block.columns]).astype(dtype)
-        d_whitened *= root[:, None]
-        from_variance = variance * (block.squares.T @ d_moments.variance[:, 0])
+            d_kl = (-1 / self._shares(len(d_latent_mean))[block.columns]).astype(dtype)
+            by_feature = block.values.T.tocsr()
+            d_whitened = np.empty((len(root), width), dtype)
+            from_mean = np.empty_like(root)
+            from_variance = np.empty_like(root)
+            features = _FeatureWeights(block.columns, whitened, root, d_kl)
+            arrays = by_feature.indptr, by_feature.indices, by_feature.data
+            parallel_for(
+                lambda start, stop: _fill_gradients(
+                    start,
+                    stop,
+                    arrays,
+                    (d_latent_mean, d_latent_variance),
+                    features,
+                    (d_whitened, from_mean, from_variance),
+                ),
+                len(root),
+                sparse.row_grain(by_feature, width),
+            )
+        from_variance *= variance
         # Before the divergence is added, which does not depend on a.
-        d_log_prior = 0.5 * np.einsum("up,up->u", d_whitened, whitened) + from_variance
+        d_log_prior = 0.5 * from_mean + from_variance
         d_log_prior *= is_inside(root, 0.5)
-        d_whitened += d_kl[:, None] * whitened
         whitened_variance = variance / (root * root)
-        d_log_variance = from_variance + 0.5 * whitened.shape[1] * d_kl * (whitened_variance - 1)
+        d_log_variance = from_variance + 0.5 * width * d_kl * (whitened_variance - 1)
         d_log_variance *= is_inside(whitened_variance)
         return [gradient.astype(dtype, copy=False) for gradient in (d_whitened, d_log_variance, d_log_prior)]
+
+
+class _FeatureWeights(NamedTuple):
+    """U features: their columns, the means m of all features, D×P, √a and the gradient by the divergence, both U."""
+
+    columns: NDArray[np.integer]
+    whitened: NDArray[np.floating]
+    root: NDArray[np.floating]
+    d_kl: NDArray[np.floating]
+
+
+@compiled
+def _fill_gradients(
+    start: int,
+    stop: int,
+    by_feature: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating]],
+    d_moments: tuple[NDArray[np.floating], NDArray[np.floating]],
+    features: _FeatureWeights,
+    gradients: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
+) -> None:
+    """Fill in the gradients by m, U×P, m_d · ∂/∂m_d without the divergence, U, and Σ_i x_id² ∂/∂s_i, U.
+
+    `by_feature` are the arrays of a csr_array, U×B. One pass over the weights of each feature does all.
+    """
+    indptr, points, values = by_feature
+    d_mean, d_variance = d_moments
+    columns, whitened, roots, divergences = features
+    d_whitened, from_mean, from_variance = gradients
+    real = whitened.dtype.type
+    for u in range(start, stop):
+        gradient = d_whitened[u]
+        sparse.row(points, values, indptr[u], indptr[u + 1], d_mean, gradient)
+        m = whitened[columns[u]]
+        root = roots[u]
+        d_kl = divergences[u]
+        by_mean = real(0)
+        for p in range(m.size):
+            likelihood = root * gradient[p]
+            by_mean += likelihood * m[p]
+            gradient[p] = likelihood + d_kl * m[p]
+        from_mean[u] = by_mean
+        by_variance = real(0)
+        for e in range(indptr[u], indptr[u + 1]):
+            by_variance += values[e] * values[e] * d_variance[points[e]]
+        from_variance[u] = by_variance
 
 
 class LatentMap(NamedTuple):
