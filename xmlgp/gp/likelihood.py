@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmlgp.gp.expectations import Expectations
+from xmlgp.gp.expectations import BlockPairs, Expectations, Quadrature
 from xmlgp.gp.parameters import Gradients, IndexedRows
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -29,6 +29,7 @@ __all__ = [
     "pairwise_products",
     "sampled_log_likelihood",
     "utility_moments",
+    "utility_variance",
 ]
 
 #: Utilities of a block of labels, B of each label: few enough for the cache, and enough that the cost of calls does not
@@ -84,10 +85,17 @@ def utility_moments(
     """Return mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip of q(f_ik) for all labels, both B×K ([S] (21))."""
     mean = moments.mean @ loadings.T
     mean += bias
+    return mean, utility_variance(moments, loadings)
+
+
+def utility_variance(moments: Moments, loadings: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the variance of q(f_ik) for all labels, B×K; see `utility_moments`."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
-        return mean, moments.variance * squares.sum(axis=1)
-    return mean, moments.variance @ squares.T
+        product: NDArray[np.floating] = moments.variance * squares.sum(axis=1)
+        return product
+    variance: NDArray[np.floating] = moments.variance @ squares.T
+    return variance
 
 
 def full_log_likelihood(
@@ -110,10 +118,7 @@ def full_log_likelihood(
     B, K = labels.shape
     d_loadings = np.empty_like(loadings)
     d_bias = np.empty_like(bias)
-    by_label = labels.tocsc()
-    label_of_positive = np.repeat(np.arange(K), np.diff(by_label.indptr))
-    weights, unknown = negatives or Negatives()
-    unknown_by_label = None if unknown is None else unknown.tocsc()
+    pairs = _LabelPairs(labels, negatives or Negatives(), loadings.dtype)
     labels_per_block = max(1, BLOCK // max(1, B))
     # A multiple of the number of cores, so that all cores have the same number of blocks.
     cores = core_count()
@@ -126,24 +131,27 @@ def full_log_likelihood(
         d_moments = Moments(*map(np.zeros_like, moments))
         for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
-            first, last = by_label.indptr[[start, stop]]
             phi = loadings[start:stop]
-            positive = (by_label.indices[first:last], label_of_positive[first:last] - start)
-            mean, variance = utility_moments(moments, phi, bias[start:stop])
-            block_weights = None if weights is None else weights[start:stop]
-            left_out = None if unknown_by_label is None else _positions(unknown_by_label, start, stop)
+            mean = moments.mean @ phi.T
+            mean += bias[start:stop]
             if value_needed:
-                values[block] = float(mean[positive].sum(dtype=np.float64))
-                softplus = expectations.expected_softplus(mean, variance)
-                _weigh_negatives(softplus, block_weights, positive, left_out)
-                values[block] -= float(softplus.sum(dtype=np.float64))
-            # In place: from here on these are the gradients of −log likelihood by mean and variance.
-            expectations.gradients(mean, variance, fast, out=(mean, variance))
-            _weigh_negatives(mean, block_weights, positive, left_out)
-            _weigh_negatives(variance, block_weights, positive, left_out)
-            mean[positive] -= 1
-            d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, d_moments)
-            d_bias[start:stop] = mean.sum(axis=0)
+                variance = utility_variance(moments, phi)
+                values[block] = pairs.log_likelihood(start, stop, mean, expectations.expected_softplus(mean, variance))
+            if isinstance(expectations, Quadrature) and moments.variance.shape[1] == 1:
+                arguments = moments.variance[:, 0], np.square(phi).sum(axis=1), pairs.by_point(start, stop), fast
+                d_shared, d_spreads, d_bias[start:stop] = expectations.pair_gradients(mean, *arguments)
+                d_moments.variance[:, 0] += d_shared
+                d_squares = d_spreads[:, None]
+            else:
+                variance = utility_variance(moments, phi)
+                # In place: from here on these are the gradients of −log likelihood by mean and variance.
+                expectations.gradients(mean, variance, fast, out=(mean, variance))
+                pairs.weigh(start, stop, mean, variance)
+                mean[pairs.positives(start, stop)] -= 1
+                d_bias[start:stop] = mean.sum(axis=0)
+                d_squares = _add_variance_gradients(variance, moments, phi, d_moments)
+            np.add(d_moments.mean, mean @ phi, out=d_moments.mean)
+            d_loadings[start:stop] = mean.T @ moments.mean + 2 * d_squares * phi
         return d_moments
 
     d_moments_by_core = run_parallel(partial(process_blocks, core) for core in range(cores))
@@ -153,22 +161,46 @@ def full_log_likelihood(
     return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
 
 
-def _weigh_negatives(
-    values: NDArray[np.floating],
-    weights: NDArray[np.floating] | None,
-    positives: tuple[NDArray[np.integer], NDArray[np.integer]],
-    left_out: tuple[NDArray[np.integer], NDArray[np.integer]] | None,
-) -> None:
-    """Multiply values, B×K, by the weights of labels, if there are any, in place, except at the positives.
+class _LabelPairs:
+    """The positives of B points, B×K, the weights of labels in negative pairs, and the unknown pairs, B×K.
 
-    Those of pairs that are left out become zero.
+    Each of them is read for some consecutive labels, from `start` to before `stop`.
     """
-    if weights is not None:
-        values_of_positives = values[positives]
-        values *= weights
-        values[positives] = values_of_positives
-    if left_out is not None:
-        values[left_out] = 0
+
+    def __init__(self, labels: sp.csr_array, negatives: Negatives, dtype: np.dtype[np.floating]) -> None:
+        K = labels.shape[1]
+        self._weights = np.ones(K, dtype) if negatives.weights is None else negatives.weights.astype(dtype, copy=False)
+        self._by_label = labels.tocsc()
+        self._unknown_by_label = None if negatives.unknown is None else negatives.unknown.tocsc()
+        unknown = sp.csr_array(labels.shape, dtype=bool) if negatives.unknown is None else negatives.unknown
+        indices = labels.indptr, labels.indices, unknown.indptr, unknown.indices
+        self._by_point = BlockPairs(0, self._weights, *(array.astype(np.int32, copy=False) for array in indices))
+
+    def by_point(self, start: int, stop: int) -> BlockPairs:
+        """Return the pairs by point."""
+        return self._by_point._replace(first=int(start), weights=self._weights[start:stop])
+
+    def positives(self, start: int, stop: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return the points and the labels of the positives; labels are counted from `start`."""
+        return _positions(self._by_label, start, stop)
+
+    def weigh(self, start: int, stop: int, *values: NDArray[np.floating]) -> None:
+        """Multiply values, B×L, by the weights of the pairs, in place."""
+        positives = self.positives(start, stop)
+        for array in values:
+            of_positives = array[positives]
+            array *= self._weights[start:stop]
+            array[positives] = of_positives
+            if self._unknown_by_label is not None:
+                array[_positions(self._unknown_by_label, start, stop)] = 0
+
+    def log_likelihood(
+        self, start: int, stop: int, mean: NDArray[np.floating], softplus: NDArray[np.floating]
+    ) -> float:
+        """Return the expected log likelihood, given means and E log(1 + e^f) of the utilities, which it changes."""
+        value = float(mean[self.positives(start, stop)].sum(dtype=np.float64))
+        self.weigh(start, stop, softplus)
+        return value - float(softplus.sum(dtype=np.float64))
 
 
 def _positions(by_label: sp.csc_array, start: int, stop: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
@@ -178,25 +210,21 @@ def _positions(by_label: sp.csc_array, start: int, stop: int) -> tuple[NDArray[n
     return by_label.indices[first:last], np.repeat(np.arange(stop - start), lengths)
 
 
-def _add_latent_gradients(
-    d_mean: NDArray[np.floating],
-    d_variance: NDArray[np.floating],
-    moments: Moments,
-    loadings: NDArray[np.floating],
-    d_moments: Moments,
+def _add_variance_gradients(
+    d_variance: NDArray[np.floating], moments: Moments, loadings: NDArray[np.floating], d_moments: Moments
 ) -> NDArray[np.floating]:
-    """Add the gradients of the moments to `d_moments` and return that of Φ, given those of the utilities, both B×K."""
+    """Add the gradients by the variances of the moments to `d_moments`, and return those by Φ², K×P or K×1.
+
+    `d_variance` are those by the variances of the utilities, B×K.
+    """
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
-        d_squares = (moments.variance[:, 0] @ d_variance)[:, None]
-        d_latent_variance = (d_variance @ squares.sum(axis=1))[:, None]
-    else:
-        d_squares = d_variance.T @ moments.variance
-        d_latent_variance = d_variance @ squares
-    np.add(d_moments.mean, d_mean @ loadings, out=d_moments.mean)
-    np.add(d_moments.variance, d_latent_variance, out=d_moments.variance)
-    d_loadings: NDArray[np.floating] = d_mean.T @ moments.mean + 2 * d_squares * loadings
-    return d_loadings
+        np.add(d_moments.variance, (d_variance @ squares.sum(axis=1))[:, None], out=d_moments.variance)
+        shared: NDArray[np.floating] = (moments.variance[:, 0] @ d_variance)[:, None]
+        return shared
+    np.add(d_moments.variance, d_variance @ squares, out=d_moments.variance)
+    d_squares: NDArray[np.floating] = d_variance.T @ moments.variance
+    return d_squares
 
 
 def sampled_log_likelihood(

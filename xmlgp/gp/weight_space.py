@@ -249,36 +249,19 @@ class WeightSpace:
         whitened = block.whitened
         dtype = whitened.dtype
         width = whitened.shape[1]
-        d_latent_mean = np.ascontiguousarray(d_moments.mean, dtype)
-        d_latent_variance = np.ascontiguousarray(d_moments.variance[:, 0], dtype)
+        d_latent = np.ascontiguousarray(d_moments.mean, dtype), np.ascontiguousarray(d_moments.variance[:, 0], dtype)
         # The gradient of the bound by the divergence of each feature: −1, divided by the probability of the feature.
-        if isinstance(block.values, np.ndarray):
+        if isinstance(block.columns, slice):
             d_kl = np.full(len(root), -1, dtype)
-            d_whitened = block.values.T @ d_latent_mean
+            d_whitened = block.values.T @ d_latent[0]
             d_whitened *= root[:, None]
             from_mean = np.einsum("up,up->u", d_whitened, whitened)
             d_whitened += d_kl[:, None] * whitened
-            from_variance = (block.values * block.values).T @ d_latent_variance
+            from_variance = (block.values * block.values).T @ d_latent[1]
         else:
-            d_kl = (-1 / self._shares(len(d_latent_mean))[block.columns]).astype(dtype)
-            by_feature = block.values.T.tocsr()
-            d_whitened = np.empty((len(root), width), dtype)
-            from_mean = np.empty_like(root)
-            from_variance = np.empty_like(root)
+            d_kl = (-1 / self._shares(len(d_moments.mean))[block.columns]).astype(dtype)
             features = _FeatureWeights(block.columns, whitened, root, d_kl)
-            arrays = by_feature.indptr, by_feature.indices, by_feature.data
-            parallel_for(
-                lambda start, stop: _fill_gradients(
-                    start,
-                    stop,
-                    arrays,
-                    (d_latent_mean, d_latent_variance),
-                    features,
-                    (d_whitened, from_mean, from_variance),
-                ),
-                len(root),
-                sparse.row_grain(by_feature, width),
-            )
+            d_whitened, from_mean, from_variance = _sparse_gradients(block.values.T.tocsr(), d_latent, features)
         from_variance *= variance
         # Before the divergence is added, which does not depend on a.
         d_log_prior = 0.5 * from_mean + from_variance
@@ -296,6 +279,22 @@ class _FeatureWeights(NamedTuple):
     whitened: NDArray[np.floating]
     root: NDArray[np.floating]
     d_kl: NDArray[np.floating]
+
+
+def _sparse_gradients(
+    by_feature: sp.csr_array, d_latent: tuple[NDArray[np.floating], NDArray[np.floating]], features: _FeatureWeights
+) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
+    """Return what `_fill_gradients` fills in, given the values of features, U×B, and gradients by the moments."""
+    size = len(features.root)
+    width = features.whitened.shape[1]
+    gradients = np.empty((size, width), features.root.dtype), np.empty_like(features.root), np.empty_like(features.root)
+    arrays = by_feature.indptr, by_feature.indices, by_feature.data
+
+    def fill(start: int, stop: int) -> None:
+        _fill_gradients(start, stop, arrays, d_latent, features, gradients)
+
+    parallel_for(fill, size, sparse.row_grain(by_feature, width))
+    return gradients
 
 
 @compiled

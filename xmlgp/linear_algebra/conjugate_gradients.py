@@ -72,8 +72,9 @@ def solve(
 ) -> Solution:
     """Return an approximate `Solution` X of A X = B, N×P, with ‖B − A X‖ ≤ `tolerance` ‖B‖.
 
-    The tolerance is `TOLERANCE` by default. A is N×N and positive definite; B has its dtype. Iterations begin at `start`, or at zero. If A is not finite or not
-    positive definite, or needs more than `ITERATIONS` iterations, raise LinAlgError.
+    The tolerance is `TOLERANCE` by default. A is N×N and positive definite; B has its dtype. Iterations begin at
+    `start`, or at zero. If A is not finite or not positive definite, or needs more than `ITERATIONS` iterations, raise
+    LinAlgError.
     """
     solution = np.zeros_like(right) if start is None else start.values.copy()
     residual = right.copy() if start is None else start.residual.copy()

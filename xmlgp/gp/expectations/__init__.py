@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmlgp.gp.expectations.closed_form import JaakkolaJordan, Taylor, approximate_log_odds, highest_probability
-from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
+from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, BlockPairs, Quadrature, expected_sigmoid
 
 __all__ = [
     "DEFAULT_NODES",
+    "BlockPairs",
     "EXPECTATIONS",
     "Expectations",
     "JaakkolaJordan",

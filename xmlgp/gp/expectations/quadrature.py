@@ -11,7 +11,7 @@ from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import ARTANH_17, polynomial
 
-__all__ = ["DEFAULT_NODES", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
+__all__ = ["DEFAULT_NODES", "BlockPairs", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
 
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
@@ -36,6 +36,21 @@ def nodes_and_weights(count: int, dtype: np.dtype[np.floating]) -> tuple[NDArray
     """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j), exact for polynomials up to 2·count − 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
+
+
+class BlockPairs(NamedTuple):
+    """The pairs of B points and L consecutive labels, from label `first` on.
+
+    `weights`, L, are those of labels in negative pairs. The positives and the unknown labels of the points are the
+    indices of matrices in CSR format, B×K.
+    """
+
+    first: int
+    weights: NDArray[np.floating]
+    positive_indptr: NDArray[np.int32]
+    positive: NDArray[np.int32]
+    unknown_indptr: NDArray[np.int32]
+    unknown: NDArray[np.int32]
 
 
 class Quadrature:
@@ -64,6 +79,25 @@ class Quadrature:
         """
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
         return fill(_gradients, 2, mean, variance, tail, _rules(self.nodes, fast, mean.dtype), out=out)
+
+    def pair_gradients(
+        self,
+        mean: NDArray[np.floating],
+        variances: NDArray[np.floating],
+        spreads: NDArray[np.floating],
+        pairs: BlockPairs,
+        fast: bool = False,
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
+        """Return the derivatives of −Σ_ik c_ik E log σ(y_ik f_ik) by s and q, and its gradient by m summed over points.
+
+        The utilities f_ik have the means m, B×L, and the variances s_i q_k. The derivatives by m replace m. Nothing
+        else of B×L numbers is in memory. Negative pairs have the weights c_k, unknown ones 0, positive ones 1. `fast`
+        is as for `gradients`.
+        """
+        sums = np.zeros_like(variances), np.zeros_like(spreads), np.zeros_like(spreads)
+        tail = mean.dtype.type(FAST_TAIL if fast else 0)
+        _pair_gradients(mean, (variances, spreads), pairs, sums, tail, _rules(self.nodes, fast, mean.dtype))
+        return sums
 
 
 def expected_sigmoid(
@@ -170,45 +204,122 @@ def _gradients(
     tail: float,
     rules: _Rules,
 ) -> None:
-    real = mean.dtype.type
-    center = np.empty(CHUNK, mean.dtype)
-    std = np.empty(CHUNK, mean.dtype)
-    first = np.empty(CHUNK, mean.dtype)
-    second = np.empty(CHUNK, mean.dtype)
-    remaining = np.empty(CHUNK + 1, np.int64)
+    buffers = _buffers(mean)
     for start in range(0, mean.size, CHUNK):
-        m = mean[start : start + CHUNK]
-        v = variance[start : start + CHUNK]
-        count = _fill_tails(m, v, tail, first, second, remaining)
+        chunk = slice(start, start + CHUNK)
+        _chunk_gradients(mean[chunk], variance[chunk], (d_mean[chunk], d_variance[chunk]), tail, rules, buffers)
+
+
+class _Buffers(NamedTuple):
+    """What the elements of a chunk that need quadrature are computed in, and their positions."""
+
+    center: NDArray[np.floating]
+    std: NDArray[np.floating]
+    first: NDArray[np.floating]
+    second: NDArray[np.floating]
+    remaining: NDArray[np.int64]
+
+
+@compiled
+def _buffers(like: NDArray[np.floating]) -> _Buffers:
+    """Return buffers for numbers of the type of an array."""
+    real = like.dtype
+    center = np.empty(CHUNK, real)
+    std = np.empty(CHUNK, real)
+    first = np.empty(CHUNK, real)
+    second = np.empty(CHUNK, real)
+    return _Buffers(center, std, first, second, np.empty(CHUNK + 1, np.int64))
+
+
+@compiled
+def _chunk_gradients(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    gradients: tuple[NDArray[np.floating], NDArray[np.floating]],
+    tail: float,
+    rules: _Rules,
+    buffers: _Buffers,
+) -> None:
+    """Fill in the derivatives by at most `CHUNK` means and variances, which they may overwrite."""
+    real = mean.dtype.type
+    d_mean, d_variance = gradients
+    center, std, first, second, remaining = buffers
+    count = _fill_tails(mean, variance, tail, first, second, remaining)
+    for k in range(count):
+        center[k] = mean[remaining[k]]
+        std[k] = variance[remaining[k]]
+    for k in range(mean.size):
+        d_mean[k] = first[k]
+        d_variance[k] = second[k]
+    if count == 0:
+        return
+    rule = _choose_rule(std[:count], rules.limits)
+    for k in range(count):
+        # Rounding can take a variance below 0.
+        std[k] = np.sqrt(max(std[k], real(0)))
+        first[k] = real(0)
+        second[k] = real(0)
+    for j in range(rules.counts[rule]):
+        node = rules.nodes[rule, j]
+        weight = rules.weights[rule, j]
         for k in range(count):
-            center[k] = m[remaining[k]]
-            std[k] = v[remaining[k]]
-        # The results may overwrite the arguments.
-        for k in range(m.size):
-            d_mean[start + k] = first[k]
-            d_variance[start + k] = second[k]
-        if count == 0:
-            continue
-        rule = _choose_rule(std[:count], rules.limits)
-        for k in range(count):
-            # Rounding can take a variance below 0.
-            std[k] = np.sqrt(max(std[k], real(0)))
-            first[k] = real(0)
-            second[k] = real(0)
-        for j in range(rules.counts[rule]):
-            node = rules.nodes[rule, j]
-            weight = rules.weights[rule, j]
-            for k in range(count):
-                f = center[k] + node * std[k]
-                # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
-                e = _exp_minus(abs(f), real)
-                above = real(1) / (real(1) + e)
-                below = e * above
-                first[k] += weight * (above if f >= real(0) else below)
-                second[k] += weight * (above * below)
-        for k in range(count):
-            d_mean[start + remaining[k]] = first[k]
-            d_variance[start + remaining[k]] = real(0.5) * second[k]
+            f = center[k] + node * std[k]
+            # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
+            e = _exp_minus(abs(f), real)
+            above = real(1) / (real(1) + e)
+            below = e * above
+            first[k] += weight * (above if f >= real(0) else below)
+            second[k] += weight * (above * below)
+    for k in range(count):
+        d_mean[remaining[k]] = first[k]
+        d_variance[remaining[k]] = real(0.5) * second[k]
+
+
+@compiled
+def _pair_gradients(
+    mean: NDArray[np.floating],
+    variances: tuple[NDArray[np.floating], NDArray[np.floating]],
+    pairs: BlockPairs,
+    sums: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
+    tail: float,
+    rules: _Rules,
+) -> None:
+    """Replace m by the derivatives, and add up those by s, q and, over points, m."""
+    real = mean.dtype.type
+    of_points, of_labels = variances
+    d_points, d_labels, d_bias = sums
+    buffer = np.empty(CHUNK, mean.dtype)
+    buffers = _buffers(mean)
+    for i in range(mean.shape[0]):
+        for start in range(0, mean.shape[1], CHUNK):
+            d_mean = mean[i, start : start + CHUNK]
+            size = d_mean.size
+            d_variance = buffer[:size]
+            spreads = of_labels[start : start + size]
+            weights = pairs.weights[start : start + size]
+            for k in range(size):
+                d_variance[k] = of_points[i] * spreads[k]
+            _chunk_gradients(d_mean, d_variance, (d_mean, d_variance), tail, rules, buffers)
+            for k in range(size):
+                d_mean[k] *= weights[k]
+                d_variance[k] *= weights[k]
+            first = pairs.first + start
+            for e in range(pairs.positive_indptr[i], pairs.positive_indptr[i + 1]):
+                k = pairs.positive[e] - first
+                if 0 <= k < size:
+                    d_mean[k] = d_mean[k] / weights[k] - real(1)
+                    d_variance[k] /= weights[k]
+            for e in range(pairs.unknown_indptr[i], pairs.unknown_indptr[i + 1]):
+                k = pairs.unknown[e] - first
+                if 0 <= k < size:
+                    d_mean[k] = real(0)
+                    d_variance[k] = real(0)
+            total = real(0)
+            for k in range(size):
+                total += d_variance[k] * spreads[k]
+                d_labels[start + k] += d_variance[k] * of_points[i]
+                d_bias[start + k] += d_mean[k]
+            d_points[i] += total
 
 
 @compiled
