@@ -17,8 +17,8 @@ import numpy as np
 
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import Design
-from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import run_inference
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.threads import one_blas_thread

@@ -24,8 +24,8 @@ import numpy as np
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.gpc import collapsed
-from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import run_inference
 from xmlgp.linear_algebra.dense import product
 from xmlgp.preprocess.pipeline import standardise_features
 from xmlgp.runtime.threads import one_blas_thread

@@ -60,7 +60,7 @@ def measure(settings, train, held, propensity):
     model, settings = MODELS[settings.model], settings.for_shape(train.N, train.D, train.K)
     preprocessed = model.preprocess(train.features, settings, silent)
     trained = model.train(train.features, train.labels, preprocessed, settings, silent, None)
-    predictor = model.predictor(settings, preprocessed, trained.parameters, train.D)
+    predictor = model.load_predictor()(settings, preprocessed, trained.parameters, train.D)
     seconds = time.perf_counter() - start
     scores = harness.stack_scores(predictor.top(held.features, None))
     found = evaluate_ranking(scores, held.labels, (1, 3, 5), propensity)

@@ -128,7 +128,7 @@ def trained(data, settings):
     found = kind.train(data.features, data.labels, preprocessed, settings, silent, None)
     assert all(np.isfinite(value).all() for value in found.parameters.values())
     assert all(np.isfinite(epoch[kind.objective]) for epoch in found.history)
-    return kind.predictor(settings, preprocessed, found.parameters, data.D)
+    return kind.load_predictor()(settings, preprocessed, found.parameters, data.D)
 
 
 def check_data(name, settings, errors=(1e-3, 1e-3)):

@@ -1,18 +1,53 @@
-"""The façade: what the command line does, for Python users. `import xmlgp` has all of it."""
+"""The façade: what the command line does, for Python users. `import xmlgp` has all of it.
 
-from xmlgp.inputs.source import Source
-from xmlgp.prediction.tuning import Tuned
-from xmlgp.runs.batch import Preview, preview
-from xmlgp.runs.evaluate import Evaluation, evaluate
-from xmlgp.runs.learn import learn
-from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
-from xmlgp.runs.report import report
-from xmlgp.runs.train import preprocess, train
-from xmlgp.runs.trained_model import TrainedModel, load
-from xmlgp.runs.tune import tune
-from xmlgp.runtime.threads import limit_threads
-from xmlgp.serving.server import LOGS, serve
+A name is imported when it is first used: a command needs one or two of them.
+"""
+
+from typing import TYPE_CHECKING
+
+from xmlgp.runtime.late_imports import imported
+
+if TYPE_CHECKING:
+    from xmlgp.inputs.source import Source
+    from xmlgp.prediction.tuning import Tuned
+    from xmlgp.runs.batch import Preview, preview
+    from xmlgp.runs.evaluate import Evaluation, evaluate
+    from xmlgp.runs.learn import learn
+    from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
+    from xmlgp.runs.report import report
+    from xmlgp.runs.train import preprocess, train
+    from xmlgp.runs.trained_model import TrainedModel, load
+    from xmlgp.runs.tune import tune
+    from xmlgp.runtime.threads import limit_threads
+    from xmlgp.serving.server import LOGS, serve
 
 __all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "Source", "TrainedModel", "Tuned"]
 __all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "serve"]
 __all__ += ["train", "tune"]
+
+#: The modules of the names.
+MODULES = {
+    "inputs.source": ("Source",),
+    "prediction.tuning": ("Tuned",),
+    "runs.batch": ("Preview", "preview"),
+    "runs.evaluate": ("Evaluation", "evaluate"),
+    "runs.learn": ("learn",),
+    "runs.predict": ("BAD_LINES", "RANKED", "Predictions", "predict"),
+    "runs.report": ("report",),
+    "runs.train": ("preprocess", "train"),
+    "runs.trained_model": ("TrainedModel", "load"),
+    "runs.tune": ("tune",),
+    "runtime.threads": ("limit_threads",),
+    "serving.server": ("LOGS", "serve"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in MODULES.items():
+        if name in names:
+            return imported(f"xmlgp.{module}:{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -108,8 +108,8 @@ class Model:
     #: `(features, settings, progress)` → `Preprocessed`.
     preprocess: Callable[..., Preprocessed]
     train: Train
-    #: Its subclass of `Predictor`.
-    predictor: type[Predictor]
+    #: Returns its subclass of `Predictor`.
+    load_predictor: Callable[[], type[Predictor]]
     #: What training maximises: the key in each epoch of a history.
     objective: str = "bound"
     #: The name of a pass over the data.

@@ -14,8 +14,8 @@ from tests.training.interrupting import assert_same_result
 from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.parameters import ARRAYS
 from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import run_inference
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.array_groups import arrays_fit

@@ -16,8 +16,8 @@ from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import ARRAYS, topic_shares
 from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.record import train
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.array_groups import arrays_fit

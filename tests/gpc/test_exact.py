@@ -15,8 +15,8 @@ from tests.gp.reference import log_evidence, scikit_covariances
 from tests.gpc.dense_gpc import THETA, Problem, predicted
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gpc import model
-from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
+from xmlgp.gpc.train import run_inference
 from xmlgp.training.optimisers import AdaDelta
 
 POINTS = np.array([-2, -1.2, 0.3, 2])[:, None]

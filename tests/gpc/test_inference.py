@@ -13,8 +13,8 @@ from tests.training.interrupting import assert_same_result, train_with_interrupt
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import inference as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
+from xmlgp.gpc.train import run_inference
 
 ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]

@@ -98,7 +98,7 @@ def trained(points, labels, settings=SETTINGS):
 
 
 def precision(preprocessed, parameters, points, labels, settings=SETTINGS):
-    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.D)
+    predictor = MLGPF.load_predictor()(settings, preprocessed, parameters, points.D)
     best = predictor.score(points)[0].argmax(axis=1)
     return labels.toarray()[np.arange(len(best)), best].mean()
 
@@ -178,7 +178,7 @@ def test_damaged_dense_arrays_are_refused(model):
 
 def test_means_of_latent_functions_are_those_of_the_predictor(model):
     points, _, preprocessed, found = model
-    predictor = MLGPF.predictor(SETTINGS, preprocessed, found.parameters, 30)
+    predictor = MLGPF.load_predictor()(SETTINGS, preprocessed, found.parameters, 30)
     prepared = predictor.prepare(points[:20], "utility", False)
     expected = LatentMap.of(found.parameters).means(preprocessed.weigh(points[:20]))
     np.testing.assert_allclose(prepared.batch.latent.mean, expected, rtol=1e-5, atol=1e-6)
@@ -203,7 +203,7 @@ def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regre
     if regressed:
         regression, _ = fit_regression(preprocessed.weigh(points), labels, None, 900)
         parameters = parameters | regression.parameters()
-    predictor = MLGPF.predictor(settings, preprocessed, parameters, points.D)
+    predictor = MLGPF.load_predictor()(settings, preprocessed, parameters, points.D)
     some = points[:40]
     contributions, utilities = predictor.explain(some, first_labels(some)), predictor.score(some, "utility")[0]
     shares = [contributions.shares(pair) for pair in range(200)]
@@ -229,7 +229,7 @@ def test_neighbours_are_the_nearest_points_of_the_memory(model):
     # Each block has the same weight.
     root = np.repeat([5**-0.5, 3**-0.5], [5, 3])
     distances, expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(kept * root).kneighbors(new * root)
-    near = MLGPF.predictor(SETTINGS, preprocessed, found.parameters, 30).neighbours(later, 4)
+    near = MLGPF.load_predictor()(SETTINGS, preprocessed, found.parameters, 30).neighbours(later, 4)
     np.testing.assert_array_equal(near.points, expected)
     np.testing.assert_allclose(near.similarity, 1 - distances, rtol=1e-4, atol=1e-5)
     assert near.complete
@@ -237,7 +237,7 @@ def test_neighbours_are_the_nearest_points_of_the_memory(model):
     # Beside a memory of some points, their places say nothing.
     few = ReplayBuffer.of(found.parameters, 30, 12).rows(np.arange(0, 900, 9))
     parameters = found.parameters | few._replace(weights=np.full(100, 9, np.float32)).parameters()
-    predictor = MLGPF.predictor(SETTINGS, preprocessed, parameters, 30)
+    predictor = MLGPF.load_predictor()(SETTINGS, preprocessed, parameters, 30)
     near = predictor.neighbours(points[:10], 200)
     assert near.points.shape == (10, 100)
     assert (near.points[0, 0], near.points[9, 0], near.complete) == (0, 1, False)
@@ -247,7 +247,7 @@ def test_a_model_without_dense_features_or_memory_has_no_neighbours(model):
     points, _, preprocessed, found = model
     without = {name: value for name, value in found.parameters.items() if not name.startswith("replay.")}
     with pytest.raises(SettingsError, match="^this model has no neighbours to show, because it keeps no training poi"):
-        MLGPF.predictor(SETTINGS, preprocessed, without, 30).check_neighbours()
+        MLGPF.load_predictor()(SETTINGS, preprocessed, without, 30).check_neighbours()
 
 
 def test_parts_of_points_are_stacked_as_they_were(model):

@@ -53,7 +53,7 @@ def test_an_entry_in_the_table_is_all_that_a_new_method_needs(monkeypatch):
     preprocessed = model.preprocess(dataset.features, settings, silent)
     trained = model.train(dataset.features, dataset.labels, preprocessed, settings, silent, None)
     assert [entry["log_posterior"] for entry in trained.history] == [-1, -1, -1]
-    predictor = model.predictor(settings, preprocessed, trained.parameters, dataset.D)
+    predictor = model.load_predictor()(settings, preprocessed, trained.parameters, dataset.D)
     assert predictor.score(dataset.features, "probability")[0].shape == (dataset.N, dataset.K)
 
 

@@ -11,7 +11,7 @@ from xmlgp.bmlpl.activations import ActivationSums
 from xmlgp.bmlpl.blocks import map_blocks
 from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
-from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, is_positive
 from xmlgp.linear_algebra.compiled import compiled
@@ -31,9 +31,6 @@ __all__ = [
     "update_shapes",
     "update_topics",
 ]
-
-#: Default number of topics.
-DEFAULT_TOPICS = 200
 
 #: Initial shape r of the prior of activations.
 INITIAL_SHAPE = 0.1

@@ -1,87 +1,18 @@
-"""BMLPL as the rest of xmlgp sees it: its training and its record."""
+"""The record of BMLPL; its training and its predictor are imported when they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from xmlgp.bmlpl.settings import DEFAULT_TOPICS, BMLPLSettings
+from xmlgp.model import Model
+from xmlgp.runtime.late_imports import imported, imported_when_called
 
-from xmlgp.bmlpl.counts import reveal_labels
-from xmlgp.bmlpl.inference import Problem
-from xmlgp.bmlpl.learning import learn, memory_of_learning
-from xmlgp.bmlpl.parameters import DEFAULT_TOPICS, list_topics
-from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.data.dataset import Dataset
-from xmlgp.data.features import Features
-from xmlgp.model import MemoryPart, Model
-from xmlgp.preprocess.inputs import Inputs, Selected
-from xmlgp.preprocess.pipeline import Preprocessed, weight_features
-from xmlgp.runtime.progress import Progress, silent
-from xmlgp.runtime.random_streams import Stream, random_stream
-from xmlgp.training.checkpoints import CheckpointWriter
-from xmlgp.training.loop import EpochHook, Loop
-from xmlgp.training.trained import Trained, statistics_of
+if TYPE_CHECKING:
+    from xmlgp.data.dataset import Dataset
 
-__all__ = ["BMLPL", "run_inference", "train"]
-
-
-def train(
-    features: Features,
-    labels: csr_array,
-    preprocessed: Preprocessed,
-    settings: BMLPLSettings,
-    progress: Progress = silent,
-    checkpoints: CheckpointWriter | None = None,
-    unknown: csr_array | None = None,
-) -> Trained:
-    """Train BMLPL; see `Model.train`. Pairs that are `unknown`, N×K, are left out.
-
-    The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-    (`topic_shares`); and the counts of `xmlgp.training.trained`.
-    """
-    coordinates = preprocessed.inputs(features, settings.dtype)
-    parameters, history = run_inference(
-        coordinates, labels, settings, progress, checkpoints=checkpoints, unknown=unknown
-    )
-    return Trained(parameters | statistics_of(features, labels), history)
-
-
-def run_inference(
-    coordinates: Inputs | Selected,
-    labels: csr_array,
-    settings: BMLPLSettings,
-    progress: Progress = silent,
-    after_epoch: EpochHook | None = None,
-    checkpoints: CheckpointWriter | None = None,
-    unknown: csr_array | None = None,
-) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
-    """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
-
-    `after_epoch` is that of `Loop.run`.
-    """
-    labels = reveal_labels(labels, settings.revealed, random_stream(settings.seed, Stream.REVEALED_LABELS))
-    problem = Problem(coordinates, labels, settings, unknown)
-    loop = Loop(settings.method.load(), problem, np.random.default_rng(settings.seed))
-    return loop.run(progress, after_epoch, checkpoints)
-
-
-def _memory(settings: BMLPLSettings, dataset: Dataset) -> list[MemoryPart]:
-    """Return the largest arrays of an iteration: those T wide by feature, label or point."""
-    N, D, K = dataset.shape
-    advice = "fewer topics lower that"
-    row = np.dtype(settings.dtype).itemsize * min(settings.topics or DEFAULT_TOPICS, K)
-    parts = [
-        # W and the arrays of conjugate gradients or Adam; topics and counts.
-        MemoryPart("the weights and counts of topics", row * (4 * D + 2 * K), advice)
-    ]
-    if settings.inference != "online-em":
-        # Counts, activations and the arrays of `LeastSquares`.
-        parts.append(MemoryPart("the topics of the points", row * 6 * N, advice))
-    return parts
+__all__ = ["BMLPL"]
 
 
 def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
@@ -93,21 +24,21 @@ def _notes(settings: BMLPLSettings, dataset: Dataset) -> Iterator[str]:
 BMLPL = Model(
     settings=BMLPLSettings,
     summary="topics of labels, learned from positive labels alone",
-    preprocess=weight_features,
-    train=train,
-    predictor=BMLPLPredictor,
+    preprocess=imported_when_called("xmlgp.preprocess.pipeline:weight_features"),
+    train=imported_when_called("xmlgp.bmlpl.train:train"),
+    load_predictor=lambda: imported("xmlgp.bmlpl.predictor:BMLPLPredictor"),
     objective="log_posterior",
     epoch="iteration",
-    memory=_memory,
+    memory=imported_when_called("xmlgp.bmlpl.train:memory"),
     notes=_notes,
     unset=lambda settings, N, D, K: {
         "topics": min(DEFAULT_TOPICS, K),
         "iterations": settings.passes,
         "burn_in": settings.burned,
     },
-    memory_of_learning=memory_of_learning,
-    learn=learn,
-    topics=list_topics,
+    memory_of_learning=imported_when_called("xmlgp.bmlpl.learning:memory_of_learning"),
+    learn=imported_when_called("xmlgp.bmlpl.learning:learn"),
+    topics=imported_when_called("xmlgp.bmlpl.parameters:list_topics"),
     takes_unknown=True,
     learns_after_unknown=True,
 )

@@ -8,7 +8,10 @@ from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, setting
 from xmlgp.settings.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
 
-__all__ = ["INFERENCES", "BMLPLSettings"]
+__all__ = ["DEFAULT_TOPICS", "INFERENCES", "BMLPLSettings"]
+
+#: Default number of topics, at most K.
+DEFAULT_TOPICS = 200
 
 #: The inference methods, by the value of the setting `inference`.
 INFERENCES = {
@@ -51,7 +54,7 @@ class BMLPLSettings(InferenceSettings):
     weighting: str = shared.weighting()
     inference: str = inference_setting("em-cg", INFERENCES)
     topics: int | None = setting(
-        None, "Topics, which are distributions over labels; at most K.", minimum=1, if_unset="200"
+        None, "Topics, which are distributions over labels; at most K.", minimum=1, if_unset=str(DEFAULT_TOPICS)
     )
     iterations: int | None = iterations_setting(INFERENCES, "passes over the data")
     cg_steps: int = setting(2, "Conjugate gradient steps in an M-step of em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
 from scipy.special import expit
 
 from xmlgp.linear_algebra import dense, sparse
@@ -80,6 +79,8 @@ def newton_start(
     Points of unknown pairs, N×K, add nothing to the residuals K_ZX (y_k − π). The information of a label is that of all
     points times the share s_k of the points that were judged for it: w_k s_k K_ZX K_XZ.
     """
+    import scipy.linalg
+
     dtype = cross.dtype
     prior = prior.astype(np.float64)
     prior[np.diag_indices_from(prior)] += JITTER * np.trace(prior) / len(prior)

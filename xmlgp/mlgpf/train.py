@@ -16,6 +16,7 @@ from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic, default_rate
 from xmlgp.mlgpf.sweep import Sweep
+from xmlgp.mlgpf.weight_space import sweep_count
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Stages
 from xmlgp.training.loop import Loop, TrainingDiverged
@@ -29,10 +30,25 @@ if TYPE_CHECKING:
     from xmlgp.runtime.progress import Progress
     from xmlgp.training.checkpoints import CheckpointWriter
 
-__all__ = ["RETRY_RATE", "Training", "run_inference", "train"]
+__all__ = ["RETRY_RATE", "Training", "run_inference", "train", "values_of_unset"]
 
 #: Factor of the learning rate in the second attempt, after training diverged.
 RETRY_RATE = 0.25
+
+
+def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str, object]:
+    """Return what training uses where settings are unset; see `Model.unset`."""
+    settings = settings.for_shape(N, D, K)
+    return {
+        "inducing": settings.inducing,
+        "inducing_start": settings.inducing_start,
+        "factors": settings.factors,
+        "label_weights": settings.inducing == "features" and sweep_count(settings, N, D, K) > 0,
+        "negatives": "all",
+        "optimiser": settings.optimiser or settings.method.optimiser,
+        "learning_rate": default_rate(settings),
+        "epochs": settings.epoch_count(N),
+    }
 
 
 class Training(Stages):

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Dense
@@ -57,6 +56,9 @@ def learned_lengthscales(words: csr_array, dense: Dense, right: NDArray[np.float
             right=right[rows].astype(float),
         )
         if right[rows].any():
+            # Only points with dense features need it, and it takes a tenth of a second.
+            from scipy.optimize import minimize
+
             bounds = [(value - FARTHEST, value + FARTHEST) for value in logarithms]
             options = {"ftol": CHANGE, "maxiter": 50}
             logarithms = minimize(errors_of, logarithms, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x

@@ -91,7 +91,7 @@ class TrainedModel:
     @functools.cached_property
     def predictor(self) -> Predictor:
         """Scores points with this model."""
-        create: Callable[..., Predictor] = MODELS[self.settings.model].predictor
+        create: Callable[..., Predictor] = MODELS[self.settings.model].load_predictor()
         return create(self.settings, self.preprocessed, self.parameters, self.data["D"])
 
     @property
@@ -251,7 +251,7 @@ def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]]
     D, K = (folder.description["data"][name] for name in "DK")
     preprocessed = stored_preprocessing(folder)
     parameters = folder.arrays("parameters.")
-    predictor = MODELS[folder.settings.model].predictor
+    predictor = MODELS[folder.settings.model].load_predictor()
     opened = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
     if opened is None:
         raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")

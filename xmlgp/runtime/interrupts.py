@@ -7,7 +7,6 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterable, Iterator
-from multiprocessing import resource_tracker
 from types import FrameType
 
 __all__ = [
@@ -125,6 +124,8 @@ def interrupts_kept_from_processes(numbers: Iterable[int] = (signal.SIGINT,)) ->
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
+    from multiprocessing import resource_tracker
+
     # The start of the resource tracker would unblock the signal again.
     resource_tracker.ensure_running()
     # Threads and processes inherit the mask: also threads that later replace lost processes.

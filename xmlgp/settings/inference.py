@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from xmlgp.runtime.late_imports import imported
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["InferenceMethod", "InferenceSettings", "Method", "inference_setting", "iterations_setting"]
@@ -25,8 +25,7 @@ class Method:
 
     def load(self) -> Any:
         """Return the class that implements the method."""
-        module, name = self.implementation.split(":")
-        return getattr(importlib.import_module(module), name)
+        return imported(self.implementation)
 
     def unused(self, methods: Mapping[str, Method]) -> set[str]:
         """Return the settings that only others of these methods (mapping by name) read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +84,8 @@ def _local_cluster(workers: int) -> LocalCluster:
 
 
 def _connect(address: str | None) -> Client:
+    import asyncio
+
     from distributed import Client, rpc
 
     async def ask() -> None:

@@ -16,8 +16,8 @@ from benchmarks.papers.gpc import FullBatch, GPCCell, Stopwatch, TrainingProblem
 from benchmarks.papers.report import collect, write_table
 from tests.problems import small_dataset
 from xmlgp.errors import CatalogueError
-from xmlgp.gpc.record import run_inference
 from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import standardise_features
 
 SHORT = 0.01

@@ -137,9 +137,12 @@ def _rules(count: int, fast: bool, dtype: np.dtype[np.floating]) -> _Rules:
 @compiled
 def _choose_rule(variance: NDArray[np.floating], limits: NDArray[np.floating]) -> int:
     """Return the index of the rule for a chunk; NaN selects the last, which has the most nodes."""
-    largest = variance.max()
+    # Assignments of arrays, maxima and other functions of NumPy would take seconds to compile.
     for rule in range(limits.size):
-        if largest <= limits[rule]:
+        larger = 0
+        for k in range(variance.size):
+            larger += not variance[k] <= limits[rule]
+        if larger == 0:
             return rule
     return limits.size
 
@@ -174,7 +177,8 @@ def _fill_tails(
     """
     real = mean.dtype.type
     if tail == real(0):
-        remaining[: mean.size] = np.arange(mean.size)
+        for k in range(mean.size):
+            remaining[k] = k
         return mean.size
     size = np.empty(mean.size, mean.dtype)
     for k in range(mean.size):
