@@ -15,7 +15,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "label_weight_count", "used_by_default"]
+__all__ = ["LABELS", "Pattern", "WEIGHTS_LIMIT", "label_features", "label_weight_count", "most_each", "used_by_default"]
 
 #: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
 #: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
@@ -59,7 +59,7 @@ def label_features(
     by_label = labels.T.tocsr().astype(np.float32)
     magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
 
-    most = _most_each(_lengths(features, by_label), limit)
+    most = most_each(_lengths(features, by_label), limit)
     # Blocks of labels whose points have about `BLOCK` stored elements.
     ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
     cuts = np.searchsorted(ends, np.arange(1, ends[-1:].sum() // BLOCK + 1) * BLOCK)
@@ -81,7 +81,7 @@ def label_weight_count(features: csr_array, labels: csr_array, limit: int = WEIG
         sparse.present_columns(matrix)[1] if matrix.shape[1] > matrix.nnz else matrix for matrix in (features, labels)
     )
     lengths = _lengths(features, labels.T.tocsr())
-    return int(np.minimum(lengths, _most_each(lengths, limit)).sum())
+    return int(np.minimum(lengths, most_each(lengths, limit)).sum())
 
 
 def _lengths(features: csr_array, by_label: csr_array) -> NDArray[np.int64]:
@@ -106,7 +106,7 @@ def _count_features(
                     lengths[k] += 1
 
 
-def _most_each(lengths: NDArray[np.int64], limit: int) -> int:
+def most_each(lengths: NDArray[np.int64], limit: int) -> int:
     """Return the greatest m up to the largest length with Σ_k min(length_k, m) ≤ limit, at least 1."""
     candidates = range(2, int(lengths.max(initial=1)) + 1)
     return 1 + bisect_right(candidates, limit, key=lambda most: np.minimum(lengths, most).sum())
