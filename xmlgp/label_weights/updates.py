@@ -158,6 +158,8 @@ def _update_labels(  # noqa: C901
         residual = np.empty(d, dtype)
         direction = np.empty(d, dtype)
         image = np.empty(d, dtype)
+        # The utilities of the direction.
+        along = np.empty(n, dtype)
         _fill_utilities(offset, rows, inner, values, m, utility)
         for r in range(rounds):
             likelihood = 0.0
@@ -193,6 +195,7 @@ def _update_labels(  # noqa: C901
                     total = zero
                     for e in range(rows[i], rows[i + 1]):
                         total += values[e] * direction[inner[e]]
+                    along[i] = total
                     total *= curvature[i]
                     for e in range(rows[i], rows[i + 1]):
                         image[inner[e]] += total * values[e]
@@ -200,6 +203,8 @@ def _update_labels(  # noqa: C901
                 for j in range(d):
                     product += direction[j] * image[j]
                 step = square / product
+                for i in range(n):
+                    utility[i] += step * along[i]
                 before = square
                 square = zero
                 for j in range(d):
@@ -208,7 +213,6 @@ def _update_labels(  # noqa: C901
                     square += residual[j] * residual[j] * v[j]
                 for j in range(d):
                     direction[j] = residual[j] * v[j] + (square / before) * direction[j]
-            _fill_utilities(offset, rows, inner, values, m, utility)
         for j in range(d):
             weights.mean[base + j] = m[j]
             weights.log_variance[base + j] = np.log(v[j])
