@@ -14,7 +14,7 @@ from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.stochastic import Schedule, Stochastic, default_rate
+from xmlgp.mlgpf.stochastic import Schedule, Stochastic, training_rate
 from xmlgp.mlgpf.sweep import Sweep
 from xmlgp.mlgpf.weight_space import sweep_count
 from xmlgp.runtime.progress import silent
@@ -46,7 +46,8 @@ def values_of_unset(settings: MLGPFSettings, N: int, D: int, K: int) -> dict[str
         "label_weights": settings.inducing == "features" and sweep_count(settings, N, D, K) > 0,
         "negatives": "all",
         "optimiser": settings.optimiser or settings.method.optimiser,
-        "learning_rate": default_rate(settings),
+        "label_sample": settings.sampled_labels(K),
+        "learning_rate": training_rate(settings, N, K),
         "epochs": settings.epoch_count(N),
     }
 
@@ -65,7 +66,7 @@ class Training(Stages):
         coordinates: Inputs | Selected = problem.coordinates
         labels = problem.labels
         unknown = problem.unknown
-        default = default_rate(settings)
+        default = training_rate(settings, *labels.shape)
         self._retry_notes = {} if rate in (None, default) else {"learning_rate": rate}
         trained, held_out = calibration_points(settings, labels)
         if len(held_out):
@@ -151,7 +152,7 @@ def _train_twice(
     Training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints hold
     the learning rate in use, and how the first attempt failed.
     """
-    rate = default_rate(problem.settings)
+    rate = training_rate(problem.settings, *problem.labels.shape)
     failure = None
     resume_from = checkpoints and checkpoints.resume_from
     if resume_from:

@@ -108,7 +108,7 @@ class WeightSpaceMethod(MLGPFMethod):
 
     def batches(self, coordinates: Inputs | Selected, labels: csr_array, unknown: csr_array | None = None) -> MakeBatch:
         """Return the function that makes minibatches of points with these labels and unknown pairs."""
-        sampler = LabelSampler(labels, self.settings.label_sample)
+        sampler = LabelSampler(labels, self.settings.sampled_labels(labels.shape[1]))
         return functools.partial(make_batch, coordinates, labels, label_sampler=sampler, unknown=unknown)
 
     def start(
