@@ -159,7 +159,7 @@ def test_learning_on_moves_the_weights_of_dense_features_and_keeps_their_rows(mo
     memory = ReplayBuffer.of(learned, 30, 12)
     expected = np.vstack([points.dense.values(np.float64), batch.dense.values(np.float64)])
     np.testing.assert_allclose(memory.features.dense.values(np.float64), expected, rtol=1e-12)
-    assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, learned, 30, 12) is not None
+    assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, learned, 30, 12) is not None
     later, truth = planted(600, 2)
     assert (
         precision(preprocessed, learned, later, truth) > precision(preprocessed, found.parameters, later, truth) - 0.03
@@ -171,9 +171,9 @@ def test_damaged_dense_arrays_are_refused(model):
     for name in [*names_of(DENSE), "replay.dense"]:
         for damaged in found.parameters[name][:-1], found.parameters[name].astype(np.int64):
             parameters = found.parameters | {name: damaged}
-            assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, parameters, 30, 12) is None, name
+            assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, parameters, 30, 12) is None, name
         without = {key: value for key, value in found.parameters.items() if key != name}
-        assert MLGPF.predictor.from_arrays(SETTINGS, preprocessed, without, 30, 12) is None, name
+        assert MLGPF.load_predictor().from_arrays(SETTINGS, preprocessed, without, 30, 12) is None, name
 
 
 def test_means_of_latent_functions_are_those_of_the_predictor(model):
