@@ -7,6 +7,7 @@ through their means, so all labels need the same expectation. With sampled negat
 The forward and the backward pass are one function: it handles a few labels at a time, so memory does not grow with B·K.
 """
 
+import functools
 from functools import partial
 from typing import NamedTuple
 
@@ -168,13 +169,24 @@ class _LabelPairs:
     """
 
     def __init__(self, labels: sp.csr_array, negatives: Negatives, dtype: np.dtype[np.floating]) -> None:
-        K = labels.shape[1]
+        B, K = labels.shape
+        self._labels = labels
+        self._unknown = negatives.unknown
         self._weights = np.ones(K, dtype) if negatives.weights is None else negatives.weights.astype(dtype, copy=False)
-        self._by_label = labels.tocsc()
-        self._unknown_by_label = None if negatives.unknown is None else negatives.unknown.tocsc()
-        unknown = sp.csr_array(labels.shape, dtype=bool) if negatives.unknown is None else negatives.unknown
-        indices = labels.indptr, labels.indices, unknown.indptr, unknown.indices
-        self._by_point = BlockPairs(0, self._weights, *(array.astype(np.int32, copy=False) for array in indices))
+        indices = [np.zeros(B + 1, np.int32), np.zeros(0, np.int32)]
+        if negatives.unknown is not None:
+            indices = [negatives.unknown.indptr, negatives.unknown.indices]
+        indices = [array.astype(np.int32, copy=False) for array in (labels.indptr, labels.indices, *indices)]
+        self._by_point = BlockPairs(0, self._weights, *indices)
+
+    # Conversions take time, and most steps do not need them.
+    @functools.cached_property
+    def _by_label(self) -> sp.csc_array:
+        return self._labels.tocsc()
+
+    @functools.cached_property
+    def _unknown_by_label(self) -> sp.csc_array | None:
+        return None if self._unknown is None else self._unknown.tocsc()
 
     def by_point(self, start: int, stop: int) -> BlockPairs:
         """Return the pairs by point."""
