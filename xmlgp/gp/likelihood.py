@@ -129,7 +129,8 @@ def full_log_likelihood(
 
     def process_blocks(core: int) -> Moments:
         """Fill the values and gradients of every `cores`th block; return the sum of the gradients by moments."""
-        d_moments = Moments(*map(np.zeros_like, moments))
+        d_means = []
+        d_variance = np.zeros_like(moments.variance)
         for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
             phi = loadings[start:stop]
@@ -141,7 +142,7 @@ def full_log_likelihood(
             if isinstance(expectations, Quadrature) and moments.variance.shape[1] == 1:
                 arguments = moments.variance[:, 0], np.square(phi).sum(axis=1), pairs.by_point(start, stop), fast
                 d_shared, d_spreads, d_bias[start:stop] = expectations.pair_gradients(mean, *arguments)
-                d_moments.variance[:, 0] += d_shared
+                d_variance[:, 0] += d_shared
                 d_squares = d_spreads[:, None]
             else:
                 variance = utility_variance(moments, phi)
@@ -150,10 +151,10 @@ def full_log_likelihood(
                 pairs.weigh(start, stop, mean, variance)
                 mean[pairs.positives(start, stop)] -= 1
                 d_bias[start:stop] = mean.sum(axis=0)
-                d_squares = _add_variance_gradients(variance, moments, phi, d_moments)
-            np.add(d_moments.mean, mean @ phi, out=d_moments.mean)
+                d_squares = _add_variance_gradients(variance, moments, phi, d_variance)
+            d_means.append(mean @ phi)
             d_loadings[start:stop] = mean.T @ moments.mean + 2 * d_squares * phi
-        return d_moments
+        return Moments(sum(d_means[1:], start=d_means[0]), d_variance)
 
     d_moments_by_core = run_parallel(partial(process_blocks, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
@@ -223,19 +224,22 @@ def _positions(by_label: sp.csc_array, start: int, stop: int) -> tuple[NDArray[n
 
 
 def _add_variance_gradients(
-    d_variance: NDArray[np.floating], moments: Moments, loadings: NDArray[np.floating], d_moments: Moments
+    d_utilities: NDArray[np.floating],
+    moments: Moments,
+    loadings: NDArray[np.floating],
+    d_variance: NDArray[np.floating],
 ) -> NDArray[np.floating]:
-    """Add the gradients by the variances of the moments to `d_moments`, and return those by Φ², K×P or K×1.
+    """Add the gradients by the variances of the moments to `d_variance`, and return those by Φ², K×P or K×1.
 
-    `d_variance` are those by the variances of the utilities, B×K.
+    `d_utilities` are those by the variances of the utilities, B×K.
     """
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
-        np.add(d_moments.variance, (d_variance @ squares.sum(axis=1))[:, None], out=d_moments.variance)
-        shared: NDArray[np.floating] = (moments.variance[:, 0] @ d_variance)[:, None]
+        d_variance += (d_utilities @ squares.sum(axis=1))[:, None]
+        shared: NDArray[np.floating] = (moments.variance[:, 0] @ d_utilities)[:, None]
         return shared
-    np.add(d_moments.variance, d_variance @ squares, out=d_moments.variance)
-    d_squares: NDArray[np.floating] = d_variance.T @ moments.variance
+    d_variance += d_utilities @ squares
+    d_squares: NDArray[np.floating] = d_utilities.T @ moments.variance
     return d_squares
 
 

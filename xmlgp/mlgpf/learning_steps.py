@@ -11,6 +11,8 @@ from scipy.sparse import csr_array
 
 from xmlgp.mlgpf.stochastic import Schedule, Stochastic, default_rate
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.runtime.random_streams import Stream
+from xmlgp.training.minibatches import hold_out
 
 if TYPE_CHECKING:
     from xmlgp.mlgpf.learning_problem import LearningProblem
@@ -28,8 +30,13 @@ LEAST_NEGATIVES = 20
 #: Learning rate of the steps over the batch relative to that of training: they start near where they end.
 RATE_SHARE = 0.5
 
-#: Share of the steps over the batch that are made where steps over all points follow: all of them rank no better then.
-STEPS_SHARE = 0.5
+#: Share of the steps over the batch that are made where steps over all points follow: more of them rank no better then.
+STEPS_SHARE = 0.2
+
+#: Share of the earlier points that the steps over all points visit, and the least number of them. On 118,000 points of
+#: which the last tenth was learned, all of them ranked test points equally well.
+REFINED_SHARE = 0.25
+REFINED_LEAST = 25_000
 
 #: Where all earlier points are replayed, there is an epoch of steps over all points for so many epochs of training.
 REFINEMENT_SHARE = 8
@@ -87,14 +94,17 @@ class BatchSteps(Stochastic):
 class Refinement(Stochastic):
     """Stochastic steps over all points, replayed ones and those of the batch, which move T, Φ and b as in training.
 
-    They begin where the steps over the batch end, whose parameters `start` returns.
+    Of many replayed ones a random share is visited. The steps begin where those over the batch end, whose parameters
+    `start` returns.
     """
 
     def __init__(self, problem: LearningProblem, start: Callable[[], Parameters], random: np.random.Generator) -> None:
         settings = problem.batch.settings
         method = problem.method
         M = problem.replayed_count
-        rows = np.append(np.arange(M), M + problem.split[0])
+        share = max(REFINED_SHARE, min(1.0, REFINED_LEAST / max(1, M)))
+        visited, _ = hold_out(M, 1 - share, problem.random(Stream.REFINED))
+        rows = np.append(visited, M + problem.split[0])
         coordinates = Inputs(problem.all_features[rows], None, settings.dtype, sparse=True)
         labels = problem.all_labels[rows]
         batch_size = settings.points_in_batch(len(rows))

@@ -40,6 +40,8 @@ class Stream(IntEnum):
     HELD_OUT_OF_BATCH = 11
     #: Earlier points that get new shortlists.
     RELISTED = 12
+    #: Earlier points that steps over all points visit where a model learns on.
+    REFINED = 13
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:
