@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from tests.grids import each_value
+from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.likelihood import Moments, Negatives, full_log_likelihood, sampled_log_likelihood
 
@@ -95,3 +96,31 @@ def test_gradients_are_the_same_without_the_value(shared, dtype):
         for array, other in zip(arrays, others, strict=True):
             assert array.dtype == other.dtype == dtype
             np.testing.assert_allclose(array, other, rtol=4 * np.finfo(dtype).eps)
+
+
+@each_value(dtype=[np.float32, np.float64], weighted=[True, False], block=[7, 2000])
+def test_fused_gradients_are_those_of_separate_variances(monkeypatch, dtype, weighted, block):
+    """Latent functions with equal variances that are not shared take the way without fusion."""
+    monkeypatch.setattr(likelihood, "BLOCK", block)
+    random = np.random.default_rng(3)
+    count, width, size = 4, 3, 2100
+    mean = random.normal(size=(count, width)).astype(dtype)
+    shared = random.random((count, 1)).astype(dtype)
+    loadings = random.normal(size=(size, width)).astype(dtype)
+    bias = random.normal(size=size).astype(dtype) - 3
+    labels = random_labels(random, count, size)
+    unknown = sp.csr_array(~labels.toarray() & (random.random((count, size)) < 0.1))
+    negatives = Negatives(1 + 3 * random.random(size) if weighted else None, unknown)
+    results = [
+        full_log_likelihood(
+            Moments(mean, variance), loadings, bias, labels, Quadrature(), fast=True, negatives=negatives
+        )
+        for variance in (shared, np.repeat(shared, width, axis=1))
+    ]
+    fused, separate = results
+    tolerance = {"rtol": 2e-3, "atol": 2e-3} if dtype == np.float32 else {"rtol": 1e-4, "atol": 1e-4}
+    assert fused[0] == pytest.approx(separate[0], rel=1e-5)
+    np.testing.assert_allclose(fused[1].mean, separate[1].mean, **tolerance)
+    np.testing.assert_allclose(fused[1].variance, separate[1].variance.sum(axis=1, keepdims=True), **tolerance)
+    for name, gradient in fused[2].items():
+        np.testing.assert_allclose(gradient, separate[2][name], **tolerance)

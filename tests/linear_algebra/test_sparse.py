@@ -58,3 +58,16 @@ def test_column_sums_and_counts_are_those_of_numpy(monkeypatch, count, chunk):
     assert (counts.dtype, sums.dtype) == (np.int64, np.float64)
     np.testing.assert_array_equal(counts, np.bincount(columns, minlength=6))
     np.testing.assert_allclose(sums, np.bincount(columns, values, 6), atol=1e-12)
+
+
+@each_value(column_count=[9, 10**6], empty=[True, False])
+def test_present_columns_are_those_with_elements(column_count, empty):
+    random = np.random.default_rng(0)
+    dense = np.zeros((6, 9), np.float32)
+    if not empty:
+        dense[:, [1, 4, 8]] = random.normal(size=(6, 3)) * (random.random((6, 3)) < 0.7)
+    left = sp.csr_array(dense)
+    matrix = sp.csr_array((left.data, left.indices, left.indptr), shape=(6, column_count))
+    present, reduced = sparse.present_columns(matrix)
+    np.testing.assert_array_equal(present, np.flatnonzero(dense.any(axis=0)))
+    np.testing.assert_array_equal(reduced.toarray(), dense[:, present])

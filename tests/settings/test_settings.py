@@ -1,5 +1,6 @@
 """Settings of the models: what they share, and how they are read from mappings and from text."""
 
+import dataclasses
 from dataclasses import fields
 
 import pytest
@@ -8,6 +9,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import INDUCING, MLGPFSettings
+from xmlgp.mlgpf.stochastic import default_rate, training_rate
 from xmlgp.models import MODELS, check_names, fields_of, read_settings, settings_from
 from xmlgp.settings.fields import in_words, kind
 
@@ -241,3 +243,20 @@ def test_defaults_that_depend_on_the_inducing_inputs():
     assert (free.epoch_count(100), features.epoch_count(100)) == (60, 60)
     chosen = MLGPFSettings(inducing="features", factors=3, epochs=2)
     assert (chosen.factor_count, chosen.epoch_count(10**6)) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("K", "expected"), [(0, 1), (1, 1), (1000, 1000), (1001, 300), (6000, 400), (45_000, 3000), (10**6, 3000)]
+)
+def test_labels_of_a_minibatch_follow_from_the_number_of_labels(K, expected):
+    assert MLGPFSettings().sampled_labels(K) == expected
+    assert MLGPFSettings(label_sample=7).sampled_labels(K) == 7
+
+
+def test_the_rate_is_higher_where_points_and_points_per_label_are_many():
+    settings = MLGPFSettings(inducing="features")
+    assert training_rate(settings, 100_000, 25_000) == 0.15
+    assert training_rate(settings, 100_000, 25_001) == training_rate(settings, 99_999, 10) == 0.1
+    for chosen in ({"learning_rate": 0.3}, {"optimiser": "adam"}, {"inducing": "free"}):
+        unlike = dataclasses.replace(settings, **chosen)
+        assert training_rate(unlike, 100_000, 25_000) == default_rate(unlike)
