@@ -24,6 +24,7 @@ from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.sparse import first_not_below
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
@@ -269,7 +270,7 @@ def _fill(
 @compiled
 def _contains(values: NDArray[np.int32], value: int) -> bool:
     """Return whether values in ascending order contain a value."""
-    e = np.searchsorted(values, value)
+    e = first_not_below(values, value, 0, len(values))
     return bool(e < len(values) and values[e] == value)
 
 

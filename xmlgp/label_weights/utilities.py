@@ -19,6 +19,7 @@ from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
+from xmlgp.linear_algebra.sparse import first_not_below
 
 __all__ = ["Batch", "UtilityMoments"]
 
@@ -317,7 +318,7 @@ def _add_to_pairs(
             stop = starts[pairs[i, j] + 1]
             if stop - start > SEARCH_RATIO * count:
                 for e in range(indptr[i], indptr[i + 1]):
-                    s = start + np.searchsorted(features[start:stop], indices[e])
+                    s = first_not_below(features, indices[e], start, stop)
                     if s < stop and features[s] == indices[e]:
                         m += values[e] * means[s]
                         v += values[e] * values[e] * variances[s]
@@ -368,7 +369,7 @@ def _add_label_weights(
             start = starts[labels[j]]
             stop = starts[labels[j] + 1]
             for e in range(indptr[i], indptr[i + 1]):
-                s = start + np.searchsorted(features[start:stop], indices[e])
+                s = first_not_below(features, indices[e], start, stop)
                 if s < stop and features[s] == indices[e]:
                     values[entry] += data[e] * means[s]
                 entry += 1

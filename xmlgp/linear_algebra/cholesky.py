@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg  # noqa: F401 -- loads its BLAS, before that is limited to one thread
 from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["column_sums", "present_columns", "product", "row", "row_grain"]
+__all__ = ["column_sums", "first_not_below", "present_columns", "product", "row", "row_grain"]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
@@ -113,6 +113,21 @@ def row(
         for j in range(width):
             total[j] += d * r[j]
         e += 1
+
+
+@compiled
+def first_not_below(values: NDArray[np.integer], value: int, start: int, stop: int) -> int:
+    """Return the first e from `start` on with values[e] ≥ value, or `stop`; values ascend. For compiled functions.
+
+    NumPy's function brings all its linear algebra with it when machine code that calls it is loaded.
+    """
+    while start < stop:
+        middle = (start + stop) // 2
+        if values[middle] < value:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
 
 
 @compiled

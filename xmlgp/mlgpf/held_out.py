@@ -19,9 +19,9 @@ from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranks_o
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
-from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
 from xmlgp.runtime.random_streams import Stream, random_stream
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
 from xmlgp.training.trained import HeldOut
@@ -221,15 +221,19 @@ class HeldOutChoices(HeldOutStage):
         Features are scaled by the relevances that the latent functions have learned. If they are too large there is no
         regression ({}), since the model is trained without it.
         """
+        # Predictions need no linear algebra of SciPy, which takes time to import.
+        from xmlgp.regression.fitting import fit_regression
+
         problem = self._problem
         features = problem.coordinates.weighted(self._order)
         labels = problem.labels[self._order]
         scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
         unknown = None if problem.unknown is None else problem.unknown[self._order]
         try:
-            of_all, of_trained = fit_regression(
-                features, labels, scales, self._trained_count, problem.progress, unknown
-            )
+            with one_blas_thread():
+                of_all, of_trained = fit_regression(
+                    features, labels, scales, self._trained_count, problem.progress, unknown
+                )
         except NumericalError:
             return {}, {}
         return of_all.parameters(), of_trained.parameters()

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.runtime.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -90,7 +91,8 @@ def newton_start(
     if not (len(bias) and np.trace(prior) > 0 and np.isfinite(information.sum() + prior.sum())):
         return no_directions
     try:
-        information, directions = scipy.linalg.eigh(information, prior)
+        with one_blas_thread():
+            information, directions = scipy.linalg.eigh(information, prior)
     except np.linalg.LinAlgError:
         return no_directions
     significant = information > NEGLIGIBLE * information[-1]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import dense
@@ -120,8 +121,6 @@ def _inverse_root(gram: NDArray[Any]) -> tuple[NDArray[np.float32], float]:
 
     T is upper triangular, so the first columns of BT span the same space as those of B.
     """
-    from scipy.linalg.lapack import dtrtri
-
     # The size of what rounding hides; with it added, the factorisation exists for any B.
     hidden = ROUNDING * float(np.finfo(gram.dtype).eps) * np.linalg.norm(gram) or 1.0
     lifted = gram.astype(np.float64)

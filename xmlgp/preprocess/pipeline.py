@@ -14,7 +14,6 @@ from xmlgp.data.dataset import no_points
 from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, arrays_fit, is_not_empty
-from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
 from xmlgp.preprocess.inputs import Inputs, are_dense
 from xmlgp.preprocess.weighting import (
@@ -189,6 +188,8 @@ def find_inducing_inputs(
     basis = None
     leading = None
     if settings.inducing == "subspace":
+        from xmlgp.preprocess.basis import truncated_svd_basis
+
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
         leading = LEADING
     inducing = _initial_inducing(

@@ -10,6 +10,7 @@ import contextvars
 import functools
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -186,12 +187,13 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require.
 
-    The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
+    The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it. SciPy's linear
+    algebra brings a BLAS of its own; a block that imports it enters another such block after that.
     """
     with _limit.lock:
-        if not _limit.users:
-            _limit.lifted = [(library, library.get_num_threads()) for library in _blas_libraries()]
-            for library, _ in _limit.lifted:
+        for path, library in _blas_libraries("scipy.linalg" in sys.modules).items():
+            if path not in _limit.lifted:
+                _limit.lifted[path] = library, library.get_num_threads()
                 _set_threads(library, 1)
         _limit.users += 1
     try:
@@ -200,24 +202,27 @@ def one_blas_thread() -> Iterator[None]:
         with _limit.lock:
             _limit.users -= 1
             if not _limit.users:
-                for library, count in _limit.lifted:
+                for library, count in _limit.lifted.values():
                     _set_threads(library, count)
+                _limit.lifted = {}
 
 
 @functools.cache
-def _blas_libraries() -> list[LibController]:
-    """Return the BLAS libraries of this process; to find them takes some milliseconds."""
-    import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that threadpoolctl finds it
+def _blas_libraries(with_scipy: bool) -> dict[str, LibController]:
+    """Return the BLAS libraries of this process by their files, before or after that of SciPy is loaded.
 
-    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+    To find them takes some milliseconds.
+    """
+    libraries = ThreadpoolController().lib_controllers
+    return {library.filepath: library for library in libraries if library.user_api == "blas"}
 
 
 class _limit:
     lock = threading.Lock()
     #: Blocks that are in `one_blas_thread` now.
     users = 0
-    #: Each library with its number of threads outside these blocks.
-    lifted: list[tuple[LibController, int]] = []
+    #: Each limited library, by its file, with its number of threads outside these blocks.
+    lifted: dict[str, tuple[LibController, int]] = {}
 
 
 def _set_threads(library: LibController, count: int) -> None:

@@ -1,5 +1,7 @@
 """Gaussian expectations of the logistic likelihood by Gauss–Hermite quadrature."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -63,7 +65,12 @@ class Quadrature:
         self, mean: NDArray[np.floating], variance: NDArray[np.floating] | float
     ) -> NDArray[np.floating]:
         """Return E log(1 + e^f), elementwise."""
-        return fill(_expected_softplus, 1, mean, variance, _rules(self.nodes, False, mean.dtype))[0]
+        rules = _rules(self.nodes, False, mean.dtype)
+
+        def loop(*arrays: NDArray[np.floating]) -> None:
+            _expected_softplus(*arrays, rules, np.empty(CHUNK, mean.dtype))
+
+        return fill(loop, 1, mean, variance)[0]
 
     def gradients(
         self,
@@ -78,7 +85,7 @@ class Quadrature:
         is at most about 1e-4, far below the noise of minibatches.
         """
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        return fill(_gradients, 2, mean, variance, tail, _rules(self.nodes, fast, mean.dtype), out=out)
+        return _filled(mean, variance, tail, _rules(self.nodes, fast, mean.dtype), out)
 
     def pair_gradients(
         self,
@@ -96,7 +103,8 @@ class Quadrature:
         """
         sums = np.zeros_like(variances), np.zeros_like(spreads), np.zeros_like(spreads)
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
-        _pair_gradients(mean, (variances, spreads), pairs, sums, tail, _rules(self.nodes, fast, mean.dtype))
+        rules = _rules(self.nodes, fast, mean.dtype)
+        _pair_gradients(mean, (variances, spreads), pairs, sums, tail, rules, _Buffers.empty(mean.dtype))
         return sums
 
 
@@ -105,7 +113,7 @@ def expected_sigmoid(
 ) -> NDArray[np.floating]:
     """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3)."""
     tail = mean.dtype.type(EXACT_TAIL)
-    probability, _ = fill(_gradients, 2, mean, variance, tail, _rules(nodes, False, mean.dtype))
+    probability, _ = _filled(mean, variance, tail, _rules(nodes, False, mean.dtype))
     # Rounding can take the sum of the weights above one.
     np.minimum(probability, 1, out=probability)
     return probability
@@ -132,6 +140,41 @@ def _rules(count: int, fast: bool, dtype: np.dtype[np.floating]) -> _Rules:
     for rule, nodes in enumerate(counts):
         tables[:, rule, :nodes] = nodes_and_weights(nodes, dtype)
     return _Rules(np.array([limit for limit, _ in fewer], dtype), np.array(counts), *tables)
+
+
+class _Buffers(NamedTuple):
+    """What a chunk is computed in: the elements that need quadrature and their positions, and numbers of all elements.
+
+    Machine code that makes arrays takes longer to compile, and to load.
+    """
+
+    center: NDArray[np.floating]
+    std: NDArray[np.floating]
+    first: NDArray[np.floating]
+    second: NDArray[np.floating]
+    size: NDArray[np.floating]
+    variance: NDArray[np.floating]
+    remaining: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, dtype: np.dtype[np.floating]) -> _Buffers:
+        """Return buffers for numbers of a type."""
+        return cls(*np.empty((6, CHUNK), dtype), np.empty(CHUNK + 1, np.int64))
+
+
+def _filled(
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating] | float,
+    tail: np.floating,
+    rules: _Rules,
+    out: Sequence[NDArray[np.floating]] | None = None,
+) -> Sequence[NDArray[np.floating]]:
+    """Return the derivatives by the mean and by the variance; see `fill`."""
+
+    def loop(*arrays: NDArray[np.floating]) -> None:
+        _gradients(*arrays, tail, rules, _Buffers.empty(mean.dtype))
+
+    return fill(loop, 2, mean, variance, out=out)
 
 
 @compiled
@@ -162,25 +205,18 @@ def _exp_minus(x: float, real: Callable[[float], float]) -> float:
 
 
 @compiled
-def _fill_tails(
-    mean: NDArray[np.floating],
-    variance: NDArray[np.floating],
-    tail: float,
-    d_mean: NDArray[np.floating],
-    d_variance: NDArray[np.floating],
-    remaining: NDArray[np.integer],
-) -> int:
+def _fill_tails(mean: NDArray[np.floating], variance: NDArray[np.floating], tail: float, buffers: _Buffers) -> int:
     """Fill in the derivatives for very negative f by a series; return the number of the remaining elements.
 
     For a `tail` of 0, all elements remain. σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) =
     aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
     real = mean.dtype.type
+    _, _, d_mean, d_variance, size, _, remaining = buffers
     if tail == real(0):
         for k in range(mean.size):
             remaining[k] = k
         return mean.size
-    size = np.empty(mean.size, mean.dtype)
     for k in range(mean.size):
         v = max(variance[k], real(0))
         x = mean[k] + real(0.5) * v
@@ -207,32 +243,11 @@ def _gradients(
     d_variance: NDArray[np.floating],
     tail: float,
     rules: _Rules,
+    buffers: _Buffers,
 ) -> None:
-    buffers = _buffers(mean)
     for start in range(0, mean.size, CHUNK):
         chunk = slice(start, start + CHUNK)
         _chunk_gradients(mean[chunk], variance[chunk], (d_mean[chunk], d_variance[chunk]), tail, rules, buffers)
-
-
-class _Buffers(NamedTuple):
-    """What the elements of a chunk that need quadrature are computed in, and their positions."""
-
-    center: NDArray[np.floating]
-    std: NDArray[np.floating]
-    first: NDArray[np.floating]
-    second: NDArray[np.floating]
-    remaining: NDArray[np.int64]
-
-
-@compiled
-def _buffers(like: NDArray[np.floating]) -> _Buffers:
-    """Return buffers for numbers of the type of an array."""
-    real = like.dtype
-    center = np.empty(CHUNK, real)
-    std = np.empty(CHUNK, real)
-    first = np.empty(CHUNK, real)
-    second = np.empty(CHUNK, real)
-    return _Buffers(center, std, first, second, np.empty(CHUNK + 1, np.int64))
 
 
 @compiled
@@ -247,8 +262,8 @@ def _chunk_gradients(
     """Fill in the derivatives by at most `CHUNK` means and variances, which they may overwrite."""
     real = mean.dtype.type
     d_mean, d_variance = gradients
-    center, std, first, second, remaining = buffers
-    count = _fill_tails(mean, variance, tail, first, second, remaining)
+    center, std, first, second, _, _, remaining = buffers
+    count = _fill_tails(mean, variance, tail, buffers)
     for k in range(count):
         center[k] = mean[remaining[k]]
         std[k] = variance[remaining[k]]
@@ -287,18 +302,17 @@ def _pair_gradients(
     sums: tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]],
     tail: float,
     rules: _Rules,
+    buffers: _Buffers,
 ) -> None:
     """Replace m by the derivatives, and add up those by s, q and, over points, m."""
     real = mean.dtype.type
     of_points, of_labels = variances
     d_points, d_labels, d_bias = sums
-    buffer = np.empty(CHUNK, mean.dtype)
-    buffers = _buffers(mean)
     for i in range(mean.shape[0]):
         for start in range(0, mean.shape[1], CHUNK):
             d_mean = mean[i, start : start + CHUNK]
             size = d_mean.size
-            d_variance = buffer[:size]
+            d_variance = buffers.variance[:size]
             spreads = of_labels[start : start + size]
             weights = pairs.weights[start : start + size]
             for k in range(size):
@@ -328,10 +342,13 @@ def _pair_gradients(
 
 @compiled
 def _expected_softplus(
-    mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating], rules: _Rules
+    mean: NDArray[np.floating],
+    variance: NDArray[np.floating],
+    out: NDArray[np.floating],
+    rules: _Rules,
+    std: NDArray[np.floating],
 ) -> None:
     real = mean.dtype.type
-    std = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
         center = mean[start : start + CHUNK]
         total = out[start : start + CHUNK]
