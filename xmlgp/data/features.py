@@ -105,6 +105,9 @@ class Features:
         return self.dense.widths if self.dense else []
 
     def __getitem__(self, rows: Rows) -> Features:
+        # One text takes a twentieth of its time for slices of all rows.
+        if isinstance(rows, slice) and rows.indices(self.N) == (0, self.N, 1):
+            return self
         return Features(self.sparse[rows], self.dense and self.dense[rows])
 
     def beside(self, dense: Dense) -> Features:

@@ -56,11 +56,13 @@ def scan_repository(
     Lines that are not `labelled` have pairs alone. `labels` receives the labels of all lines, `pairs`, 5×count, the
     features, and `ends`, 2×(lines + 1), the number of labels and of features before each line.
     """
-    at = 0
+    ends[:, 0] = 0
+    # With a literal 0, Numba would compile all that is called twice.
+    zero = int(ends[0, 0])
+    at = zero
     line = 0
     label_count = 0
-    pair_count = 0
-    ends[:, 0] = 0
+    pair_count = zero
     while at < len(text):
         if labelled and ZERO <= text[at] <= NINE:
             while True:
@@ -91,11 +93,12 @@ def scan_libsvm(
     1), receives the labels of all points, `pairs`, 5×count, the features, and `ends`, 2×(lines + 1), the number of
     labels and of features before each point.
     """
-    at = 0
-    points = 0
-    label_count = 0
-    pair_count = 0
     ends[:, 0] = 0
+    zero = int(ends[0, 0])
+    at = zero
+    points = 0
+    label_count = zero
+    pair_count = zero
     while at < len(text):
         at = _skip_blanks(text, at)
         if text[at] == NEWLINE:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numba
 from numba.core.base import BaseContext
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 __all__ = ["compiled"]
 

@@ -43,6 +43,9 @@ def run_parallel(tasks: Iterable[Callable[[], T]]) -> list[T]:
     """
     with uninterruptible:
         tasks = list(tasks)
+        if len(tasks) == 1 or core_count() == 1:
+            with single_thread():
+                return [task() for task in tasks]
         results: dict[int, T] = {}
         # Taking the next element of a list iterator is atomic.
         remaining = iter(list(enumerate(tasks)))

@@ -76,7 +76,8 @@ class _Optimiser:
             if isinstance(gradient, IndexedRows):
                 values = np.ascontiguousarray(gradient.values, dtype)
                 width = values[:1].size
-                starts = gradient.indices * width
+                # One type for all parameters, of which the update is compiled once.
+                starts = gradient.indices.astype(np.int64) * width
             else:
                 order: Literal["F", "C"] = "F" if arrays[0].flags.f_contiguous else "C"
                 arrays = [array.ravel(order) for array in arrays]

@@ -67,8 +67,8 @@ class Quadrature:
         """Return E log(1 + e^f), elementwise."""
         rules = _rules(self.nodes, False, mean.dtype)
 
-        def loop(*arrays: NDArray[np.floating]) -> None:
-            _expected_softplus(*arrays, rules, np.empty(CHUNK, mean.dtype))
+        def loop(mean: NDArray[np.floating], variance: NDArray[np.floating], out: NDArray[np.floating]) -> None:
+            _expected_softplus(mean, variance, out, rules, np.empty(CHUNK, mean.dtype))
 
         return fill(loop, 1, mean, variance)[0]
 
@@ -159,20 +159,26 @@ class _Buffers(NamedTuple):
     @classmethod
     def empty(cls, dtype: np.dtype[np.floating]) -> _Buffers:
         """Return buffers for numbers of a type."""
-        return cls(*np.empty((6, CHUNK), dtype), np.empty(CHUNK + 1, np.int64))
+        center, std, first, second, size, variance = np.empty((6, CHUNK), dtype)
+        return cls(center, std, first, second, size, variance, np.empty(CHUNK + 1, np.int64))
 
 
 def _filled(
     mean: NDArray[np.floating],
     variance: NDArray[np.floating] | float,
-    tail: np.floating,
+    tail: float,
     rules: _Rules,
     out: Sequence[NDArray[np.floating]] | None = None,
 ) -> Sequence[NDArray[np.floating]]:
     """Return the derivatives by the mean and by the variance; see `fill`."""
 
-    def loop(*arrays: NDArray[np.floating]) -> None:
-        _gradients(*arrays, tail, rules, _Buffers.empty(mean.dtype))
+    def loop(
+        mean: NDArray[np.floating],
+        variance: NDArray[np.floating],
+        d_mean: NDArray[np.floating],
+        d_variance: NDArray[np.floating],
+    ) -> None:
+        _gradients(mean, variance, d_mean, d_variance, tail, rules, _Buffers.empty(mean.dtype))
 
     return fill(loop, 2, mean, variance, out=out)
 
