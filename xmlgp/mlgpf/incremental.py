@@ -32,8 +32,9 @@ __all__ = ["IncrementalTraining"]
 #: Updates of ξ in the sweep, of which there is one where training has two, if no points are replayed.
 ROUNDS = 4
 
-#: The same if all points are replayed.
-ROUNDS_OF_ALL = 2
+#: The same if all points are replayed: one sweep adds the held-out points as well. With a sweep before they join, as in
+#: training, test points are ranked equally well, and learning takes a quarter more.
+ROUNDS_OF_ALL = 1
 
 #: The same if those points are replayed that matter to some labels, which hardly move then.
 ROUNDS_OF_SOME = 1
@@ -48,7 +49,8 @@ class IncrementalTraining(Stages):
     The sweep moves the weights of the labels of the batch and of those that `Replayed` adds, if the model has label
     weights, so that the cost depends on the batch. If all earlier points are replayed, steps over all points come
     before the sweep, and the sweep moves the weights of all labels. The calibration goes on as well: some points of the
-    batch are held out of what is before it, as in training, and a last sweep adds them.
+    batch are held out of what is before it, as in training, and a last sweep adds them. Where all are replayed, that is
+    the only one.
     """
 
     advice = "train again on all points"
@@ -67,8 +69,8 @@ class IncrementalTraining(Stages):
         stages = self._steps, self._refinement, first, self._recalibration, last
         super().__init__([stage for stage in stages if stage])
 
-    def _make_sweeps(self, weights: LabelWeights) -> tuple[Sweep, Sweep | None]:
-        """Return the sweep without held-out points, and the one that adds them, if there are any."""
+    def _make_sweeps(self, weights: LabelWeights) -> tuple[Sweep | None, Sweep | None]:
+        """Return the sweep without held-out points, and the one that adds them; either may be None."""
         problem = self._problem
         labels = csr_array(problem.all_labels[:, problem.swept])
         self._make_sweep_data = functools.cache(
@@ -79,6 +81,8 @@ class IncrementalTraining(Stages):
         if problem.replayed:
             rounds = ROUNDS_OF_ALL if problem.replays_all else ROUNDS_OF_SOME
         unlisted = _unlisted_points(problem)
+        if problem.replays_all:
+            return None, sweep(SweepPlan(rounds), shortlisted=unlisted)
         if not len(self._held_out):
             return sweep(SweepPlan(rounds), shortlisted=unlisted), None
         # The last sweep makes one of the rounds.
