@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.data.features import Features
+from xmlgp.linear_algebra import k_means
 from xmlgp.preprocess import inducing as module
 from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, candidates, initial_inducing
 from xmlgp.preprocess.inputs import Inputs
@@ -85,7 +86,7 @@ def test_a_centroid_without_points_moves_to_the_furthest_point(form):
 def test_inducing_inputs_do_not_depend_on_the_number_of_cores(monkeypatch, form):
     points = form(small_features(3000, density=0.2))
     expected = initial_inducing(points, 20, "kmeans", 0)
-    monkeypatch.setattr(module, "run_parallel", lambda tasks: [task() for task in tasks])
+    monkeypatch.setattr(k_means, "run_parallel", lambda tasks: [task() for task in tasks])
     np.testing.assert_array_equal(initial_inducing(points, 20, "kmeans", 0), expected)
 
 

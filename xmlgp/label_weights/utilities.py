@@ -184,6 +184,21 @@ class UtilityMoments:
             _add_to_pairs(batch.points, row, labels, self._weights.by_label, mean, variance)
         return mean, variance
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether W may have elements."""
+        return self._weights is not None
+
+    def pair_means(self, batch: Batch, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return the means of the utilities of some labels of each point, B×k; −1 stands for any label."""
+        means = np.empty(labels.shape, batch.latent.mean.dtype)
+        _fill_pair_means(batch.latent.mean, self._loadings, self._bias, labels, means)
+        if self._weights and batch.points:
+            row = np.zeros(len(self._weights.slots), means.dtype)
+            flat = means.reshape(-1)
+            _add_to_pairs(batch.points, row, labels, self._weights.by_label, flat, np.zeros_like(flat))
+        return means
+
     def contributions(
         self,
         features: csr_array,
@@ -331,6 +346,19 @@ def _add_to_pairs(
             variance[i * k + j] += v
         for e in range(indptr[i], indptr[i + 1]):
             row[indices[e]] = 0
+
+
+@compiled
+def _fill_pair_means(
+    latent: NDArray[Any], loadings: NDArray[Any], bias: NDArray[Any], labels: NDArray[Any], means: NDArray[Any]
+) -> None:
+    for i in range(labels.shape[0]):
+        for j in range(labels.shape[1]):
+            k = labels[i, j]
+            total = bias[k]
+            for p in range(latent.shape[1]):
+                total += latent[i, p] * loadings[k, p]
+            means[i, j] = total
 
 
 @compiled

@@ -50,6 +50,9 @@ CALIBRATION_MOST = 2000
 #: Largest share of the points that is held out.
 LARGEST_SHARE = 0.1
 
+#: Share of the ranked labels that is found where the model has an index.
+RECALL = 0.98
+
 #: The name of the parameter that has the weight of utilities in the pool.
 POOL_WEIGHT_NAME = "regression.pool_weight"
 
@@ -125,7 +128,8 @@ class HeldOutStage(Inference):
         They are in order. Points with fewer labels that are not unknown have fewer.
         """
         problem = self._problem
-        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+        exact = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+        predictor = exact.searching(RECALL) or exact
         count = RANKS if self._unknown is None else RANKS + int(np.diff(self._unknown.indptr).max(initial=0))
         blocks: list[csr_array] = []
         first = 0

@@ -11,6 +11,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.mlgpf.growth import grown_parameters
 from xmlgp.mlgpf.incremental import IncrementalTraining
+from xmlgp.mlgpf.indexing import with_updated_index
 from xmlgp.mlgpf.learning_problem import LearningProblem
 from xmlgp.mlgpf.method import Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
@@ -91,6 +92,7 @@ def learn(
         weighted = coordinates.weighted(slice(None))
         seed = [settings.seed, Stream.REGRESSION_POINTS, earlier.N]
         parameters |= add_points(regression, weighted, labels, seed).parameters()
+    parameters = with_updated_index(settings, preprocessed, parameters, features)
     return Trained(parameters, history)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,8 @@ from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments, pairwise_products
 from xmlgp.gp.weight_space import DENSE, DENSE_WEIGHTS, names_of
+from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
+from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
 from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
@@ -83,6 +86,7 @@ class MLGPFPredictor(Predictor):
         self._regression = regression and RegressionPredictions(regression)
         self.pooled = regression is not None
         self._nodes = settings.nodes
+        self._search: LabelSearch | None = None
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
 
@@ -113,6 +117,7 @@ class MLGPFPredictor(Predictor):
             LISTED: has_replay and LABEL_WEIGHTS.is_in(parameters),
             REPLAYED_DENSE: has_replay and has_dense,
             RANKED: None if has_replay else False,
+            LABEL_INDEX: False if has_regression else None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
 
@@ -147,6 +152,26 @@ class MLGPFPredictor(Predictor):
     def std(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_std(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
+
+    def searching(self, recall: float) -> MLGPFPredictor | None:
+        """Return a predictor that scans as many clusters of the index as have this recall; see `Predictor`."""
+        index = LabelIndex.of(self._parameters)
+        clusters = index and index.clusters_for(recall)
+        if index is None or clusters is None:
+            return None
+        predictor = copy.copy(self)
+        predictor._search = LabelSearch(index, self._parameters["loadings"], self._parameters["bias"], clusters)
+        return predictor
+
+    def candidates(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return labels of high Φ h + b; see `Predictor`."""
+        if self._search is None:
+            return None
+        latent = points.batch.latent
+        if output == "utility":
+            latent = latent._replace(variance=None)  # type: ignore[arg-type]  # the order is that of means
+        # Without scores, where a computation is not finite, there are no labels.
+        return np.maximum(self._search.candidates(latent, count), 0)
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""

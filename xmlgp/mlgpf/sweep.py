@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.label_index.clusters import LabelIndex
+from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.pairs import (
     MeanPoint,
     Strata,
@@ -40,6 +42,9 @@ Pairs = TypeVar("Pairs", csr_array, "csr_array | None")
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
+#: Share of the negatives of highest utility that shortlists have where an index finds them.
+RECALL = 0.99
+
 #: Points whose shortlists are a block of work.
 POINT_BLOCK = 1 << 12
 
@@ -61,21 +66,31 @@ UPDATE_COST = 45
 
 
 class _ShortlistTask(NamedTuple):
-    """What shortlists follow from: the pairs that are on none, W or None, and the length of a shortlist."""
+    """What shortlists follow from: the pairs that are on none, W or None, the length of a shortlist, and an index."""
 
     factors: Factors
     excluded: csr_array
     weights: LabelWeights | None
     length: int
+    label_index: LabelIndex | None
 
-    def opened(self) -> tuple[_ShortlistTask, UtilityMoments]:
-        return self, UtilityMoments(self.factors.loadings, self.factors.bias, self.weights)
+    def opened(self) -> tuple[_ShortlistTask, UtilityMoments, LabelSearch | None]:
+        loadings = self.factors.loadings
+        bias = self.factors.bias
+        search = None
+        index = self.label_index
+        if index is not None:
+            search = LabelSearch(index, loadings, bias, index.clusters_for(RECALL) or len(index.biases))
+        return self, UtilityMoments(loadings, bias, self.weights), search
 
 
-def _shortlists(shared: tuple[_ShortlistTask, UtilityMoments], rows: slice | NDArray[np.int64]) -> NDArray[np.int32]:
+def _shortlists(
+    shared: tuple[_ShortlistTask, UtilityMoments, LabelSearch | None], rows: slice | NDArray[np.int64]
+) -> NDArray[np.int32]:
     """Return the shortlists of some points, B×S."""
-    (factors, excluded, _, length), utilities = shared
-    return shortlist_negatives(utilities, factors.latent[rows], factors.features[rows], excluded[rows], length)
+    task, utilities, search = shared
+    features, latent, _, _ = task.factors
+    return shortlist_negatives(utilities, latent[rows], features[rows], task.excluded[rows], task.length, search)
 
 
 class _UpdateTask(NamedTuple):
@@ -224,7 +239,7 @@ class Sweep(Inference):
             excluded = self._seen_labels
             if self._unknown is not None:
                 excluded = csr_array(excluded + self._unknown)
-            task = _ShortlistTask(data.factors, excluded, weights, data.shortlist.shape[1])
+            task = _ShortlistTask(data.factors, excluded, weights, data.shortlist.shape[1], data.index)
             self._shortlists = data.work.map(_shortlists, ((rows,) for rows in self._point_blocks[number:]), task)
         data.shortlist[self._point_blocks[number]] = next(self._shortlists)
         data.shortlist[self._left_out] = -1
@@ -291,5 +306,6 @@ class Sweep(Inference):
         return {f"parameters.{name}": weights[name] for name in changed} | {"shortlist": self._data.shortlist}
 
     def parameters(self, epochs: int = 0) -> Parameters:
-        """Return the label weights by name; steps may change these arrays."""
-        return self._data.weights.parameters()
+        """Return the label weights by name, which steps may change, and the index of the labels, if there is one."""
+        index = self._data.index
+        return self._data.weights.parameters() | (index.parameters() if index else {})

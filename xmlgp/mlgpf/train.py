@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
+from xmlgp.mlgpf.indexing import with_index
 from xmlgp.mlgpf.method import MLGPFMethod, Parameters, Problem
 from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -137,6 +138,10 @@ def train(
     coordinates = method.coordinates(features, preprocessed, work)
     problem = Problem(settings, features, labels, preprocessed, coordinates, work, progress, unknown)
     parameters, history, training = _train_twice(method, problem, checkpoints)
+    if method.has_label_weights:
+        _, held_out = calibration_points(settings, labels)
+        measured = features[held_out] if len(held_out) else features
+        parameters = with_index(settings, preprocessed, parameters, measured)
     parameters |= statistics_of(features, labels)
     if settings.replays and unknown is None:
         buffer = ReplayBuffer.of_points(features, labels, training.shortlist)

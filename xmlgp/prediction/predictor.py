@@ -19,12 +19,15 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.selection import MAX_STREAMED, Best, select_best
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["MEMORY", "OUTPUTS", "Neighbours", "Predictor", "Prepared"]
+__all__ = ["MEMORY", "OUTPUTS", "RECALL", "Neighbours", "Predictor", "Prepared"]
 
 OUTPUTS = ("utility", "probability")
 
 #: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
+
+#: Default share of the best labels that an index finds.
+RECALL = 0.99
 
 #: Probabilities that are calibrated at a time, in double precision.
 CALIBRATED = 1 << 16
@@ -130,6 +133,20 @@ class Predictor(ABC):
     def scores_of(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; labels as for `std`."""
         raise NotImplementedError
+
+    def searching(self, recall: float) -> Predictor | None:
+        """Return a predictor that finds about this share of the best labels by an index, not all of them for certain.
+
+        None is returned if the model has no index.
+        """
+        return None
+
+    def candidates(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return labels of high score of each point, B×`count`, among which the best are sought; None for all labels.
+
+        See `searching`.
+        """
+        return None
 
     @abstractmethod
     def std(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:

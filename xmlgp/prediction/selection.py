@@ -22,6 +22,10 @@ __all__ = ["MAX_STREAMED", "Best", "select_best"]
 #: every label is a candidate.
 CANDIDATES = (4, 32)
 
+#: The same where an index finds candidates, whose order lacks W x: of 18,063 labels, 0.995 of the five best are among
+#: the first 50, and 0.999 among the first 100.
+SEARCHED = 10
+
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
 
@@ -48,6 +52,7 @@ def select_best(
 ) -> None:
     """Write the best labels of points, which are given as prepared and as read.
 
+    If the predictor has candidates (`Predictor.candidates`), they are the best ones among these.
     `counts` has the numbers of candidates to try, in multiples of k + 4; default: `CANDIDATES`.
     """
     counts = CANDIDATES if counts is None else counts
@@ -61,6 +66,10 @@ def select_best(
         best.labels[:] = order
         best.scores[:] = np.take_along_axis(scores, order, axis=1)
         return
+    searched = predictor.candidates(points, min(SEARCHED * (k + 4), K), output)
+    if searched is not None:
+        _select_among(predictor, points, output, np.sort(searched, axis=1), best)
+        return
     count = counts[0] * (k + 4) if counts and output in predictor.approximated else K
     if count >= K:
         _stream(predictor, predictor.scores, points, output, best)
@@ -68,10 +77,7 @@ def select_best(
     candidates = Best.empty(len(best.labels), count, predictor.dtype)
     _stream(predictor, predictor.approximate_scores, points, output, candidates)
     candidates.labels.sort(axis=1)
-    scores = predictor.scores_of(points, candidates.labels, output)
-    order = descending(scores)[:, :k]
-    best.labels[:] = np.take_along_axis(candidates.labels, order, axis=1)
-    best.scores[:] = np.take_along_axis(scores, order, axis=1)
+    _select_among(predictor, points, output, candidates.labels, best)
     # No other label has a higher score than the last candidate can have. Comparisons with nan are false.
     unsure = np.flatnonzero(~(best.scores[:, -1] >= predictor.highest_scores(candidates.scores[:, -1])))
     if len(unsure):
@@ -80,6 +86,16 @@ def select_best(
         select_best(predictor, predictor.prepare(features, output, False), features, output, longer, counts[1:])
         best.labels[unsure] = longer.labels[: len(unsure)]
         best.scores[unsure] = longer.scores[: len(unsure)]
+
+
+def _select_among(
+    predictor: Predictor, points: Prepared, output: str, candidates: NDArray[np.int32], best: Best
+) -> None:
+    """Write those of highest score among some labels of each point, which are in ascending order."""
+    scores = predictor.scores_of(points, candidates, output)
+    order = descending(scores)[:, : best.labels.shape[1]]
+    best.labels[:] = np.take_along_axis(candidates, order, axis=1)
+    best.scores[:] = np.take_along_axis(scores, order, axis=1)
 
 
 def _stream(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.k_means import cluster_means, nearest_centroids
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.random_streams import Stream, random_stream
-from xmlgp.runtime.threads import one_blas_thread, run_parallel
+from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "initial_inducing"]
 
@@ -30,9 +29,6 @@ CANDIDATES = 256
 
 #: Maximum memory of the coordinates of the candidates, in bytes.
 CANDIDATES_LIMIT = 1 << 30
-
-#: Points whose distances are computed at a time.
-CHUNK = 1024
 
 
 def candidates(inputs: Inputs, count: int, seed: int) -> slice | NDArray[np.int64]:
@@ -68,57 +64,13 @@ def initial_inducing(
         centroids = _dense(seen[rows])
         for iteration in range(KMEANS_ITERATIONS):
             before = nearest
-            nearest = _nearest(seen, centroids)
+            nearest = nearest_centroids(seen, centroids)
             if np.array_equal(before, nearest):
                 bar.update(KMEANS_ITERATIONS - iteration)
                 break
             bar.update()
-            centroids = _means(seen, nearest, count)
-        return centroids if seen is coordinates else _means(coordinates, nearest, count)
-
-
-def _nearest(points: csr_array | NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the nearest centroid of each point, N; each centroid is the nearest of at least one point."""
-    half_squares = 0.5 * np.einsum("mr,mr->m", centroids, centroids)
-    transposed = np.ascontiguousarray(centroids.T)
-    N = points.shape[0]
-    nearest = np.empty(N, np.int64)
-    closeness = np.empty(N, np.float32)
-
-    def part(rows: slice) -> None:
-        chunk = points[rows]
-        if isinstance(chunk, np.ndarray):
-            scores = chunk @ transposed
-            squares = np.einsum("nr,nr->n", chunk, chunk)
-        else:
-            scores = sparse.product(chunk, transposed)
-            squares = chunk.multiply(chunk).sum(axis=1)
-        scores -= half_squares
-        nearest[rows] = scores.argmax(axis=1)
-        closeness[rows] = scores.max(axis=1) - 0.5 * squares
-
-    # The same chunks, and so the same rounding, on any number of cores.
-    run_parallel(functools.partial(part, slice(i, i + CHUNK)) for i in range(0, N, CHUNK))
-    counts = np.bincount(nearest, minlength=len(centroids))
-    empty = np.flatnonzero(counts == 0)
-    if len(empty):
-        # Centroids without points move to the points furthest from their centroids.
-        furthest = iter(np.argsort(closeness, kind="stable").tolist())
-        for m in empty:
-            n = next(n for n in furthest if counts[nearest[n]] > 1)
-            counts[nearest[n]] -= 1
-            nearest[n] = m
-            counts[m] = 1
-    return nearest
-
-
-def _means(points: csr_array | NDArray[np.float32], nearest: NDArray[np.int64], count: int) -> NDArray[np.float32]:
-    """Return the mean of the points of each centroid, M×R or M×D."""
-    counts = np.bincount(nearest, minlength=count)
-    order = np.argsort(nearest, kind="stable")
-    weights = np.repeat(1 / counts, counts).astype(np.float32)
-    share = sp.csr_array((weights, order, np.concatenate([[0], np.cumsum(counts)])), shape=(count, len(nearest)))
-    return (share @ points).toarray() if sp.issparse(points) else sparse.product(share, points)
+            centroids = cluster_means(seen, nearest, count)
+        return centroids if seen is coordinates else cluster_means(coordinates, nearest, count)
 
 
 def _dense(values: csr_array | NDArray[Any]) -> NDArray[Any]:

@@ -42,6 +42,10 @@ class Stream(IntEnum):
     RELISTED = 12
     #: Earlier points that steps over all points visit where a model learns on.
     REFINED = 13
+    #: Labels by which the clusters of an index are found.
+    LABEL_INDEX = 14
+    #: Points on which the recall of an index is measured.
+    INDEX_POINTS = 15
 
 
 def random_stream(seed: int, stream: Stream, *keys: int) -> np.random.Generator:
