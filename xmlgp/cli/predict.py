@@ -26,7 +26,8 @@ from xmlgp.cli.options import (
     work_of,
 )
 from xmlgp.prediction.label_formats import FORMATS, format_of
-from xmlgp.prediction.predictor import MEMORY, OUTPUTS
+from xmlgp.prediction.predictor import MEMORY, OUTPUTS, RECALL
+from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.progress import silent
 
@@ -90,6 +91,16 @@ def _label_count(context: click.Context, option: click.Parameter, value: str | N
     help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
+)
+@click.option(
+    "--approximate",
+    type=click.FloatRange(0, 1, min_open=True),
+    is_flag=False,
+    flag_value=RECALL,
+    metavar="[RECALL]",
+    help="Find the best labels by the index that a model of many labels has: about this share of the five best labels "
+    f"of each point, {RECALL} if none is given. Write the option last, or with a RECALL. For up to {MAX_STREAMED} "
+    "labels of a point.",
 )
 @click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
 @click.option(

@@ -13,6 +13,7 @@ from click.formatting import wrap_text
 from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
+from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
@@ -153,8 +154,15 @@ def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     if folder.stage == "trained":
         record = MODELS[folder.settings.model]
         yield "kernel", _unless_damaged(lambda: _in_words(record.hyperparameters(folder.arrays("parameters."))))
+    yield "index", _unless_damaged(lambda: _index(folder))
     if folder.tuned:
         yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
+
+
+def _index(folder: ModelFolder) -> str:
+    arrays = {name: folder.array(f"parameters.{name}") for name in LABEL_INDEX.arrays}
+    index = LabelIndex.of({name: array for name, array in arrays.items() if array is not None})
+    return index.describe() if index else ""
 
 
 def _unless_damaged(text: Callable[[], str]) -> str:

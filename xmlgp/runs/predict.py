@@ -18,13 +18,15 @@ from xmlgp.inputs.kinds import FilePath, check_count, check_exists, is_path
 from xmlgp.inputs.points import Identifier, PointStream
 from xmlgp.inputs.source import DenseFeatures, Points, Source
 from xmlgp.inputs.training_data import TrainingData
+from xmlgp.label_index.clusters import FEWEST_LABELS
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_formats import FORMATS, check_format, format_of
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints
-from xmlgp.prediction.predictor import MEMORY
+from xmlgp.prediction.predictor import MEMORY, RECALL
 from xmlgp.prediction.scores_file import Scores, write_scores
+from xmlgp.prediction.selection import MAX_STREAMED
 from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.runs.allowed_labels import allowed_labels
 from xmlgp.runs.shards import ModelLocation, Scoring, score_blocks
@@ -53,6 +55,7 @@ def predict(  # noqa: PLR0913, which are the options of the command
     limit: int | None = None,
     assign: bool = False,
     output: str | None = None,
+    approximate: bool | float | None = None,
     calibrated: bool = True,
     only: FilePath | Sequence[str | int] | None = None,
     without: FilePath | Sequence[str | int] | None = None,
@@ -81,6 +84,9 @@ def predict(  # noqa: PLR0913, which are the options of the command
     assign : bool
     output : str, optional
         "probability" or "utility", by which labels are ranked. Default: as the model was trained for.
+    approximate : bool or float, optional
+        Find the best labels by the index that a model of many labels has: about this share of the five best labels of
+        each point, 0.99 if True. It is for up to 64 labels of a point. Default: labels are ranked exactly.
     calibrated : bool
         Whether probabilities are calibrated.
     only, without : path or list of (str or int), optional
@@ -143,9 +149,10 @@ def predict(  # noqa: PLR0913, which are the options of the command
     assigned = rule is not None
     rule = rule or AssignmentRule(limit=None if k == "all" else int(RANKED if k is None else k))
     allowed = allowed_labels(only, without, model.names, predictor.label_count)
+    recall = _recall(approximate, model, rule, reporter.note)
     folder = _folder_for(model, work)
     location = ModelLocation.of(folder) if folder else None
-    scoring = Scoring(predictor, location, rule, output, with_std, memory, calibrated, allowed)
+    scoring = Scoring(predictor, location, rule, output, with_std, memory, calibrated, allowed, recall)
     return Predictions(model, source, scoring, assigned, explain, bad_lines, reporter, work, (only, without))
 
 
@@ -162,6 +169,28 @@ def _tuned_rule(
         return None
     note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; use `k=N` to rank labels instead")
     return tuned.rule
+
+
+def _recall(
+    approximate: bool | float | None, model: TrainedModel, rule: AssignmentRule, note: Callable[[str], object]
+) -> float | None:
+    """Return the recall with which the best labels are found by an index; None, and perhaps a note, if exactly."""
+    if approximate is None or approximate is False:
+        return None
+    recall = RECALL if approximate is True else float(approximate)
+    if not 0 < recall <= 1:
+        raise UsageError(f"the share of the best labels that approximate has is above 0 and at most 1, not {recall:g}.")
+    most = model.predictor.label_count if rule.limit is None else rule.limit
+    if rule.expected_f1 or (rule.threshold is None and most > MAX_STREAMED):
+        note(f"approximate has no effect on all labels of a point, or more than {MAX_STREAMED}")
+    elif model.predictor.searching(recall) is None:
+        note(
+            f"approximate has no effect: {model} has no index by which {recall:g} of the best labels were found; "
+            f"a model of {FEWEST_LABELS:,} labels or more gets an index when it is trained"
+        )
+    else:
+        return recall
+    return None
 
 
 def _folder_for(model: TrainedModel, work: Work) -> ModelFolder | None:

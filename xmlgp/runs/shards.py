@@ -54,7 +54,7 @@ class Scoring:
 
     Each worker of a cluster opens the predictor from its location; on this machine there may be none.
     `memory` limits the megabytes of each thread of a cluster, besides the model; `allowed`, K, marks the labels that
-    can be assigned, by default all.
+    can be assigned, by default all; an index finds the best labels with the `recall`, by default all.
     """
 
     predictor: Predictor | None
@@ -65,6 +65,7 @@ class Scoring:
     memory: int = MEMORY
     calibrated: bool = True
     allowed: NDArray[np.bool_] | None = None
+    recall: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"predictor": None}
@@ -77,6 +78,8 @@ class Scoring:
         if not self.calibrated:
             predictor = copy.copy(predictor)
             predictor.calibration = None
+        if self.recall is not None:
+            predictor = predictor.searching(self.recall) or predictor
         return predictor if self.allowed is None else RestrictedPredictor(predictor, self.allowed), self
 
 

@@ -1,0 +1,115 @@
+"""The index that a model of many labels keeps: its recall, approximate predictions, learning on."""
+
+import numpy as np
+import pytest
+
+import xmlgp
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import UsageError
+from xmlgp.label_index import clusters
+from xmlgp.label_index.clusters import LabelIndex
+from xmlgp.mlgpf import indexing
+
+SETTINGS = {"label_weights": True, "factors": 4, "epochs": 2, "regression_points": 0, "calibration": False}
+DATASET = small_dataset(N=300, D=60, K=80)
+KNOWN = 70
+
+
+@pytest.fixture(autouse=True)
+def few_labels_are_indexed(monkeypatch):
+    monkeypatch.setattr(indexing, "FEWEST_LABELS", 50)
+    monkeypatch.setattr(clusters, "LEAST_SIZE", 2)
+    # Few candidates, so that labels are missed.
+    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 1)
+    monkeypatch.setattr(indexing, "SEARCHED", 1)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Return a function that trains a model once, because the fixture above must come first."""
+    models = []
+
+    def model():
+        if not models:
+            models.append(xmlgp.train(DATASET, settings=SETTINGS))
+        return models[0]
+
+    return model
+
+
+def best_of(predictor, features):
+    return np.concatenate([ranked.labels.reshape(ranked.N, -1) for ranked in predictor.top(features, 5)])
+
+
+def share_of_best(model, recall):
+    """Return the share of the five best labels that a search with this recall finds."""
+    exact = best_of(model.predictor, DATASET.features)
+    found = best_of(model.predictor.searching(recall), DATASET.features)
+    return (exact[:, :, None] == found[:, None, :]).any(axis=2).mean()
+
+
+def test_as_many_of_the_best_labels_are_found_as_was_measured(trained):
+    model = trained()
+    recall = LabelIndex.of(model.parameters).recall
+    assert recall[0] < recall[len(recall) // 2]
+    for count in 1, 5, 20:
+        # In few clusters there are fewer candidates, among which no label of the measured ones is missed.
+        assert share_of_best(model, recall[count - 1]) >= recall[count - 1] - 1e-6
+    assert model.predictor.searching(1.01) is None
+
+
+def test_with_all_candidates_scores_are_those_of_an_exact_ranking(trained, monkeypatch):
+    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
+    model = trained()
+    exact = xmlgp.predict(model, DATASET).matrix().toarray()
+    np.testing.assert_allclose(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), exact, rtol=1e-5)
+
+
+def test_approximate_scores_of_a_point_do_not_depend_on_the_others(trained, tmp_path):
+    trained().save(tmp_path / "model")
+    model = xmlgp.load(tmp_path / "model")
+    together = xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray()
+    few = Dataset(DATASET.features[[7, 250]], DATASET.labels[[7, 250]])
+    np.testing.assert_array_equal(xmlgp.predict(model, few, approximate=0.3).matrix().toarray(), together[[7, 250]])
+    with xmlgp.limit_threads(3):
+        np.testing.assert_array_equal(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), together)
+    assert (together != xmlgp.predict(model, DATASET).matrix().toarray()).any()
+
+
+def test_learning_on_adds_new_labels_to_the_index(monkeypatch):
+    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
+    known = Dataset(DATASET.features[:200], DATASET.labels[:200, :KNOWN])
+    model = xmlgp.train(known, settings=SETTINGS)
+    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
+    index = LabelIndex.of(learned.parameters)
+    np.testing.assert_array_equal(np.sort(index.labels), np.arange(80))
+    np.testing.assert_array_equal(index.recall, LabelIndex.of(model.parameters).recall)
+    labels = index.labels[: index.starts[1]]
+    np.testing.assert_allclose(index.biases[0], learned.parameters["bias"][labels].mean(), rtol=1e-4)
+    # With all labels as candidates, the ranking is exact if the index has all of them.
+    exact = best_of(learned.predictor, DATASET.features)
+    np.testing.assert_array_equal(best_of(learned.predictor.searching(0.1), DATASET.features), exact)
+    # The batch is large enough to measure the recall again.
+    monkeypatch.setattr(indexing, "MEASURED", 50)
+    learned = xmlgp.learn(model, Dataset(DATASET.features[200:], DATASET.labels[200:]))
+    assert (LabelIndex.of(learned.parameters).recall != index.recall).any()
+
+
+def test_without_use_approximate_is_noted(trained, monkeypatch):
+    model = trained()
+    notes = []
+    xmlgp.predict(model, DATASET, k="all", approximate=True, note=notes.append)
+    xmlgp.predict(model, DATASET, assign=True, approximate=True, note=notes.append)
+    assert notes == ["approximate has no effect on all labels of a point, or more than 64"] * 2
+    monkeypatch.setattr(indexing, "FEWEST_LABELS", 100)
+    exact = xmlgp.train(DATASET, settings=SETTINGS)
+    assert LabelIndex.of(exact.parameters) is None
+    xmlgp.predict(exact, DATASET, approximate=True, note=notes.append)
+    assert notes[2:] == [
+        "approximate has no effect: the model has no index by which 0.99 of the best labels were found; a model of "
+        "4,096 labels or more gets an index when it is trained"
+    ]
+    for recall in (0, 1.5, -1, float("nan")):
+        with pytest.raises(UsageError, match="above 0 and at most 1"):
+            xmlgp.predict(model, DATASET, approximate=recall)
