@@ -34,8 +34,9 @@ RATE_SHARE = 0.5
 STEPS_SHARE = 0.2
 
 #: Share of the earlier points that the steps over all points visit, and the least number of them. On 118,000 points of
-#: which the last tenth was learned, all of them ranked test points equally well.
-REFINED_SHARE = 0.25
+#: which the last tenth was learned, a quarter ranked test points as well as all; on calls, of 169,000 points with 28,164
+#: labels, a quarter lost 0.1 of P@1.
+REFINED_SHARE = 0.5
 REFINED_LEAST = 25_000
 
 #: Where all earlier points are replayed, there is an epoch of steps over all points for so many epochs of training.
