@@ -14,7 +14,7 @@ S_EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities unknown assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
+BENCHMARKS = read recipes precision probabilities unknown assignment start step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
 PAPERS  = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE) $(if $(AGAIN),--again)
 XMLGP   = $(VENV)/bin/xmlgp
 
@@ -221,6 +221,10 @@ benchmark-serving: $(VENV)/installed-serve $(VENV)/installed-dask
 benchmark-cluster: $(VENV)/installed-dask
 	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
 	$(BENCHMARK)/cluster.py memory --folder data/cluster --scale 0.2
+
+# One text needs a model of text, which `make benchmark-serving` trains.
+benchmark-start: $(VENV)/installed
+	$(BENCHMARK)/start.py $(if $(wildcard models/tags/model.json),--text models/tags)
 
 benchmark-step benchmark-scaling benchmark-basis benchmark-growth: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py

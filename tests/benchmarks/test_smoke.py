@@ -55,6 +55,7 @@ BENCHMARKS = {
     "scaling": ["--vary", "N", "--base", "60", "30", "10", *QUICK],
     "serving load": ["MODEL", "TEXTS", "--clients", "2", "--seconds", "1", "--client", "own"],
     "serving soak": ["MODEL", "TEXTS", "--minutes", "0.05", "--every", "1", "--clients", "2"],
+    "start": ["--text", "MODEL", "--repeats", "1", "--warm"],
     "step": ["--case", "bibtex s-LINEAR", "--steps", "2"],
     "text": ["corpus", "CORPUS", "--options", "--epochs 1 -P 3 -M 5"],
     "time_to_precision": ["DATA", "--peers", "", *QUICK],

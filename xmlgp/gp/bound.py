@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Expectations, Quadrature
@@ -14,6 +13,7 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments, Negatives, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.linear_algebra.special import log_factorials
 
 __all__ = ["Batch", "Bound", "LabelSample", "LatentFunctions", "log_absent"]
 
@@ -48,9 +48,10 @@ def log_absent(count: int, special: NDArray[np.integer] | int, size: int) -> NDA
 
     With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
     """
+    log_factorial = log_factorials(count)
     spare = count - special - size
-    log_ratio = gammaln(count - special + 1) - gammaln(np.maximum(spare, 0) + 1) - gammaln(count + 1)
-    return np.where(spare >= 0, log_ratio + gammaln(count - size + 1), -np.inf)
+    log_ratio = log_factorial[count - special] - log_factorial[np.maximum(spare, 0)] - log_factorial[count]
+    return np.where(spare >= 0, log_ratio + log_factorial[max(count - size, 0)], -np.inf)
 
 
 Tape = TypeVar("Tape")

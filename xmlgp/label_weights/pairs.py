@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.likelihood import Moments, pairwise_products
@@ -27,6 +26,7 @@ from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.utilities import UtilityMoments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.sparse import first_not_below
+from xmlgp.linear_algebra.special import expit
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for, run_parallel
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
 from xmlgp.label_weights.pattern import LABELS, Pattern, label_features
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, csr_pattern
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.special import expit
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit
 
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.linear_algebra.special import expit
 from xmlgp.runtime.threads import one_blas_thread
 
 if TYPE_CHECKING:

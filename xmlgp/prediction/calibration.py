@@ -23,9 +23,9 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup
+from xmlgp.linear_algebra.special import expit
 
 __all__ = ["CALIBRATION", "MISSING", "RANKS", "Calibration", "fit_calibration"]
 

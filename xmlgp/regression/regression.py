@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from xmlgp.data.features import Dense, Features
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.parameters import Parameters
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, csr_pattern, is_positive
 from xmlgp.linear_algebra.dense import product_by_rows
+from xmlgp.linear_algebra.special import logit
 from xmlgp.regression.kernel import LENGTHSCALE, CrossCovariance, squared_norms
 
 __all__ = [

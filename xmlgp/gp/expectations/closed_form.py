@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
+from xmlgp.linear_algebra.special import expit
 
 __all__ = ["JaakkolaJordan", "Taylor", "approximate_log_odds", "expected_softplus_and_slope", "highest_probability"]
 

@@ -1,0 +1,29 @@
+"""Special functions of arrays. To import those of SciPy takes a tenth of the time of `xmlgp predict` of one text."""
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["expit", "log_factorials", "logit"]
+
+
+def expit(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return σ(x) = 1/(1 + e^−x), elementwise, with a small relative error also far below zero."""
+    exponential = np.exp(-np.abs(x))
+    result: NDArray[np.floating] = np.where(x >= 0, x.dtype.type(1), exponential) / (1 + exponential)
+    return result
+
+
+def logit(p: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return log p/(1 − p), elementwise."""
+    result: NDArray[np.floating] = np.log(p / (1 - p))
+    return result
+
+
+@functools.lru_cache(maxsize=4)
+def log_factorials(count: int) -> NDArray[np.float64]:
+    """Return log n! for n = 0, …, `count`; read-only."""
+    values = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    values.flags.writeable = False
+    return values
