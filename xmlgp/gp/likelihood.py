@@ -33,9 +33,8 @@ __all__ = [
     "utility_variance",
 ]
 
-#: Utilities of a block of labels, B of each label: few enough for the cache, and enough that the cost of calls does not
-#: matter.
-BLOCK = 1 << 18
+#: Utilities of a block of labels, B of each label: few enough for the cache, and enough for the full rate of BLAS.
+BLOCK = 1 << 19
 
 #: Least number of multiplications per thread in the moments of pairs.
 PAIRWISE_GRAIN = 1 << 17
