@@ -7,6 +7,9 @@ for every point that has the feature.
 
 from __future__ import annotations
 
+import functools
+import math
+import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pair_moments
+from xmlgp.gp.log_parameters import LIMIT
+from xmlgp.label_weights.bounds import SEARCH_RATIO, SPARE, UtilityBounds
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -27,8 +32,11 @@ __all__ = ["Batch", "UtilityMoments"]
 DENSE_SHARE = 0.1
 DENSE_MOST = 64
 
-#: A label with this many times as many weights as a point has features is searched for these features.
-SEARCH_RATIO = 8
+#: With fewer labels than this, their bounds take longer than their moments.
+LEAST_BOUNDED = 1024
+
+#: Held by the thread that arranges label weights or rounds them, while others wait.
+ARRANGING = threading.Lock()
 
 
 class _Points(NamedTuple):
@@ -57,7 +65,7 @@ class _WeightsByLabel(NamedTuple):
     starts: NDArray[np.int64]
     features: NDArray[np.int32]
     means: NDArray[Any]
-    variances: NDArray[Any]
+    log_variances: NDArray[Any]
 
 
 class _WeightsByFeature(NamedTuple):
@@ -68,29 +76,39 @@ class _WeightsByFeature(NamedTuple):
     moments: NDArray[Any]
 
 
-class _Weights(NamedTuple):
-    """W by label and by feature; the dense column of each feature, −1 for none, and the columns, K×C."""
+class _Arranged(NamedTuple):
+    """W for consecutive labels: by feature; the dense column of each feature, −1 for none, and the columns, K×C.
 
-    by_label: _WeightsByLabel
+    The weights of variances are Σ_p φ_kp², and beside it the dense columns of variances, K×(1+C).
+    """
+
     by_feature: _WeightsByFeature
     slots: NDArray[np.int32]
     columns: NDArray[Any]
+    spreads: NDArray[Any]
+
+
+@dataclass
+class _Progress:
+    """B points for consecutive labels: their latent functions and features, and how far these have been visited."""
+
+    #: Moments of the latent functions, beside the values and the squares of the features with dense columns, B×(P+C).
+    extended: Moments
+    by_feature: _PointsByFeature
+    #: The first weight on each of the U features that has not been visited.
+    cursors: NDArray[np.int64]
+    #: Labels below it have been visited.
+    visited: int = 0
 
 
 @dataclass
 class Batch:
-    """B points, as `UtilityMoments.batch` prepares them for one thread; without W, `points` and the rest are None."""
+    """B points, as `UtilityMoments.batch` prepares them for one thread; without W, they have no features."""
 
     #: Of the latent functions, B×P; the variance is None if means are enough.
     latent: Moments
-    #: The same, beside the values and the squares of the features that are dense columns, B×(P+C).
-    extended: Moments
-    points: _Points | None = None
-    by_feature: _PointsByFeature | None = None
-    #: Labels below it have been visited.
-    visited: int = 0
-    #: The first weight on each of the U features that has not been visited.
-    cursors: NDArray[np.int64] | None = None
+    features: csr_array | None = None
+    progress: _Progress | None = None
 
 
 class UtilityMoments:
@@ -99,16 +117,22 @@ class UtilityMoments:
     def __init__(self, loadings: NDArray[Any], bias: NDArray[Any], weights: LabelWeights | None = None) -> None:
         self._loadings = loadings
         self._bias = bias
-        # Weights of variances: Σ_p φ_kp², and beside it the dense columns of W.
-        self._spreads = np.einsum("kp,kp->k", loadings, loadings)[:, None]
-        self._weights = None if weights is None else self._arranged(weights)
+        self._weights = weights
 
-    def _arranged(self, weights: LabelWeights) -> _Weights:
-        """Return W with its dense columns, whose variances join the spreads, and the other weights by feature."""
+    @property
+    def _arranged(self) -> _Arranged:
+        with ARRANGING:
+            return self._arranged_once
+
+    @functools.cached_property
+    def _arranged_once(self) -> _Arranged:
+        """W with its dense columns, whose variances join the spreads, and the other weights by feature."""
         K = len(self._bias)
-        D = len(weights.log_prior)
+        spreads = np.einsum("kp,kp->k", self._loadings, self._loadings)[:, None]
+        weights = self._weights
+        D = 0 if weights is None else len(weights.log_prior)
         dtype = self._loadings.dtype
-        counts = sparse.column_sums(weights.features, D)
+        counts = np.zeros(0, np.int64) if weights is None else sparse.column_sums(weights.features, D)
         common = np.flatnonzero(counts > DENSE_SHARE * K)
         common = common[np.argsort(-counts[common], kind="stable")[:DENSE_MOST]]
         slots = np.full(D, -1, np.int32)
@@ -119,29 +143,55 @@ class UtilityMoments:
         by_feature = _WeightsByFeature(starts, np.empty(starts[-1], np.int32), np.empty((starts[-1], 2), dtype))
         # The weights of means, beside Φ. A copy of Φ would take much memory where labels are many.
         columns = np.zeros((K, len(common)), dtype)
-        self._spreads = np.hstack([self._spreads, columns])
-        by_label = _WeightsByLabel(weights.indptr, weights.features, weights.mean, weights.variance)
-        _split(by_label, slots, columns, self._spreads, starts[:-1].copy(), by_feature)
-        return _Weights(by_label, by_feature, slots, columns)
+        spreads = np.hstack([spreads, columns])
+        if weights is not None:
+            _split(_by_label(weights), slots, columns, spreads, starts[:-1].copy(), by_feature)
+        return _Arranged(by_feature, slots, columns, spreads)
+
+    @property
+    def bounds(self) -> UtilityBounds | None:
+        """The bounds of utilities, by which `best_labels` finds labels; None where labels are few."""
+        if len(self._bias) < LEAST_BOUNDED:
+            return None
+        with ARRANGING:
+            return self._bounds_once
+
+    @functools.cached_property
+    def _bounds_once(self) -> UtilityBounds:
+        return UtilityBounds(self._loadings, self._bias, self._weights)
+
+    def best_labels(self, batch: Batch, count: int, nodes: int | None) -> NDArray[np.int32] | None:
+        """Return some labels of each point, in any order, among them the `count` of highest score, B×L; −1 is none.
+
+        Scores are means, or with a number of quadrature `nodes` E σ(f). Return None where labels are few, or numbers
+        are too large for the bounds of utilities.
+        """
+        bounds = self.bounds if count + SPARE < len(self._bias) else None
+        return None if bounds is None else bounds.best(batch.latent, batch.features, count, nodes)
 
     def batch(self, latent: Moments, features: csr_array) -> Batch:
         """Return points, given moments of the latent functions and weighted features, B×D."""
-        weights = self._weights
-        if weights is None:
-            return Batch(latent, latent)
-        features = features.astype(self._loadings.dtype, copy=False)
-        points = _Points(features.indptr, features.indices, features.data)
-        extended = latent
-        width = weights.columns.shape[1]
+        if self._weights is None:
+            return Batch(latent)
+        return Batch(latent, features.astype(self._loadings.dtype, copy=False))
+
+    def _progress(self, batch: Batch) -> _Progress:
+        """Return the points for `moments`."""
+        arranged = self._arranged
+        features = batch.features
+        if features is None:
+            features = csr_array((len(batch.latent.mean), 0), dtype=self._loadings.dtype)
+        extended = batch.latent
+        width = arranged.columns.shape[1]
         if width:
-            dense = np.zeros((len(latent.mean), width), self._loadings.dtype)
-            _fill_columns(points, weights.slots, dense)
-            mean, variance = latent
+            dense = np.zeros((len(extended.mean), width), self._loadings.dtype)
+            _fill_columns(_points(features), arranged.slots, dense)
+            mean, variance = extended
             if variance is not None:
                 variance = np.hstack([variance, dense * dense])
             extended = Moments(np.hstack([mean, dense]), variance)
-        by_feature = _points_by_feature(features, weights.by_feature.starts)
-        return Batch(latent, extended, points, by_feature, cursors=weights.by_feature.starts[by_feature.features])
+        by_feature = _points_by_feature(features, arranged.by_feature.starts)
+        return _Progress(extended, by_feature, arranged.by_feature.starts[by_feature.features])
 
     def moments(
         self, batch: Batch, labels: slice, with_variance: bool = True
@@ -150,26 +200,28 @@ class UtilityMoments:
 
         Slices are fastest in ascending order.
         """
+        if batch.progress is None:
+            batch.progress = self._progress(batch)
+        progress = batch.progress
+        arranged = self._arranged
         right = self._loadings[labels]
-        weights = self._weights
-        if weights is not None and weights.columns.shape[1]:
-            right = np.hstack([right, weights.columns[labels]])
-        mean = product_by_rows(batch.extended.mean, right.T)
+        if arranged.columns.shape[1]:
+            right = np.hstack([right, arranged.columns[labels]])
+        mean = product_by_rows(progress.extended.mean, right.T)
         mean += self._bias[labels]
-        variance = self._variance(batch, labels) if with_variance else None
-        if weights and batch.by_feature and batch.cursors is not None:
-            first = labels.start or 0
-            if first < batch.visited:
-                batch.cursors = weights.by_feature.starts[batch.by_feature.features]
-            batch.visited = first + mean.shape[1]
-            _add_weights(first, batch.by_feature, batch.cursors, weights.by_feature, mean, variance)
+        variance = self._variance(batch.latent, progress.extended, labels) if with_variance else None
+        first = labels.start or 0
+        if first < progress.visited:
+            progress.cursors = arranged.by_feature.starts[progress.by_feature.features]
+        progress.visited = first + mean.shape[1]
+        _add_weights(first, progress.by_feature, progress.cursors, arranged.by_feature, mean, variance)
         return mean, variance
 
-    def _variance(self, batch: Batch, labels: slice) -> NDArray[Any]:
+    def _variance(self, latent: Moments, extended: Moments, labels: slice) -> NDArray[Any]:
         """Return the variance of Φ h and of the part of W x that is dense, B×L."""
-        left = batch.extended.variance
-        right = self._spreads[labels]
-        if batch.latent.variance.shape[1] > 1:
+        left = extended.variance
+        right = self._arranged.spreads[labels]
+        if latent.variance.shape[1] > 1:
             squares = np.square(self._loadings[labels])
             right = np.hstack([squares, right[:, 1:]])
         # A product of vectors by BLAS takes as long as one with a hundred columns.
@@ -178,10 +230,13 @@ class UtilityMoments:
     def pair_moments(self, batch: Batch, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
-        mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
-        if self._weights and batch.points:
-            row = np.zeros(len(self._weights.slots), mean.dtype)
-            _add_to_pairs(batch.points, row, labels, self._weights.by_label, mean, variance)
+        latent = batch.latent
+        if latent.variance is None:
+            latent = latent._replace(variance=np.zeros((len(latent.mean), 1), latent.mean.dtype))
+        mean, variance = pair_moments(latent, self._loadings, self._bias, indptr, labels.ravel())
+        if self._weights is not None and batch.features is not None:
+            row = np.zeros(batch.features.shape[1], mean.dtype)
+            _add_to_pairs(_points(batch.features), row, labels, _by_label(self._weights), mean, variance)
         return mean, variance
 
     @property
@@ -193,10 +248,10 @@ class UtilityMoments:
         """Return the means of the utilities of some labels of each point, B×k; −1 stands for any label."""
         means = np.empty(labels.shape, batch.latent.mean.dtype)
         _fill_pair_means(batch.latent.mean, self._loadings, self._bias, labels, means)
-        if self._weights and batch.points:
-            row = np.zeros(len(self._weights.slots), means.dtype)
+        if self._weights is not None and batch.features is not None:
+            row = np.zeros(batch.features.shape[1], means.dtype)
             flat = means.reshape(-1)
-            _add_to_pairs(batch.points, row, labels, self._weights.by_label, flat, np.zeros_like(flat))
+            _add_to_pairs(_points(batch.features), row, labels, _by_label(self._weights), flat, np.zeros_like(flat))
         return means
 
     def contributions(
@@ -214,10 +269,18 @@ class UtilityMoments:
         `labels[indptr[i]:indptr[i + 1]]`, `values` gets one number for each feature of the point.
         """
         features = features.astype(self._loadings.dtype, copy=False)
-        points = _Points(features.indptr, features.indices, features.data)
+        points = _points(features)
         _fill_contributions(points, indptr, labels, latent_weights, self._loadings, values)
         if self._weights is not None:
-            _add_label_weights(points, indptr, labels, self._weights.by_label, values)
+            _add_label_weights(points, indptr, labels, _by_label(self._weights), values)
+
+
+def _points(features: csr_array) -> _Points:
+    return _Points(features.indptr, features.indices, features.data)
+
+
+def _by_label(weights: LabelWeights) -> _WeightsByLabel:
+    return _WeightsByLabel(weights.indptr, weights.features, weights.mean, weights.log_variance)
 
 
 def _points_by_feature(features: csr_array, starts: NDArray[np.int64]) -> _PointsByFeature:
@@ -233,6 +296,12 @@ def _points_by_feature(features: csr_array, starts: NDArray[np.int64]) -> _Point
 
 
 @compiled
+def _variance_of(log_variance: float) -> float:
+    """Return the variance as `bounded_exp` does."""
+    return math.exp(min(max(log_variance, -LIMIT), LIMIT))
+
+
+@compiled
 def _split(
     weights: _WeightsByLabel,
     slots: NDArray[np.int32],
@@ -242,18 +311,19 @@ def _split(
     by_feature: _WeightsByFeature,
 ) -> None:
     """Add the moments of W to dense columns, the first of `spreads` excepted, or copy them by feature."""
-    indptr, features, means, variances = weights
+    indptr, features, means, log_variances = weights
     _, labels, moments = by_feature
     for k in range(indptr.size - 1):
         for e in range(indptr[k], indptr[k + 1]):
             d = features[e]
+            variance = _variance_of(log_variances[e])
             if slots[d] >= 0:
                 columns[k, slots[d]] += means[e]
-                spreads[k, slots[d] + 1] += variances[e]
+                spreads[k, slots[d] + 1] += variance
             else:
                 labels[ends[d]] = k
                 moments[ends[d], 0] = means[e]
-                moments[ends[d], 1] = variances[e]
+                moments[ends[d], 1] = variance
                 ends[d] += 1
 
 
@@ -320,7 +390,7 @@ def _add_to_pairs(
 ) -> None:
     """Add the moments of W x to those of pairs, in place; `row` has a zero for each feature."""
     indptr, indices, values = points
-    starts, features, means, variances = weights
+    starts, features, means, log_variances = weights
     k = pairs.shape[1]
     for i in range(pairs.shape[0]):
         count = indptr[i + 1] - indptr[i]
@@ -336,12 +406,13 @@ def _add_to_pairs(
                     s = first_not_below(features, indices[e], start, stop)
                     if s < stop and features[s] == indices[e]:
                         m += values[e] * means[s]
-                        v += values[e] * values[e] * variances[s]
+                        v += values[e] * values[e] * _variance_of(log_variances[s])
             else:
                 for s in range(start, stop):
                     x = row[features[s]]
-                    m += x * means[s]
-                    v += x * x * variances[s]
+                    if x != 0:
+                        m += x * means[s]
+                        v += x * x * _variance_of(log_variances[s])
             mean[i * k + j] += m
             variance[i * k + j] += v
         for e in range(indptr[i], indptr[i + 1]):

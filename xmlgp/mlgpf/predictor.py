@@ -145,6 +145,17 @@ class MLGPFPredictor(Predictor):
         """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
         return highest_probability(approximate)
 
+    def arrange(self, output: str) -> None:
+        """Round the numbers of the model for bounds of utilities; see `Predictor`."""
+        if not self._regression and self._search is None:
+            _ = self._utilities.bounds
+
+    def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return labels among which are those of highest score, if there is no regression; see `Predictor`."""
+        if self._regression:
+            return None
+        return self._utilities.best_labels(points.batch, count, None if output == "utility" else self._nodes)
+
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_scores(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)

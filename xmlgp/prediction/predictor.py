@@ -60,10 +60,11 @@ class Predictor(ABC):
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
     `prepare`, `scores`, `std` and `bytes_per_point`. If the scores of some outputs take long, it lists these outputs in
     `approximated` and defines `approximate_scores`, `highest_scores` and `scores_of`, by which top labels are found
-    faster. If utilities are sums over features, it defines `check_explainable` and `contributions`, and says whether
-    they are `pooled` with a regression. These methods are called with BLAS on one thread and NumPy's warnings of
-    overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once, each with
-    its own points. `calibration`, if there is one, maps the probabilities of the labels of a point, which `scores`,
+    faster; or it defines `best_labels`, and `arrange`, which is called before. If utilities are sums over features, it
+    defines `check_explainable` and `contributions`, and says whether they are `pooled` with a regression. These methods
+    are called with BLAS on one thread and NumPy's warnings of overflow disabled; all of them but `arrange`,
+    `bytes_per_point` and `check_explainable` by several threads at once, each with its own points. `calibration`, if
+    there is one, maps the probabilities of the labels of a point, which `scores`,
     `scores_of` and `std` return without it.
     """
 
@@ -129,6 +130,17 @@ class Predictor(ABC):
     def highest_scores(self, approximate: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise."""
         raise NotImplementedError
+
+    def best_labels(self, points: Prepared, count: int, output: str) -> NDArray[np.int32] | None:
+        """Return labels of each point, B×L, among them the `count` of highest score; −1 is none.
+
+        None if all labels are to be scored. Otherwise `scores_of` is defined for this output.
+        """
+        return None
+
+    def arrange(self, output: str) -> None:
+        """Arrange on all cores, before threads score points, what they all need for their best labels."""
+        return
 
     def scores_of(self, points: Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; labels as for `std`."""
@@ -265,6 +277,8 @@ class Predictor(ABC):
 
     def _top(self, features: Features, k: int, output: str, with_std: bool) -> Scores:
         labels = np.empty((features.N, k), np.int32)
+        if features.N and k <= MAX_STREAMED:
+            self.arrange(output)
 
         def write(
             rows: slice, points: Prepared, scores: NDArray[np.floating], std: NDArray[np.floating] | None

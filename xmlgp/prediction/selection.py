@@ -67,6 +67,8 @@ def select_best(
         best.scores[:] = np.take_along_axis(scores, order, axis=1)
         return
     searched = predictor.candidates(points, min(SEARCHED * (k + 4), K), output)
+    if searched is None:
+        searched = predictor.best_labels(points, k, output)
     if searched is not None:
         _select_among(predictor, points, output, np.sort(searched, axis=1), best)
         return
@@ -91,8 +93,9 @@ def select_best(
 def _select_among(
     predictor: Predictor, points: Prepared, output: str, candidates: NDArray[np.int32], best: Best
 ) -> None:
-    """Write those of highest score among some labels of each point, which are in ascending order."""
-    scores = predictor.scores_of(points, candidates, output)
+    """Write those of highest score among some labels of each point, which are in ascending order; −1 is none."""
+    scores = predictor.scores_of(points, np.maximum(candidates, 0), output)
+    scores[candidates < 0] = -np.inf
     order = descending(scores)[:, : best.labels.shape[1]]
     best.labels[:] = np.take_along_axis(candidates, order, axis=1)
     best.scores[:] = np.take_along_axis(scores, order, axis=1)
