@@ -1,5 +1,6 @@
 """Runs the command line as `python -m xmlgp`, and as `xmlgp`."""
 
+import gc
 import signal
 
 from xmlgp.cli import main
@@ -23,6 +24,8 @@ def _run() -> None:
         # While Python waits for threads, it would print a traceback at Ctrl-C.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Python would look for garbage among all objects before it ends: 0.15 s.
+        gc.freeze()
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     module, *command = name.split()
     if module == "serving":
         pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
+    if "MODEL" in BENCHMARKS[name]:
         xmlgp.train(places["CORPUS"] / "train.jsonl", places["MODEL"], settings={"epochs": 1, "inducing_count": 5})
     arguments = [*command, *(str(places.get(argument, argument)) for argument in BENCHMARKS[name])]
     module = importlib.import_module(module)
