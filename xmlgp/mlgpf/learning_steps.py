@@ -33,9 +33,9 @@ RATE_SHARE = 0.5
 #: Share of the steps over the batch that are made where steps over all points follow: more of them rank no better then.
 STEPS_SHARE = 0.2
 
-#: Share of the earlier points that the steps over all points visit, and the least number of them. On 118,000 points of
-#: which the last tenth was learned, a quarter ranked test points as well as all; on calls, of 169,000 points with 28,164
-#: labels, a quarter lost 0.1 of P@1.
+#: Share of the earlier points that the steps over all points visit, and the least number of them. Where the last tenth
+#: of 118,000 points was learned, a quarter ranked test points as well as all; of 169,000 points with 28,164 labels, a
+#: quarter lost 0.1 of P@1.
 REFINED_SHARE = 0.5
 REFINED_LEAST = 25_000
 
