@@ -260,7 +260,7 @@ MUTANTS = [
         "lost condition",
         "Unknown pairs count as negative in the bound.",
         "xmlgp/gp/likelihood.py",
-        "values[left_out] = 0",
+        "array[_positions(self._unknown_by_label, start, stop)] = 0",
         "pass",
         ("tests/gp/test_likelihood.py",),
     ),
