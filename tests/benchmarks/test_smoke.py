@@ -7,10 +7,12 @@ import dense_peers
 import growth
 import harness
 import learning
+import many_label_prediction
 import numpy as np
 import packages
 import peers
 import pytest
+import repeated_labels
 import scaling
 import scipy.sparse as sp
 from click.testing import CliRunner
@@ -136,6 +138,23 @@ def test_soak_finds_answers_that_differ_in_the_last_digit(places, tmp_path, monk
     found = json.loads((tmp_path / "out.json").read_text())["rows"][-1]
     assert found["wrong"] > 0
     assert found["lost"] == found["first"] == found["learned"] == 0
+
+
+def test_a_model_with_repeated_labels_predicts(places, tmp_path):
+    settings = {"epochs": 1, "factors": 3, "inducing": "features", "label_weights": True, "regression_points": 0}
+    model, many = tmp_path / "model", tmp_path / "many"
+    xmlgp.train(places["DATA"], model, settings=settings)
+    arguments = [str(model), str(many), "--labels", "50", "--weights", "120"]
+    result = CliRunner().invoke(repeated_labels.main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    lengths = np.diff(xmlgp.load(many).parameters["label_weights.indptr"])
+    assert len(lengths) == 50
+    assert 0 < lengths.sum() <= 120
+    assert lengths.min() >= 1
+    arguments = [str(places["DATA"]), str(model), str(many), "--peers", "", "--repeats", "1"]
+    result = CliRunner().invoke(many_label_prediction.main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "many, probability" in result.stdout
 
 
 def test_data_sets_of_packages_can_be_read(tmp_path):

@@ -413,8 +413,11 @@ def _round_points(points: _Points, slots: NDArray[np.int32], rounded: _Rounded) 
         inverse = np.float32(1) / scale if most > 0 else np.float32(0)
         total = np.float32(0)
         lost = np.float32(0)
-        rounded.variance[i] = points.variance[i].max()
-        rounded.low_variance[i] = points.variance[i].min()
+        rounded.variance[i] = points.variance[i, 0]
+        rounded.low_variance[i] = points.variance[i, 0]
+        for value in points.variance[i]:
+            rounded.variance[i] = max(rounded.variance[i], value)
+            rounded.low_variance[i] = min(rounded.low_variance[i], value)
         for p in range(points.latent.shape[1]):
             value = np.float32(points.latent[i, p])
             integer = np.rint(value * inverse)
@@ -519,16 +522,17 @@ def _search_group(
             least = search.least[i]
             of_latent = sums[i - start]
             of_features = of_weights[i, offset : offset + GROUP]
-            above = 0
+            # In single precision, so that the sum uses vector instructions.
+            above = np.float32(0)
             for j in range(GROUP):
                 mean = np.float32(of_latent[j]) * scale * scales[j] + biases[j]
                 mean += errors[j] * norm + lengths[j] * error
                 mean += (np.float32(of_features[j]) * feature_scale + feature_error) * largest[j]
                 bound = mean * abs(mean) - (of_spread * spreads[j] + of_widest * widest[j])
                 bounds[j] = bound
-                above += bound >= least
+                above += np.float32(bound >= least)
             # Most groups have none.
-            for j in range(GROUP if above else 0):
+            for j in range(GROUP if above > 0 else 0):
                 # `search.least` may have risen since, but that is for other bounds.
                 if bounds[j] < least:
                     continue
@@ -631,9 +635,17 @@ def _visit_waiting(i: int, model: _Model, points: _Points, search: _Search, row:
     probabilities = search.nodes.size > 0
     for e in range(points.indptr[i], points.indptr[i + 1]):
         row[points.indices[e]] = points.values[e]
-    waiting = search.waiting_bounds[i, : search.waiting[i]]
+    waiting = search.waiting_bounds[i]
+    promise = np.empty(WAITING, np.float32)
+    for place in range(search.waiting[i]):
+        promise[place] = waiting[place, 0] / math.sqrt(1 + SHRINKAGE * waiting[place, 1])
     # The most promising first: they raise what the others need.
-    for place in np.argsort(-waiting[:, 0] / np.sqrt(1 + np.float32(SHRINKAGE) * waiting[:, 1])):
+    for _ in range(search.waiting[i]):
+        place = 0
+        for other in range(search.waiting[i]):
+            if promise[other] > promise[place]:
+                place = other
+        promise[place] = -np.inf
         mean = waiting[place, 0]
         bound = mean * abs(mean)
         of_variance = search.of_variance[i]
