@@ -51,7 +51,9 @@ def test_moments_agree_with_dense_products(problem, monkeypatch, share, most, wi
                 np.testing.assert_allclose(found, dense[:, block], rtol=1e-10)
 
 
-def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
+@pytest.mark.parametrize("ratio", [0, 2, 1000])
+def test_moments_of_pairs_agree_with_those_of_all_labels(problem, monkeypatch, ratio):
+    monkeypatch.setattr(module, "PLACES_RATIO", ratio)
     latent, features, loadings, bias, weights, without, expected = problem
     pairs = np.random.default_rng(1).integers(0, K, (B, 4)).astype(np.int32)
     pairs[:, :2] = 0, 1

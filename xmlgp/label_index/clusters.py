@@ -183,7 +183,9 @@ def cluster_labels(loadings: NDArray[Any], bias: NDArray[Any], seed: int) -> Lab
             centers = _means(sample, _nearest(sample, centers))
         # Without the clusters that have no label.
         _, cluster = np.unique(_nearest(rows, centers), return_inverse=True)
-        return _index_of(rows, cluster)
+        # Frequent labels first: a search that has found high scores takes few of the lower ones that follow.
+        order = np.argsort(-_means(rows, cluster)[:, -1], kind="stable")
+        return _index_of(rows, np.argsort(order)[cluster])
 
 
 def measured_by_loadings(

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.gp.likelihood import Moments, pair_moments
 from xmlgp.gp.log_parameters import LIMIT
-from xmlgp.label_weights.bounds import SEARCH_RATIO, SPARE, UtilityBounds
+from xmlgp.label_weights.bounds import SPARE, UtilityBounds
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -37,6 +37,9 @@ LEAST_BOUNDED = 1024
 
 #: Held by the thread that arranges label weights or rounds them, while others wait.
 ARRANGING = threading.Lock()
+
+#: The places of the weights of a label are written down if it has at most so many for each of its pairs.
+PLACES_RATIO = 500
 
 
 class _Points(NamedTuple):
@@ -234,10 +237,16 @@ class UtilityMoments:
         if latent.variance is None:
             latent = latent._replace(variance=np.zeros((len(latent.mean), 1), latent.mean.dtype))
         mean, variance = pair_moments(latent, self._loadings, self._bias, indptr, labels.ravel())
-        if self._weights is not None and batch.features is not None:
-            row = np.zeros(batch.features.shape[1], mean.dtype)
-            _add_to_pairs(_points(batch.features), row, labels, _by_label(self._weights), mean, variance)
+        self._add_weights(batch, labels, mean, variance)
         return mean, variance
+
+    def _add_weights(self, batch: Batch, labels: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> None:
+        """Add the moments of W x to those of pairs, B·k, in place."""
+        if self._weights is not None and batch.features is not None:
+            places = np.full(batch.features.shape[1], -1, np.int32)
+            order = np.argsort(labels, axis=None, kind="stable")
+            by_label = _by_label(self._weights)
+            _add_to_pairs(_points(batch.features), places, PLACES_RATIO, order, labels, by_label, mean, variance)
 
     @property
     def has_weights(self) -> bool:
@@ -248,10 +257,8 @@ class UtilityMoments:
         """Return the means of the utilities of some labels of each point, B×k; −1 stands for any label."""
         means = np.empty(labels.shape, batch.latent.mean.dtype)
         _fill_pair_means(batch.latent.mean, self._loadings, self._bias, labels, means)
-        if self._weights is not None and batch.features is not None:
-            row = np.zeros(batch.features.shape[1], means.dtype)
-            flat = means.reshape(-1)
-            _add_to_pairs(_points(batch.features), row, labels, _by_label(self._weights), flat, np.zeros_like(flat))
+        flat = means.reshape(-1)
+        self._add_weights(batch, labels, flat, np.zeros_like(flat))
         return means
 
     def contributions(
@@ -382,41 +389,65 @@ def _add_weights(
 @compiled
 def _add_to_pairs(
     points: _Points,
-    row: NDArray[Any],
+    places: NDArray[np.int32],
+    most: int,
+    order: NDArray[np.int64],
     pairs: NDArray[Any],
     weights: _WeightsByLabel,
     mean: NDArray[Any],
     variance: NDArray[Any],
 ) -> None:
-    """Add the moments of W x to those of pairs, in place; `row` has a zero for each feature."""
+    """Add the moments of W x to those of pairs, in place, given their order by label; `places` has −1 for each feature.
+
+    The weights of a label are in the cache while its pairs are visited. The place of each weight is written down if
+    there are at most so many for a pair. The sums of a pair are the same either way.
+    """
     indptr, indices, values = points
     starts, features, means, log_variances = weights
-    k = pairs.shape[1]
-    for i in range(pairs.shape[0]):
-        count = indptr[i + 1] - indptr[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            row[indices[e]] = values[e]
-        for j in range(k):
-            m = row.dtype.type(0)
-            v = row.dtype.type(0)
-            start = starts[pairs[i, j]]
-            stop = starts[pairs[i, j] + 1]
-            if stop - start > SEARCH_RATIO * count:
-                for e in range(indptr[i], indptr[i + 1]):
-                    s = first_not_below(features, indices[e], start, stop)
-                    if s < stop and features[s] == indices[e]:
-                        m += values[e] * means[s]
-                        v += values[e] * values[e] * _variance_of(log_variances[s])
-            else:
-                for s in range(start, stop):
-                    x = row[features[s]]
-                    if x != 0:
-                        m += x * means[s]
-                        v += x * x * _variance_of(log_variances[s])
-            mean[i * k + j] += m
-            variance[i * k + j] += v
-        for e in range(indptr[i], indptr[i + 1]):
-            row[indices[e]] = 0
+    count = pairs.shape[1]
+    labels = pairs.ravel()
+    e = 0
+    while e < order.size:
+        label = labels[order[e]]
+        end = e
+        while end < order.size and labels[order[end]] == label:
+            end += 1
+        start = starts[label]
+        length = starts[label + 1] - start
+        placed = length < most * (end - e)
+        if placed:
+            for s in range(length):
+                places[features[start + s]] = s
+        for n in range(e, end):
+            pair = order[n]
+            i = pair // count
+            m = mean.dtype.type(0)
+            v = mean.dtype.type(0)
+            for t in range(indptr[i], indptr[i + 1]):
+                s = places[indices[t]] if placed else _place(features, start, length, indices[t])
+                if s >= 0:
+                    m += values[t] * means[start + s]
+                    v += values[t] * values[t] * _variance_of(log_variances[start + s])
+            mean[pair] += m
+            variance[pair] += v
+        if placed:
+            for s in range(length):
+                places[features[start + s]] = -1
+        e = end
+
+
+@compiled
+def _place(features: NDArray[np.int32], start: int, length: int, feature: int) -> int:
+    """Return the place of a feature among those of a label, which ascend, or −1."""
+    if length == 0:
+        return -1
+    first = start
+    size = length
+    while size > 1:
+        half = size // 2
+        first += half * (features[first + half - 1] < feature)
+        size -= half
+    return first - start if features[first] == feature else -1
 
 
 @compiled

@@ -24,7 +24,7 @@ CANDIDATES = (4, 32)
 
 #: The same where an index finds candidates, whose order lacks W x: of 18,063 labels, 0.995 of the five best are among
 #: the first 50, and 0.999 among the first 100.
-SEARCHED = 10
+SEARCHED = 8
 
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
