@@ -1,13 +1,13 @@
 """Predicted points per second of models with many labels, beside omikuji and PECOS in the same run.
 
     python benchmarks/many_label_prediction.py DATA MODEL [MODEL ...] [--peers NAME,...] [--peers-python PATH]
-        [--repeats 3] [--json FILE]
+        [--points 10000] [--repeats 3] [--json FILE]
 
 DATA is a folder with train.txt and test.txt. Each MODEL is a trained model with the features of DATA, such as one of
-`xmlgp train` or `benchmarks/repeated_labels.py`, and finds five labels of each test point, in memory. Loading, and what
-a model arranges for its first points, are not timed; the best of the repeats counts. A model with an index of labels
-also finds them by `--approximate`. `command` is the time of `xmlgp predict -k 5`, from text to text, and the peak
-memory is that of this command.
+`xmlgp train` or `benchmarks/repeated_labels.py`, and finds five labels of the first --points test points, in memory.
+Loading, and what a model arranges for its first points, are not timed; the best of the repeats counts. A model with an
+index of labels also finds them by `--approximate`. `command` is the time of `xmlgp predict -k 5` of all test points,
+from text to text, and the peak memory is that of this command.
 
 The peers train on DATA with their defaults and the features that xmlgp's default weighting gives. All use all cores.
 """
@@ -29,9 +29,9 @@ from xmlgp.runs.trained_model import open_predictor
 APPROXIMATED = "probability"
 
 
-def rates(model, file, repeats):
+def rates(model, file, count, repeats):
     """Return K and the points per second of a model folder in this process for each output, and with its index."""
-    features = read_dataset(file, cache=False).features
+    features = read_dataset(file, cache=False).features[:count]
     exact = open_predictor(ModelFolder(model))
     ways = {output: (exact, output) for output in OUTPUTS}
     searching = exact.searching(RECALL)
@@ -52,17 +52,18 @@ def rates(model, file, repeats):
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("models", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--points", "count", default=10_000, show_default=True, help="Points that models score in memory.")
 @click.option("--repeats", default=3, show_default=True)
 @harness.peers_option(default=["omikuji", "pecos"])
 @harness.peers_python_option
 @harness.json_option
-def main(data, models, repeats, names, peers_python, as_json):
+def main(data, models, count, repeats, names, peers_python, as_json):
     results = {}
     table = harness.Table("", "K", "points/s", "command s", "peak MB")
     file = data / "test.txt"
     with tempfile.TemporaryDirectory() as folder:
         for model in models:
-            result = harness.in_fresh_process(rates, model, file, repeats)
+            result = harness.in_fresh_process(rates, model, file, count, repeats)
             usage = harness.run_xmlgp("predict", "-q", model, file, "-k", peers.TOP, "-o", Path(folder, "scores"))
             results[model.name] = result | {"command": usage._asdict()}
             for way in (name for name in result if name != "K"):
