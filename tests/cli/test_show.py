@@ -36,7 +36,7 @@ def test_a_trained_model_is_described(request, fixture, arrays):
     # Settings that are unset have their value in this model, those without effect are listed after the others.
     unused = folder.settings.unused()
     assert unused
-    defaults = {"optimiser": "adagrad", "learning_rate": "0.1", "iterations": "4", "burn_in": "2"}
+    defaults = {"optimiser": "adagrad", "learning_rate": "0.1", "label_sample": "7", "iterations": "4", "burn_in": "2"}
     for name, value in folder.settings.mapping().items():
         if name not in unused:
             expected = f"{defaults[name]} (default)" if value is None else in_words(value)
