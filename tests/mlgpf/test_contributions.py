@@ -10,6 +10,7 @@ from xmlgp.data.features import Features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.regression import fitting
 from xmlgp.runs.trained_model import open_predictor
 
 KINDS = {
@@ -89,6 +90,7 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
 @each_value(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
 def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, monkeypatch, own, posterior, scaled):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
     folder = model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
     alone = model(tmp_path / "alone", own, False, posterior=posterior)
     predictor = open_predictor(folder)

@@ -25,6 +25,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.preprocess.pipeline import find_inducing_inputs, grow
+from xmlgp.regression import fitting
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.regression import Regression
 from xmlgp.training.trained import Earlier, add_statistics, statistics_of
@@ -367,6 +368,7 @@ def with_regression(earlier):
 )
 def test_regression_is_that_of_all_points_as_weighted_today(monkeypatch, inducing, weighting):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
     earlier = model(inducing=inducing, weighting=weighting, regression_points=1000)
     if inducing != "features":
         earlier = with_regression(earlier)

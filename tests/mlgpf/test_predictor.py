@@ -36,6 +36,7 @@ from xmlgp.mlgpf.train import train
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.regression import fitting
 from xmlgp.regression.regression import PROBABILITY_MARGIN
 from xmlgp.runs.trained_model import open_predictor
 from xmlgp.runtime import threads
@@ -48,6 +49,7 @@ PARTS = [(True, True), (True, False), (False, True), (False, False)]
 def exact_solutions(monkeypatch):
     """Solve linear systems to single precision."""
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
 
 
 def moments_of_probabilities(mean, variance):

@@ -24,6 +24,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import METHODS, MLGPFSettings
 from xmlgp.mlgpf.train import RETRY_RATE, run_inference, train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.regression import fitting
 from xmlgp.regression.fitting import fit_regression
 from xmlgp.regression.regression import Regression
 from xmlgp.training.checkpoints import read_checkpoint
@@ -142,6 +143,7 @@ def test_regression_joins_in_weight_space_with_at_most_so_many_points_and_labels
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "weighting": "unit"}], ids=str)
 def test_regression_uses_all_points_with_the_relevances_of_features(monkeypatch, chosen, held):
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
     arguments = prepared(PAIRED, **chosen)
     parameters = train(*arguments).parameters
     found, relevance = Regression.of(parameters, PAIRED.D), parameters["latent_weights.log_prior"]

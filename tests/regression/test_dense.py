@@ -34,6 +34,7 @@ LENGTHSCALES = np.array([1.5, 0.8, 0.8, 2, 2, 2], np.float32)
 def exact_solutions(monkeypatch):
     """Solve linear systems to single precision."""
     monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(fitting, "FINE", 1e-6)
 
 
 @pytest.fixture
