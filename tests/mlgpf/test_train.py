@@ -16,7 +16,6 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf import weight_space
 from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.method import Problem
@@ -169,7 +168,7 @@ def test_a_model_is_trained_without_regression_if_it_cannot_be_fitted(monkeypatc
     def fail(*arguments, **options):
         raise NumericalError("features are too large")
 
-    monkeypatch.setattr(module, "fit_regression", fail)
+    monkeypatch.setattr(fitting, "fit_regression", fail)
     found = train(*prepared(PAIRED, epochs=2)).parameters
     expected = train(*prepared(PAIRED, epochs=2, regression_points=0)).parameters
     assert found.keys() == expected.keys()
@@ -184,7 +183,7 @@ def test_regression_is_fitted_once(monkeypatch, held):
         fits.append((features.N, leading))
         return fit_regression(features, labels, scales, leading, *rest)
 
-    monkeypatch.setattr(module, "fit_regression", counted)
+    monkeypatch.setattr(fitting, "fit_regression", counted)
     assert regression_parameters(train(*prepared(PAIRED, epochs=2)).parameters)
     assert fits == [(60, 45 if held else 60)]
 

@@ -74,8 +74,8 @@ IMPUTATIONS = 20
 #: are to be small, and targets of unknown pairs converge.
 FINE = 0.05
 
-#: Fewest points whose systems are solved to `conjugate_gradients.TOLERANCE`; those of fewer points take little time, and
-#: are solved to `FINE`. On Delicious, test points lose 0.2 of P@1 otherwise, on larger sets nothing.
+#: Fewest points whose systems are solved to `conjugate_gradients.TOLERANCE`. Those of fewer points take little time,
+#: and are solved to `FINE`: on Delicious, test points lose 0.2 of P@1 otherwise, on larger sets nothing.
 ROUGH_FROM = 15_000
 
 UNSOLVED = "the regression cannot be solved: features are not finite, or the noise variance is too small"
