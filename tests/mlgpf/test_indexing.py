@@ -22,7 +22,6 @@ def few_labels_are_indexed(monkeypatch):
     monkeypatch.setattr(clusters, "LEAST_SIZE", 2)
     # Few candidates, so that labels are missed.
     monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 1)
-    monkeypatch.setattr(indexing, "SEARCHED", 1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 from xmlgp.label_index.clusters import FEWEST_LABELS, LABEL_INDEX, LabelIndex, cluster_labels
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.prediction.selection import SEARCHED
+from xmlgp.prediction.selection import searched_count
 from xmlgp.regression.regression import REGRESSION
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread
@@ -73,6 +73,6 @@ def _measured(index: LabelIndex, predictor: MLGPFPredictor, features: Features, 
         latent = predictor.prepare(features, output, False).batch.latent
         # Whether a label is among the candidates if all clusters are scanned.
         search = LabelSearch(index, parameters["loadings"], parameters["bias"], len(index.biases))
-        candidates = search.candidates(latent, min(SEARCHED * (BEST + 4), len(parameters["bias"])))
+        candidates = search.candidates(latent, searched_count(BEST, len(parameters["bias"])))
     found = (best[:, :, None] == candidates[:, None, :]).any(axis=2)
     return index.measured(latent.mean, best, found)

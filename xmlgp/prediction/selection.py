@@ -15,16 +15,18 @@ from xmlgp.prediction.top_k import update_top_k
 if TYPE_CHECKING:
     from xmlgp.prediction.predictor import Predictor, Prepared
 
-__all__ = ["MAX_STREAMED", "Best", "select_best"]
+__all__ = ["MAX_STREAMED", "Best", "searched_count", "select_best"]
 
 #: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
 #: again with the second: 1% of them with 20,000 labels, a third with 670,000. If the second may be too small as well,
 #: every label is a candidate.
 CANDIDATES = (4, 32)
 
-#: The same where an index finds candidates, whose order lacks W x: of 18,063 labels, 0.995 of the five best are among
-#: the first 50, and 0.999 among the first 100.
+#: The same where an index finds candidates, whose order lacks W x, for up to `FEW_LABELS` labels. Of 28,164 labels, 0.996
+#: of the five best are among the first 45, and 0.999 among the first 72. With K labels, they are √(K / `FEW_LABELS`)
+#: times as many, because more labels are alike.
 SEARCHED = 8
+FEW_LABELS = 1 << 15
 
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
@@ -66,7 +68,7 @@ def select_best(
         best.labels[:] = order
         best.scores[:] = np.take_along_axis(scores, order, axis=1)
         return
-    searched = predictor.candidates(points, min(SEARCHED * (k + 4), K), output)
+    searched = predictor.candidates(points, searched_count(k, K), output)
     if searched is None:
         searched = predictor.best_labels(points, k, output)
     if searched is not None:
@@ -88,6 +90,11 @@ def select_best(
         select_best(predictor, predictor.prepare(features, output, False), features, output, longer, counts[1:])
         best.labels[unsure] = longer.labels[: len(unsure)]
         best.scores[unsure] = longer.scores[: len(unsure)]
+
+
+def searched_count(k: int, K: int) -> int:
+    """Return the number of candidates for the k best of K labels where an index finds them."""
+    return min(round(SEARCHED * (k + 4) * max(1, K / FEW_LABELS) ** 0.5), K)
 
 
 def _select_among(
