@@ -22,9 +22,9 @@ __all__ = ["MAX_STREAMED", "Best", "searched_count", "select_best"]
 #: every label is a candidate.
 CANDIDATES = (4, 32)
 
-#: The same where an index finds candidates, whose order lacks W x, for up to `FEW_LABELS` labels. Of 28,164 labels, 0.996
-#: of the five best are among the first 45, and 0.999 among the first 72. With K labels, they are √(K / `FEW_LABELS`)
-#: times as many, because more labels are alike.
+#: The same where an index finds candidates, whose order lacks W x, for up to `FEW_LABELS` labels. Of 28,164 labels,
+#: 0.996 of the five best are among the first 45, and 0.999 among the first 72. With K labels, they are
+#: √(K / `FEW_LABELS`) times as many, because more labels are alike.
 SEARCHED = 8
 FEW_LABELS = 1 << 15
 
