@@ -6,6 +6,7 @@ import json
 import dense_peers
 import growth
 import harness
+import label_index
 import learning
 import many_label_prediction
 import numpy as np
@@ -155,6 +156,20 @@ def test_a_model_with_repeated_labels_predicts(places, tmp_path):
     result = CliRunner().invoke(many_label_prediction.main, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "many, probability" in result.stdout
+
+
+def test_recall_of_an_index_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(label_index.indexing, "FEWEST_LABELS", 1)
+    dataset = small_dataset(N=60, K=12)
+    for part in "train", "test":
+        write_dataset(tmp_path / f"{part}.txt", dataset)
+    settings = {"label_weights": True, "factors": 3, "epochs": 1, "regression_points": 0}
+    xmlgp.train(dataset, tmp_path / "model", settings=settings)
+    arguments = [tmp_path / "model", tmp_path, "--points", 40, "--repeats", 1, "--figure", tmp_path / "figure.svg"]
+    result = CliRunner().invoke(label_index.main, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "| exact | 1 |" in result.stdout
+    assert "<svg" in (tmp_path / "figure.svg").read_text()
 
 
 def test_data_sets_of_packages_can_be_read(tmp_path):
