@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,7 +95,7 @@ def select_best(
 
 def searched_count(k: int, K: int) -> int:
     """Return the number of candidates for the k best of K labels where an index finds them."""
-    return min(round(SEARCHED * (k + 4) * max(1, K / FEW_LABELS) ** 0.5), K)
+    return min(round(SEARCHED * (k + 4) * math.sqrt(max(1, K / FEW_LABELS))), K)
 
 
 def _select_among(
