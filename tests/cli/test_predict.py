@@ -88,8 +88,8 @@ def test_default_settings_rank_far_better_than_chance(tmp_path):
     folder = ModelFolder("default")
     assert folder.settings == MLGPFSettings(inducing="features", inducing_start="rows", factors=100)
     history, epochs = folder.description["history"], folder.settings.epoch_count(dataset.N)
-    # Two sweeps follow the epochs, and one that adds the held-out points.
-    assert [entry.get("sweep") for entry in history] == [None] * epochs + [1, 2, 3]
+    # A sweep follows the epochs, and one that adds the held-out points.
+    assert [entry.get("sweep") for entry in history] == [None] * epochs + [1, 2]
     names = folder.arrays("parameters.")
     assert {"loadings", "label_weights.mean", "regression.weights", "calibration"} <= names.keys()
     assert run("predict", "default", "wide.txt", "--with-std", "-k", "all", "-o", "scores").output == ""
