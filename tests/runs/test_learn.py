@@ -187,11 +187,11 @@ def test_models_that_cannot_learn_on_are_named(tmp_path):
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no notes of exceptions")
 def test_in_python_an_interruption_has_a_note_of_what_is_left(model, monkeypatch):
-    left = "stopped after 2 of 16 steps of learning, and the model is unchanged; learn the same points again to resume"
+    left = "stopped after 2 of 14 steps of learning, and the model is unchanged; learn the same points again to resume"
     assert interrupt(model, MORE, monkeypatch, error=KeyboardInterrupt()).__notes__ == [f"{model}: {left}"]
     told = []
     xmlgp.learn(model, MORE, note=told.append)
-    assert told[0] == f"{model}: resuming after 2 of 16 steps of learning"
+    assert told[0] == f"{model}: resuming after 2 of 14 steps of learning"
 
 
 def test_a_discarded_run_is_gone_before_the_next_begins(model, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch, seconds):
     (model / CHECKPOINT).write_bytes(checkpoint)
     told = []
     xmlgp.learn(model, MORE, note=told.append)
-    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 16 steps of learning"
+    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 14 steps of learning"
 
 
 def memory_of_learning(model, dataset):

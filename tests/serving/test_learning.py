@@ -55,7 +55,9 @@ def test_documents_are_learned_as_by_the_command(client, path, model, tmp_path):
     after = suggested(client, TEXTS[0])
     assert after != before
     (expected,) = xmlgp.predict(other, [TEXTS[0]], k=10, output="probability")
-    assert [own["probability"] for own in after] == [own["probability"] for own in expected["labels"]]
+    # The server learns on all cores, this process on one, which rounds differently.
+    probabilities = [own["probability"] for own in after]
+    assert probabilities == pytest.approx([own["probability"] for own in expected["labels"]], rel=1e-4)
     assert xmlgp.load(path).data["N"] == 126
     # A client that has lost the answer asks again.
     assert client.post(LEARN, json=DOCUMENTS).status_code == 204

@@ -118,16 +118,21 @@ def _command(name: str) -> click.Command:
     prefer_avx512()
     if "numpy" not in sys.modules:
         check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
-    # A signal within an import could be lost: Python raises it where no code can catch it.
-    with defer_signals(), _uncollected():
-        module = importlib.import_module(f"xmlgp.cli.{name}")
-    command: click.Command = getattr(module, name)
+    module = f"xmlgp.cli.{name}"
+    if module not in sys.modules:
+        # A signal within an import could be lost: Python raises it where no code can catch it.
+        with defer_signals(), _uncollected():
+            importlib.import_module(module)
+    command: click.Command = getattr(sys.modules[module], name)
     return command
 
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let garbage collections leave out what the block imports, which stays: they would take a tenth of its time."""
+    """Let garbage collections leave out what the block imports, which stays: they would take a tenth of its time.
+
+    Garbage that there is at its end stays as well, with the files it holds open, so it is for the start of a program.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
