@@ -239,6 +239,9 @@ def memory_of_learning(model, dataset):
 )
 def test_the_memory_that_is_checked_is_most_of_the_peak_and_never_more(monkeypatch, known, batches, settings):
     monkeypatch.setattr("xmlgp.label_weights.pairs.MIN_PAIRS", 1000)
+    # An index of labels takes a constant ten megabytes.
+    for module in ("indexing", "sweep_data"):
+        monkeypatch.setattr(f"xmlgp.mlgpf.{module}.FEWEST_LABELS", 10_000)
     model = xmlgp.train(wide_dataset(N=known), settings=settings)
     for points in batches:
         dataset = wide_dataset(points, D=5100, K=6100)
