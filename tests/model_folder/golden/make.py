@@ -26,6 +26,10 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
         "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
+    "indexed": [
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
+        "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
+    ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
@@ -53,6 +57,9 @@ LEARNED = "learned"
 #: The model that is trained on more points, some of which are held out.
 REMEMBERING = "memory"
 
+#: The model with an index of labels, which only models of many labels have otherwise.
+INDEXED = "indexed"
+
 #: The model with a tuned threshold and limit.
 TUNED = "mlgpf"
 
@@ -64,9 +71,18 @@ def data(model, part):
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
 
 
-def xmlgp(*arguments):
+def xmlgp(*arguments, program=("-m", "xmlgp")):
     """Run a command in this folder, so that Python imports the installed xmlgp or the one in PYTHONPATH."""
-    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True, cwd=HERE)
+    subprocess.run([sys.executable, *program, *map(str, arguments)], check=True, cwd=HERE)
+
+
+#: A program that is xmlgp, but indexes any number of labels.
+INDEXING = """
+import runpy
+from xmlgp.label_index import clusters
+clusters.FEWEST_LABELS = 2
+runpy.run_module("xmlgp", run_name="__main__")
+"""
 
 
 def make(models):
@@ -75,7 +91,8 @@ def make(models):
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
-        xmlgp("train", data(model, "train"), path, *options)
+        program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
+        xmlgp("train", data(model, "train"), path, *options, program=program)
         if model == TUNED:
             xmlgp("tune", path, data(model, "test"), "--no-cache", "-q")
         if model == LEARNED:
