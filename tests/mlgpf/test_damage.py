@@ -3,6 +3,7 @@
 import functools
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.grids import each_value
 from tests.held_out import calibrated
 from tests.mlgpf.models import NEW, D, K, M, P, model, weight_space_model, write
 from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.mlgpf import indexing
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_predictor
@@ -55,6 +57,12 @@ def calibrated_model(path):
         return weight_space_model(path)
 
 
+def indexed_model(path):
+    """Return a model with an index of its few labels."""
+    with mock.patch.object(indexing, "FEWEST_LABELS", 1):
+        return weight_space_model(path)
+
+
 SHAPES = [missing, shorter, column, scalar, integers]
 ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
 PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
@@ -65,6 +73,7 @@ KINDS = {
     "regression": lambda path: model(path, regressed=True),
     "weight space": weight_space_model,
     "calibrated": calibrated_model,
+    "indexed": indexed_model,
     "weight space without label weights": lambda path: weight_space_model(path, label_weights=False),
 }
 DAMAGE = {
@@ -114,6 +123,14 @@ DAMAGE = {
     "calibrated": {
         "replay.probabilities": [*SHAPES, narrower, double, changed_at((0, 0), np.inf), lambda array: array[:, :0]],
         "replay.correct": [*SHAPES, narrower, changed_at((0, 0), 2)],
+    },
+    "indexed": {
+        "label_index.starts": [*SHAPES, longer, changed_at(0, 1), changed_at(-1, 10**9)],
+        "label_index.labels": [*SHAPES, longer, *(changed_at(at, value) for at, value in [(0, K), (0, -1), (1, 0)])],
+        "label_index.centroids": [missing, narrower, double],
+        "label_index.biases": [missing, longer, double],
+        "label_index.reaches": [missing, longer, changed_at(0, -1), changed_at(0, np.nan)],
+        "label_index.recall": [missing, longer, changed_at(0, 2)],
     },
 }
 
