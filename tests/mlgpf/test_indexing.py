@@ -100,15 +100,33 @@ def test_without_use_approximate_is_noted(trained, monkeypatch):
     notes = []
     xmlgp.predict(model, DATASET, k="all", approximate=True, note=notes.append)
     xmlgp.predict(model, DATASET, assign=True, approximate=True, note=notes.append)
-    assert notes == ["approximate has no effect on all labels of a point, or more than 64"] * 2
+    assert notes == ["approximate has no effect on `assign`, on all labels of a point, or on more than 64"] * 2
     monkeypatch.setattr(indexing, "FEWEST_LABELS", 100)
     exact = xmlgp.train(DATASET, settings=SETTINGS)
     assert LabelIndex.of(exact.parameters) is None
     xmlgp.predict(exact, DATASET, approximate=True, note=notes.append)
     assert notes[2:] == [
-        "approximate has no effect: the model has no index by which 0.99 of the best labels were found; a model of "
-        "4,096 labels or more gets an index when it is trained"
+        "approximate has no effect: the model has no index of labels; training makes one of 4,096 labels or more, "
+        "without regression"
     ]
+    for value in ("0.9", [0.9]):
+        with pytest.raises(UsageError, match="approximate is True or the share"):
+            xmlgp.predict(model, DATASET, approximate=value)
     for recall in (0, 1.5, -1, float("nan")):
         with pytest.raises(UsageError, match="above 0 and at most 1"):
             xmlgp.predict(model, DATASET, approximate=recall)
+
+
+def test_a_point_with_too_few_candidates_is_ranked_exactly(trained, monkeypatch):
+    """Damaged centroids may not be finite products, and then clusters have no order."""
+    model = trained()
+    exact = best_of(model.predictor, DATASET.features)
+    searching = model.predictor.searching(0.1)
+    candidates = type(searching).candidates
+
+    def too_few(self, points, count, output):
+        found = candidates(self, points, count, output)
+        return None if found is None else np.full_like(found, -1)
+
+    monkeypatch.setattr(type(searching), "candidates", too_few)
+    np.testing.assert_array_equal(best_of(searching, DATASET.features), exact)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, Sizes, at_least, between, csr_pattern
+from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, Sizes, at_least, csr_pattern
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.linear_algebra.k_means import cluster_means, nearest_centroids
 from xmlgp.prediction.top_k import update_top_k
@@ -45,8 +45,14 @@ CHUNK = 4096
 
 
 def _are_all(values: NDArray[Any], sizes: Sizes) -> bool:
-    """Return whether numbers, which are in range, are those of all labels."""
-    return bool((np.bincount(values, minlength=sizes["K"]) == 1).all())
+    """Return whether numbers, which are in range, are those of all labels, ascending but at the starts of clusters."""
+    falls = np.count_nonzero(values[1:] < values[:-1])
+    return bool((np.bincount(values, minlength=sizes["K"]) == 1).all() and falls < sizes["G"])
+
+
+def _is_recall(values: NDArray[Any], sizes: Sizes) -> bool:
+    """Return whether numbers are shares that do not fall with the number of clusters."""
+    return bool((values >= 0).all() and (values <= 1).all() and (values[:-1] <= values[1:]).all())
 
 
 _PATTERN = csr_pattern("G K", "K", "starts", "labels")
@@ -62,7 +68,7 @@ LABEL_INDEX = ArrayGroup(
     centroids=Array("G P", np.float32),
     biases=Array("G", np.float32),
     reaches=Array("G", np.float32, at_least(0)),
-    recall=Array("G", np.float32, between(0, 1)),
+    recall=Array("G", np.float32, _is_recall),
 )
 
 
@@ -124,9 +130,10 @@ class LabelIndex(NamedTuple):
     def describe(self) -> str:
         """Return what the index is worth, in words."""
         counts = ((recall, self.clusters_for(recall)) for recall in SHOWN)
-        shares = ", ".join(f"{recall:g} in {count:,}" for recall, count in counts if count)
+        shares = "".join(f"{recall:.1%} in the first {count:,}, " for recall, count in counts if count)
         return (
-            f"{len(self.biases):,} clusters of labels; of the five best labels of a point are {shares or 'few found'}"
+            f"{len(self.biases):,} clusters of labels; of the five best labels of a point {shares}"
+            f"{self.recall[-1]:.1%} in all"
         )
 
     @property

@@ -181,8 +181,7 @@ class MLGPFPredictor(Predictor):
         latent = points.batch.latent
         if output == "utility":
             latent = latent._replace(variance=None)  # type: ignore[arg-type]  # the order is that of means
-        # Without scores, where a computation is not finite, there are no labels.
-        return np.maximum(self._search.candidates(latent, count), 0)
+        return self._search.candidates(latent, count)
 
     def check_explainable(self) -> None:
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""

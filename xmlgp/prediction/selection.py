@@ -74,6 +74,14 @@ def select_best(
         searched = predictor.best_labels(points, k, output)
     if searched is not None:
         _select_among(predictor, points, output, np.sort(searched, axis=1), best)
+        # Where too few labels are found, because scores are not finite, all are scored.
+        unfilled = np.flatnonzero((best.labels < 0).any(axis=1))
+        if len(unfilled):
+            rows = predictor.filled(features[unfilled])
+            complete = Best.empty(rows.N, k, predictor.dtype)
+            _stream(predictor, predictor.scores, predictor.prepare(rows, output, False), output, complete)
+            best.labels[unfilled] = complete.labels[: len(unfilled)]
+            best.scores[unfilled] = complete.scores[: len(unfilled)]
         return
     count = counts[0] * (k + 4) if counts and output in predictor.approximated else K
     if count >= K:

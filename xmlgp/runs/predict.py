@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, BinaryIO
@@ -18,7 +19,7 @@ from xmlgp.inputs.kinds import FilePath, check_count, check_exists, is_path
 from xmlgp.inputs.points import Identifier, PointStream
 from xmlgp.inputs.source import DenseFeatures, Points, Source
 from xmlgp.inputs.training_data import TrainingData
-from xmlgp.label_index.clusters import FEWEST_LABELS
+from xmlgp.label_index.clusters import FEWEST_LABELS, LabelIndex
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_formats import FORMATS, check_format, format_of
@@ -177,17 +178,21 @@ def _recall(
     """Return the recall with which the best labels are found by an index; None, and perhaps a note, if exactly."""
     if approximate is None or approximate is False:
         return None
+    if not isinstance(approximate, numbers.Real):
+        raise UsageError(f"approximate is True or the share of the best labels to find, not {approximate!r}.")
     recall = RECALL if approximate is True else float(approximate)
     if not 0 < recall <= 1:
         raise UsageError(f"the share of the best labels that approximate has is above 0 and at most 1, not {recall:g}.")
     most = model.predictor.label_count if rule.limit is None else rule.limit
     if rule.expected_f1 or (rule.threshold is None and most > MAX_STREAMED):
-        note(f"approximate has no effect on all labels of a point, or more than {MAX_STREAMED}")
+        note(f"approximate has no effect on `assign`, on all labels of a point, or on more than {MAX_STREAMED}")
     elif model.predictor.searching(recall) is None:
-        note(
-            f"approximate has no effect: {model} has no index by which {recall:g} of the best labels were found; "
-            f"a model of {FEWEST_LABELS:,} labels or more gets an index when it is trained"
-        )
+        index = LabelIndex.of(model.parameters)
+        least = f"{FEWEST_LABELS:,} labels or more"
+        reason = f"{model} has no index of labels; training makes one of {least}, without regression"
+        if index is not None:
+            reason = f"the index of {model} finds at most {index.recall[-1]:.1%} of the best labels, not {recall:.1%}"
+        note(f"approximate has no effect: {reason}")
     else:
         return recall
     return None
