@@ -29,7 +29,6 @@ __all__ = [
     "pair_moments",
     "pairwise_products",
     "sampled_log_likelihood",
-    "utility_moments",
     "utility_variance",
 ]
 
@@ -79,17 +78,8 @@ class _SelectedLabels(NamedTuple):
     squares: NDArray[np.floating]
 
 
-def utility_moments(
-    moments: Moments, loadings: NDArray[np.floating], bias: NDArray[np.floating]
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip of q(f_ik) for all labels, both B×K ([S] (21))."""
-    mean = moments.mean @ loadings.T
-    mean += bias
-    return mean, utility_variance(moments, loadings)
-
-
 def utility_variance(moments: Moments, loadings: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the variance of q(f_ik) for all labels, B×K; see `utility_moments`."""
+    """Return the variance Σ_p φ_kp² s_ip of q(f_ik) for all labels, B×K ([S] (21))."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
         product: NDArray[np.floating] = moments.variance * squares.sum(axis=1)

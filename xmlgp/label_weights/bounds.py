@@ -390,13 +390,13 @@ def _round_weights(model: _Model, largest: NDArray[np.float32], weights: _Weight
     slots, rows, _, labels, values = weights
     for k in range(model.bias.size):
         inverse = np.float32(HIGHEST) / largest[k] if largest[k] > 0 else np.float32(0)
-        place = k % BLOCK // GROUP * GROUP + place_in_row(k % GROUP)
+        position = k % BLOCK // GROUP * GROUP + place_in_row(k % GROUP)
         label = model.order[k]
         for e in range(model.starts[label], model.starts[label + 1]):
             d = model.features[e]
             integer = np.int32(np.rint(np.float32(model.means[e]) * inverse))
             if slots[d] >= 0:
-                rows[k // BLOCK, slots[d], place] = np.uint8(integer + OFFSET)
+                rows[k // BLOCK, slots[d], position] = np.uint8(integer + OFFSET)
             else:
                 labels[ends[d]] = k
                 values[ends[d]] = integer
@@ -550,12 +550,12 @@ def _search_group(
                     continue
                 if search.waiting[i] == WAITING:
                     _visit_waiting(i, model, points, search, row)
-                place = search.waiting[i]
+                position = search.waiting[i]
                 search.waiting[i] += 1
-                search.waiting_labels[i, place] = model.order[first + j]
-                search.waiting_bounds[i, place, 0] = mean + doubt
-                search.waiting_bounds[i, place, 1] = high
-                search.waiting_bounds[i, place, 2] = of_functions
+                search.waiting_labels[i, position] = model.order[first + j]
+                search.waiting_bounds[i, position, 0] = mean + doubt
+                search.waiting_bounds[i, position, 1] = high
+                search.waiting_bounds[i, position, 2] = of_functions
 
 
 @compiled
@@ -572,8 +572,10 @@ def _fill_weights(
         sums[i] = -OFFSET * total
         if values.size:
             for g in range(BLOCK // GROUP):
-                place = g * GROUP
-                add_byte_rows(weights.rows[block], place, rounded.slots[chosen], values, sums[i, place : place + GROUP])
+                position = g * GROUP
+                add_byte_rows(
+                    weights.rows[block], position, rounded.slots[chosen], values, sums[i, position : position + GROUP]
+                )
     first = block * BLOCK
     stop = first + BLOCK
     for u in range(rest.features.size):
@@ -637,23 +639,23 @@ def _visit_waiting(i: int, model: _Model, points: _Points, search: _Search, row:
         row[points.indices[e]] = points.values[e]
     waiting = search.waiting_bounds[i]
     promise = np.empty(WAITING, np.float32)
-    for place in range(search.waiting[i]):
-        promise[place] = waiting[place, 0] / math.sqrt(1 + SHRINKAGE * waiting[place, 1])
+    for position in range(search.waiting[i]):
+        promise[position] = waiting[position, 0] / math.sqrt(1 + SHRINKAGE * waiting[position, 1])
     # The most promising first: they raise what the others need.
     for _ in range(search.waiting[i]):
-        place = 0
+        position = 0
         for other in range(search.waiting[i]):
-            if promise[other] > promise[place]:
-                place = other
-        promise[place] = -np.inf
-        mean = waiting[place, 0]
+            if promise[other] > promise[position]:
+                position = other
+        promise[position] = -np.inf
+        mean = waiting[position, 0]
         bound = mean * abs(mean)
         of_variance = search.of_variance[i]
-        if bound - of_variance * waiting[place, 1] < search.least[i]:
+        if bound - of_variance * waiting[position, 1] < search.least[i]:
             continue
-        k = search.waiting_labels[i, place]
+        k = search.waiting_labels[i, position]
         of_weights = _weight_moments(i, k, model, points, row)
-        if bound - of_variance * (waiting[place, 2] + of_weights[1] * (1 + SLACK)) < search.least[i]:
+        if bound - of_variance * (waiting[position, 2] + of_weights[1] * (1 + SLACK)) < search.least[i]:
             continue
         mean, variance = _moments(i, k, model, points)
         mean += of_weights[0]

@@ -130,8 +130,8 @@ def _add_tile(typing_context: Any, tile: Any, points: Any, sums: Any, steps: Any
                 _load(builder, base[0], builder.add(start, INT64(LANES * QUAD * v)), BYTES, 1) for v in range(count)
             ]
             for i in range(POINTS):
-                place = builder.add(builder.mul(point_stride, INT64(i)), builder.mul(loop.index, INT64(QUAD)))
-                point = _broadcast(builder, _load(builder, base[1], place, INT32, 4))
+                offset = builder.add(builder.mul(point_stride, INT64(i)), builder.mul(loop.index, INT64(QUAD)))
+                point = _broadcast(builder, _load(builder, base[1], offset, INT32, 4))
                 for v in range(count):
                     builder.store(_dot(builder, builder.load(kept[i][v]), rows[v], point), kept[i][v])
         for i in range(POINTS):
@@ -155,8 +155,8 @@ def _add_rows(typing_context: Any, rows: Any, stride: Any, chosen: Any, sums: An
         numbers, values, count = (builder.extract_value(arguments[2], position) for position in range(3))
         numbers, values = (builder.inttoptr(address, INT8.as_pointer()) for address in (numbers, values))
         kept = [_functions.alloca_once(builder, SUMS) for _ in range(GROUP // LANES)]
-        for v, place in enumerate(kept):
-            builder.store(_load(builder, sums, INT64(4 * LANES * v), SUMS, 4), place)
+        for v, register in enumerate(kept):
+            builder.store(_load(builder, sums, INT64(4 * LANES * v), SUMS, 4), register)
         with _functions.for_range(builder, count) as loop:
             start = builder.mul(loop.index, INT64(4 * QUAD))
             read = []
@@ -165,10 +165,10 @@ def _add_rows(typing_context: Any, rows: Any, stride: Any, chosen: Any, sums: An
                 read.append(_load(builder, rows, builder.mul(builder.sext(number, INT64), arguments[1]), BYTES, 1))
             word = _load(builder, values, builder.mul(loop.index, INT64(QUAD)), INT32, 1)
             point = _broadcast(builder, word)
-            for place, fours in zip(kept, _interleaved(builder, read), strict=True):
-                builder.store(_dot(builder, builder.load(place), fours, point), place)
-        for v, place in enumerate(kept):
-            _store(builder, builder.load(place), sums, INT64(4 * LANES * v))
+            for register, fours in zip(kept, _interleaved(builder, read), strict=True):
+                builder.store(_dot(builder, builder.load(register), fours, point), register)
+        for v, register in enumerate(kept):
+            _store(builder, builder.load(register), sums, INT64(4 * LANES * v))
         return context.get_dummy_value()
 
     return signature, generate

@@ -74,5 +74,5 @@ def _measured(index: LabelIndex, predictor: MLGPFPredictor, features: Features, 
         # Whether a label is among the candidates if all clusters are scanned.
         search = LabelSearch(index, parameters["loadings"], parameters["bias"], len(index.biases))
         candidates = search.candidates(latent, searched_count(BEST, len(parameters["bias"])))
-    found = (best[:, :, None] == candidates[:, None, :]).any(axis=2)
-    return index.measured(latent.mean, best, found)
+    is_candidate = (best[:, :, None] == candidates[:, None, :]).any(axis=2)
+    return index.measured(latent.mean, best, is_candidate)

@@ -138,13 +138,12 @@ class WeightSpaceMethod(MLGPFMethod):
         settings = self.settings
         coordinates = problem.coordinates
         labels = problem.labels
-        total = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
-        has_last = bool(total and len(held_out))
-        count = total
+        count = sweep_count(settings, labels.shape[0], coordinates.feature_count, labels.shape[1])
+        has_last = bool(count and len(held_out))
         if has_last:
-            # At least one sweep comes before the choices on held-out points.
-            count = max(1, total - 1)
-            total = count + 1
+            # One sweep comes before the choices on held-out points, and one after them.
+            count = 1
+        total = count + has_last
         make_data = functools.cache(functools.partial(self._sweep_data, problem, steps))
         sweep = functools.partial(
             Sweep,
