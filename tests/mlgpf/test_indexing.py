@@ -59,8 +59,8 @@ def test_as_many_of_the_best_labels_are_found_as_was_measured(trained):
 
 
 def test_with_all_candidates_scores_are_those_of_an_exact_ranking(trained, monkeypatch):
-    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
     model = trained()
+    monkeypatch.setattr("xmlgp.prediction.selection.SEARCHED", 80)
     exact = xmlgp.predict(model, DATASET).matrix().toarray()
     np.testing.assert_allclose(xmlgp.predict(model, DATASET, approximate=0.3).matrix().toarray(), exact, rtol=1e-5)
 
