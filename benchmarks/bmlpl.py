@@ -54,7 +54,7 @@ def measure(data, T, iterations):
     settings = BMLPLSettings(topics=T, iterations=iterations)
     coordinates = weight_features(train.features, settings).inputs(train.features, settings.dtype)
     dtype = np.dtype(settings.dtype)
-    design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
+    design, positives = Design(coordinates.weighted(slice(None)).sparse), Positives(train.labels)
     run_inference(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))
     # Measured before and after, as the speed of a shared machine changes.
     with one_blas_thread():

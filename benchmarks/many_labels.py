@@ -77,8 +77,9 @@ def write_weighted(data, folder):
     preprocessed = weight_features(parts["train.txt"].features, MLGPFSettings())
     for name, part in parts.items():
         weighted = preprocessed.weigh(part.features)
+        values = weighted.sparse.data
         # No weight becomes zero, as the format has no stored zeros.
-        np.maximum(weighted.data.round(DECIMALS, out=weighted.data), 10.0**-DECIMALS, out=weighted.data)
+        np.maximum(values.round(DECIMALS, out=values), 10.0**-DECIMALS, out=values)
         write_dataset(folder / name, Dataset(weighted, part.labels))
 
 
