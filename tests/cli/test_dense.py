@@ -111,6 +111,43 @@ def test_preprocessing_is_of_the_same_data(dense):
     assert ModelFolder("model").entries("preprocess.") == arrays
 
 
+def test_training_does_not_drop_the_dense_features_of_preprocessing(dense):
+    files = "data/train.txt", "model"
+    np.save("other.npy", dense["train"][:, :1])
+    assert run("preprocess", *files, "--dense", "data/train.npy").exit_code == 0
+    before = everything(Path("model"))
+    for options, present in ([], "have none"), (["--dense", "other.npy"], "have dense features of width 1"):
+        assert said(run("train", *files, *SMALL, *options)) == (
+            f"model: the points were preprocessed with dense features of width 4, but now {present}; give the same by "
+            "--dense FILE or --encoder NAME, or have them preprocessed again by --overwrite"
+        )
+    assert everything(Path("model")) == before
+    # Other points are preprocessed again, as without dense features.
+    result = run("train", "data/test.txt", "model", *SMALL)
+    assert (result.exit_code, xmlgp.load("model").data["N"]) == (0, 9)
+    assert run("preprocess", *files, "--dense", "data/train.npy", "--overwrite").exit_code == 0
+    assert run("train", *files, *SMALL, "--overwrite").exit_code == 0
+    assert "dense" not in xmlgp.load("model").data
+
+
+def test_training_says_that_preprocessing_had_no_dense_features(dense):
+    files = "data/train.txt", "model"
+    assert run("preprocess", *files).exit_code == 0
+    result = run("train", *files, *SMALL, "--dense", "data/train.npy")
+    first, *_ = result.stderr.splitlines()
+    assert result.exit_code == 0
+    assert first == "model: the points were preprocessed without dense features, so they are preprocessed again"
+    assert xmlgp.load("model").data["dense"] == [4]
+    assert "preprocessed" not in run("train", *files, *SMALL, "--overwrite").stderr
+
+
+def test_an_interrupted_run_resumes_without_the_dense_features_of_preprocessing(dense, interrupt):
+    command = "data/train.txt", "model", *SMALL
+    interrupt(3, *command, seconds=3600)
+    assert run("preprocess", *command[:2], "--dense", "data/train.npy").exit_code == 0
+    assert "model: resuming after 3 of " in run("train", *command).stderr
+
+
 def test_an_interrupted_run_resumes_with_the_same_dense_features(dense, interrupt):
     command = "data/train.txt", "model", *SMALL, "--dense", "data/train.npy"
     interrupt(3, *command, seconds=3600)

@@ -33,7 +33,7 @@ from xmlgp.text.encoder import open_encoder
 from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.names import Names
 
-__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_widths"]
+__all__ = ["DenseFeatures", "Labels", "Points", "Source", "check_widths", "widths_in_words"]
 
 #: Points: a file or folder as for the command line, features (N×D), texts, or a data set, perhaps with names.
 Points: TypeAlias = "FilePath | Matrix | Sequence[str] | Dataset | TrainingData"
@@ -328,14 +328,15 @@ def check_widths(widths: Sequence[int], known: Sequence[int], data: object) -> N
         return
     title = "standard input" if is_path(data) and os.fspath(data) == "-" else title_of(data, "`data`")
     if not known:
-        raise SettingsError(f"{title} has {_in_words(widths)}, but the model was trained without any")
-    trained = f"the model was trained with {_in_words(known)}"
+        raise SettingsError(f"{title} has {widths_in_words(widths)}, but the model was trained without any")
+    trained = f"the model was trained with {widths_in_words(known)}"
     if not widths:
         raise SettingsError(f"{title} has no dense features, but {trained}; give them by `dense=FILE`")
-    raise SettingsError(f"{title} has {_in_words(widths)}, but {trained}")
+    raise SettingsError(f"{title} has {widths_in_words(widths)}, but {trained}")
 
 
-def _in_words(widths: Sequence[int]) -> str:
+def widths_in_words(widths: Sequence[int]) -> str:
+    """Return in words that there are dense features of these widths, one or more."""
     return f"dense features of {'width' if len(widths) == 1 else 'widths'} {' and '.join(map(str, widths))}"
 
 

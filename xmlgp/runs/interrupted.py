@@ -13,6 +13,7 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.inputs.kinds import FilePath
+from xmlgp.inputs.source import widths_in_words
 from xmlgp.model_folder.arrays import Entry, is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
@@ -217,6 +218,33 @@ class Destination:
             "folder, or replace it with `overwrite=True`"
         )
 
+    def check_dense(self, dataset: Dataset, overwrite: bool, note: Callable[[str], object]) -> None:
+        """Raise ModelFolderError if training would drop the dense features with which the points were preprocessed.
+
+        Nobody would notice a forgotten option, as training preprocesses again what differs. Where the points have dense
+        features now alone, note that it does.
+        """
+        try:
+            data = self.model.description["data"]
+            stage = self.model.stage
+        except ModelFolderError:
+            return
+        run = self.readable_run
+        before = data.get("dense", [])
+        now = dataset.features.widths
+        is_resumed = run is not None and run.data == dataset.facts
+        has_same_sizes = (data["N"], data["K"]) == (dataset.N, dataset.K)
+        if stage == "trained" or before == now or is_resumed or not has_same_sizes:
+            return
+        if not before:
+            note("the points were preprocessed without dense features, so they are preprocessed again")
+        elif not overwrite:
+            present = f"have {widths_in_words(now)}" if now else "have none"
+            raise ModelFolderError(
+                f"{self.path}: the points were preprocessed with {widths_in_words(before)}, but now {present}; give "
+                "the same by `dense=FILE` or `encoder=NAME`, or have them preprocessed again by `overwrite=True`"
+            )
+
 
 def protected_arrays(path: FilePath) -> Iterable[Entry]:
     """Return the entries of the arrays in a model folder that its interrupted run needs."""
@@ -393,6 +421,7 @@ def plan_run(
     SettingsError is raised for settings that are not allowed, or that contradict what is to be kept.
     """
     destination.check_overwriting(dataset, request.overwrite)
+    destination.check_dense(dataset, request.overwrite, note)
     path = destination.path
     folder = None
     notes: list[str] = []
