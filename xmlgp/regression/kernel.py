@@ -24,6 +24,7 @@ __all__ = [
     "NOISE",
     "ROWS",
     "CrossCovariance",
+    "dense_array",
     "noise_of",
     "noisy_covariance",
     "squared_norms",
@@ -53,7 +54,7 @@ class CrossCovariance:
     def __init__(self, features: Features) -> None:
         # The entries of a feature are sorted by point.
         self._by_feature = features.sparse.T.tocsr().astype(np.float32, copy=False)
-        self._dense = _dense_array(features)
+        self._dense = dense_array(features)
         with np.errstate(over="ignore"):
             self._half_norms = 0.5 * squared_norms(features.sparse).astype(np.float32)
             self._dense_half_norms = _half_norms(self._dense)
@@ -65,6 +66,11 @@ class CrossCovariance:
 
     def fill(self, points: Features, start: int, stop: int, out: NDArray[np.float32]) -> None:
         """Fill `out` with the covariances of points[start:stop] and the first out.shape[1] points of X."""
+        self.fill_exponents(points, start, stop, out)
+        np.exp(out, out=out)
+
+    def fill_exponents(self, points: Features, start: int, stop: int, out: NDArray[np.float32]) -> None:
+        """Fill `out` with the logarithms of the covariances, which order points that are far away as well."""
         rows = points.sparse
         columns = self._by_feature
         _fill_half_distances(
@@ -79,14 +85,13 @@ class CrossCovariance:
         )
         out *= np.float32(1 / LENGTHSCALE**2)
         if self._dense.shape[1]:
-            dense = _dense_array(points)[start:stop]
+            dense = dense_array(points)[start:stop]
             width = out.shape[1]
             exponents = product_by_rows(dense, self._dense[:width].T)
             exponents -= _half_norms(dense)[:, None]
             exponents -= self._dense_half_norms[:width]
             # A squared distance below zero is a rounding error.
             out += np.minimum(exponents, 0, out=exponents)
-        np.exp(out, out=out)
 
     def product(self, points: Features, weights: NDArray[np.floating], rows: int = ROWS) -> NDArray[np.float32]:
         """Return k(points, X) α, B×P, given α, N×P, in memory for `rows`×N numbers per core."""
@@ -133,7 +138,7 @@ def noise_of(features: Features) -> float:
     return DENSE_NOISE if features.dense else NOISE
 
 
-def _dense_array(features: Features) -> NDArray[np.floating]:
+def dense_array(features: Features) -> NDArray[np.floating]:
     """Return the dense features of scaled points, N×E; E is 0 if there are none."""
     dense = features.dense
     return dense.arrays[0] if dense else np.empty((features.N, 0), np.float32)
