@@ -69,8 +69,9 @@ def tuned(chosen_on, truth, scores, labels):
     """Return for each metric the F1 by the threshold and the limit that are best on other points."""
     found = {}
     for metric in METRICS:
-        rule, _ = best_rule(chosen_on, truth, metric)
-        found[metric] = [f1(select(scores, rule), labels)[metric], f"{rule.threshold:.3f}, ≤{rule.limit}"]
+        threshold, limit, _ = best_rule(chosen_on, truth, metric)
+        rule = AssignmentRule(threshold=threshold, limit=limit)
+        found[metric] = [f1(select(scores, rule), labels)[metric], f"{threshold:.3f}, ≤{limit}"]
     return found
 
 

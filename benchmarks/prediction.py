@@ -75,9 +75,7 @@ def throughput(model, file, repeats, outputs=OUTPUTS):
         for _ in predictor.top(features, peers.TOP, output or predictor.default_output):
             pass
 
-    rates = {
-        output: features.shape[0] / harness.best_seconds(lambda o=output: predict(o), repeats) for output in outputs
-    }
+    rates = {output: features.N / harness.best_seconds(lambda o=output: predict(o), repeats) for output in outputs}
     return rates | {"peak_mb": memory.megabytes(), "gemm_gflops": harness.gemm_rate() / 1e9}
 
 
