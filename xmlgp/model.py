@@ -135,8 +135,9 @@ class Model:
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
     details: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = _nothing
-    #: `(parameters)` → the learned hyperparameters that `xmlgp show` prints, by name.
-    hyperparameters: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]] = lambda parameters: {}
+    #: `(parameters, widths)` → lines about learned hyperparameters, which `xmlgp show` prints. The widths are those of
+    #: the blocks of features by name: of `words`, D, which may be 0, and of each dense block.
+    hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Iterable[str]] = _nothing
     #: None if the model cannot learn on.
     learn: Learn | None = None
     #: `(parameters, top)` → list of `Topic`, for a model that has topics.

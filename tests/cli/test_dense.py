@@ -163,6 +163,25 @@ def test_show_lists_the_widths(model):
     assert json.loads(run("show", "model", "--json").stdout)["data"]["dense"] == [4]
 
 
+def test_show_says_what_dense_features_are_worth(dense, trained):
+    train = read_dataset("data/train.txt")
+    np.save("other.npy", 1000 * _dense(train, width=2, seed=5).astype(float))
+    files = "--dense", "data/train.npy", "--dense", "other.npy"
+    trained("two blocks", "data/train.txt", "model", *SMALL, *TRAINED, *files)
+    lines = run("show", "model").stdout.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("kernel "))
+    folder = ModelFolder("model")
+    words, first, _, _, _, second, _ = folder.array("parameters.regression.lengthscales")
+    weight = 1 - folder.array("parameters.regression.pool_weight")
+    blocks = f"{words:.4g} of words, {first:.4g} of dense 1, {second:.4g} of dense 2"
+    assert lines[start : start + 2] == [
+        f"kernel    regression: ℓ {blocks}; weight {weight:.4g} in the pool",
+        "          3 of 3 latent functions see dense features",
+    ]
+    changed_description("model", lambda description: description["data"].update(dense=[4, 1]))
+    assert "kernel    damaged" in run("show", "model").stdout.splitlines()
+
+
 def test_dense_features_alone(dense):
     """A file whose lines have no features, and no other features in Python."""
     train, test = (read_dataset(f"data/{name}.txt") for name in ("train", "test"))

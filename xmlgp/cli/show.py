@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -18,6 +18,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.runs.trained_model import names_of_blocks
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 
@@ -100,8 +101,8 @@ def _print_folder(folder: ModelFolder, state: str) -> None:
     description = folder.description
     click.echo(f"{folder.path}: {folder.settings.model}, {folder.stage}, written by {description['written_by']}")
     for title, text in [*_lines(folder), *_learned(folder), *_posterior(folder), ("run", state)]:
-        if text:
-            click.echo(f"{title:8}  {text}")
+        for number, line in enumerate(text.splitlines()):
+            click.echo(f"{'' if number else title:8}  {line}")
     _print_settings(folder.settings, description["data"], description.get("learned", ()))
     arrays = description["arrays"].items()
     shapes = [(name, "×".join(map(str, entry["shape"])), entry["dtype"][1:]) for name, entry in arrays]
@@ -152,11 +153,17 @@ def _learned(folder: ModelFolder) -> Iterator[tuple[str, str]]:
 def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     """Yield the learned hyperparameters of a model, and its rule of assignment."""
     if folder.stage == "trained":
-        record = MODELS[folder.settings.model]
-        yield "kernel", _unless_damaged(lambda: _in_words(record.hyperparameters(folder.arrays("parameters."))))
+        yield "kernel", _unless_damaged(lambda: "\n".join(_hyperparameters(folder)))
     yield "index", _unless_damaged(lambda: _index(folder))
     if folder.tuned:
         yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
+
+
+def _hyperparameters(folder: ModelFolder) -> Iterable[str]:
+    data = folder.description["data"]
+    blocks = dict(zip(names_of_blocks(data, folder.vectorizer), data.get("dense", []), strict=True))
+    widths = {"words": data["D"]} | blocks
+    return MODELS[folder.settings.model].hyperparameters(folder.arrays("parameters."), widths)
 
 
 def _index(folder: ModelFolder) -> str:
@@ -171,10 +178,6 @@ def _unless_damaged(text: Callable[[], str]) -> str:
         return text()
     except (ModelFolderError, LookupError, TypeError, ValueError):
         return "damaged"
-
-
-def _in_words(hyperparameters: Mapping[str, float]) -> str:
-    return ", ".join(f"{symbol} {value:.4g}" for symbol, value in dict(hyperparameters).items())
 
 
 def _print_settings(settings: Settings, *about: Any) -> None:  # noqa: ANN401, as the model says

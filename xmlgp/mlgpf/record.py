@@ -28,6 +28,9 @@ def _details(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what happened in a training, as titles and texts."""
     if "parameters.regression.weights" in description["arrays"]:
         yield "pooled", "with exact GP regression on all points, whose rows it contains"
+    if neighbours := description["arrays"].get("parameters.neighbours.dense"):
+        points = counted(neighbours["shape"][0], "point")
+        yield "pooled", f"with GP regression on the nearest of {points}, whose rows it contains"
     if weights := description["arrays"].get("parameters.replay.weights"):
         yield "memory", f"rows of {counted(math.prod(weights['shape']), 'point')}, for learning on"
     if rate := description["history"][-1].get("learning_rate"):
@@ -46,6 +49,7 @@ MLGPF = Model(
     unset=imported_when_called("xmlgp.mlgpf.train:values_of_unset"),
     faster=_faster,
     details=_details,
+    hyperparameters=imported_when_called("xmlgp.mlgpf.hyperparameters:hyperparameters"),
     learn=imported_when_called("xmlgp.mlgpf.learning:learn"),
     on_cluster=True,
     takes_unknown=True,

@@ -22,6 +22,7 @@ __all__ = [
     "REGRESSION_LABELS",
     "REGRESSION_SCALES",
     "DENSE_POOL_WEIGHTS",
+    "POOL_WEIGHT",
     "PROBABILITY_MARGIN",
     "Regression",
     "RegressionPredictions",

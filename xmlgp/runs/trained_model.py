@@ -30,6 +30,7 @@ from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
+from xmlgp.text.vectorizer import Vectorizer
 from xmlgp.training.trained import HeldOut
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "held",
     "load",
     "named_arrays",
+    "names_of_blocks",
     "next_commands",
     "open_model",
     "open_predictor",
@@ -104,7 +106,7 @@ class TrainedModel:
     @property
     def block_names(self) -> list[str]:
         """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
-        return _block_names(self.data, self.names)
+        return names_of_blocks(self.data, self.names.vectorizer)
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
@@ -173,8 +175,8 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
-def _block_names(data: Mapping[str, Any], names: Names) -> list[str]:
-    vectorizer = names.vectorizer
+def names_of_blocks(data: Mapping[str, Any], vectorizer: Vectorizer | None) -> list[str]:
+    """Return what the dense blocks are called of points with these facts, whose text has a vectorizer or None."""
     count = len(data.get("dense", []))
     encoder = ["encoder"] if vectorizer and vectorizer.encoder else []
     return encoder + [f"dense {number}" for number in range(1, count - len(encoder) + 1)]
@@ -183,7 +185,7 @@ def _block_names(data: Mapping[str, Any], names: Names) -> list[str]:
 def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
     """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    files = " --dense FILE" * sum(name != "encoder" for name in _block_names(data, names))
+    files = " --dense FILE" * sum(name != "encoder" for name in names_of_blocks(data, names.vectorizer))
     return f"next, `{predict} DATA{files}`; `{show}` has the details"
 
 
