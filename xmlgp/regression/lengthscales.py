@@ -12,7 +12,6 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array
 
 from xmlgp.data.features import Dense
-from xmlgp.linear_algebra.sparse import present_columns
 from xmlgp.regression.kernel import DENSE_NOISE
 
 __all__ = ["learned_lengthscales", "leave_one_out"]
@@ -33,15 +32,13 @@ FARTHEST = 4.0
 CHANGE = 1e-5
 
 
-def learned_lengthscales(
-    words: csr_array, dense: Dense, right: NDArray[np.floating] | csr_array
-) -> NDArray[np.float32]:
+def learned_lengthscales(words: csr_array, dense: Dense, right: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the lengthscales of words and of each dense column, 1+E; the columns of a block have the same one.
 
-    `words` and `dense` are N weighted and scaled points, `right` their projected labels (Y − 1πᵀ) V, N×P, or their
-    targets Y, N×K. The noise is not learned: the noise that fits some of the points best ranks held-out points worse.
+    `words` and `dense` are N weighted and scaled points, `right` their projected labels (Y − 1πᵀ) V, N×P. The noise is
+    not learned: the noise that fits some of the points best ranks held-out points worse.
     """
-    N = right.shape[0]
+    N = len(right)
     values = dense.values()
     blocks = [words, *(values[:, start:stop] for start, stop in dense.bounds())]
     centres = np.random.default_rng(0).choice(N, min(N, CENTRES), replace=False)
@@ -53,11 +50,12 @@ def learned_lengthscales(
     if np.isfinite(means).all():
         relative = sum(block / square for block, square in zip(distances, squares, strict=True))
         rows = np.unique(np.argpartition(relative, min(N, NEAREST) - 1, axis=1)[:, :NEAREST])
-        right = _with_same_gram(right[rows])
         errors_of = functools.partial(
-            leave_one_out, distances=[_squared_distances(block[rows], block[rows]) for block in blocks], right=right
+            leave_one_out,
+            distances=[_squared_distances(block[rows], block[rows]) for block in blocks],
+            right=right[rows].astype(float),
         )
-        if right.any():
+        if right[rows].any():
             # Only points with dense features need it, and it takes a tenth of a second.
             from scipy.optimize import minimize
 
@@ -89,19 +87,6 @@ def leave_one_out(
     by_covariance -= (inverse @ (errors / diagonal[:, None])) @ solved.T
     by_covariance *= covariance / total
     return 0.5 * np.log(total), precisions * [np.vdot(by_covariance, block) for block in distances]
-
-
-def _with_same_gram(right: NDArray[np.floating] | csr_array) -> NDArray[np.float64]:
-    """Return an array with the inner products of the rows of R, of which alone the errors are functions."""
-    if isinstance(right, np.ndarray):
-        return right.astype(np.float64)
-    _, reduced = present_columns(right)
-    array: NDArray[np.float64] = reduced.toarray().astype(np.float64)
-    if array.shape[1] <= array.shape[0]:
-        return array
-    _, factor = np.linalg.qr(array.T)
-    same_gram: NDArray[np.float64] = factor.T
-    return same_gram
 
 
 def _squared_distances(

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.features import Dense, Features, stack_rows
 from xmlgp.errors import NumericalError
 from xmlgp.gp.parameters import Parameters
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, between, csr_pattern, is_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm
@@ -25,7 +26,6 @@ from xmlgp.linear_algebra.special import logit
 from xmlgp.regression.imputed import ImputedLabels
 from xmlgp.regression.kernel import DENSE_NOISE, LENGTHSCALE, CrossCovariance, dense_array, squared_norms
 from xmlgp.regression.regression import scaled_features
-from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.threads import one_blas_thread, parallel_for, run_parallel
 
 __all__ = [
@@ -50,12 +50,19 @@ POOL_WEIGHT = 0.2
 #: well.
 MARGIN = 0.001
 
+#: Words that most training points have, whose products are computed as those of dense features. So many words have nine
+#: tenths of all products, and predictions take three quarters of the time.
+FREQUENT = 64
+
 #: Covariances with all training points that a core has in memory at a time, and most points of such a block.
 BLOCK = 1 << 22
 ROWS = 128
 
 #: Least number of utilities per thread.
 GRAIN = 1 << 16
+
+#: Variance of a block above which its points differ.
+SMALLEST = 1e-10
 
 #: The arrays of a `NeighbourRegression`: always, and where pairs are unknown.
 NEIGHBOURS = ArrayGroup(
@@ -116,32 +123,22 @@ class NeighbourRegression(NamedTuple):
 
 
 def fit_neighbours(
-    features: Features,
-    labels: csr_array,
-    scales: NDArray[np.floating] | None,
-    progress: Progress = silent,
-    unknown: csr_array | None = None,
+    features: Features, labels: csr_array, scales: NDArray[np.floating] | None, unknown: csr_array | None = None
 ) -> NeighbourRegression:
     """Return the regression on points, given their weighted features, N×D with dense ones, and labels, N×K.
 
     Of more than `MOST` points, as many are drawn at random. Pairs that are `unknown`, N×K, have the frequency of the
     label among the points that were judged as their target, so that they speak neither for nor against the label.
     """
-    from xmlgp.regression.lengthscales import learned_lengthscales
-
     targets = labels.astype(np.float32)
     if unknown is not None:
         targets = ImputedLabels(labels, unknown).targets
-    scales = np.ones(features.D, np.float32) if scales is None else scales
     rows = _drawn(features.N)
     features = features[rows]
-    targets = targets[rows]
-    if features.dense is None:
-        raise ValueError("the regression on neighbours needs dense features")
-    dense = features.dense
-    lengthscales = learned_lengthscales(scaled_features(features, scales).sparse, dense, targets)
+    scales = np.ones(features.D, np.float32) if scales is None else scales
+    lengthscales = _lengthscales(scaled_features(features, scales))
     scaled = _stored(scaled_features(features, scales, lengthscales))
-    return NeighbourRegression(scaled, targets, scales, lengthscales, np.array(POOL_WEIGHT))
+    return NeighbourRegression(scaled, targets[rows], scales, lengthscales, np.array(POOL_WEIGHT))
 
 
 def add_neighbours(regression: NeighbourRegression, features: Features, labels: csr_array) -> NeighbourRegression:
@@ -171,9 +168,13 @@ class NeighbourPredictions:
     def __init__(self, regression: NeighbourRegression) -> None:
         self._scaling = regression.scales, regression.lengthscales
         self._targets = regression.targets
-        words, self._dense = regression.features.sparse, dense_array(regression.features).astype(np.float32)
-        self._kernel = CrossCovariance(Features(words, Dense((self._dense,))))
-        self._words = words / np.float32(LENGTHSCALE)
+        words = regression.features.sparse
+        counts = sparse.column_sums(words.indices, words.shape[1])
+        self._frequent = np.argsort(-counts, kind="stable")[:FREQUENT]
+        points = self._with_dense_words(regression.features)
+        self._kernel = CrossCovariance(points)
+        self._dense = dense_array(points)
+        self._words = points.sparse / np.float32(LENGTHSCALE)
         squares = squared_norms(self._words) + np.square(self._dense).sum(axis=1, dtype=np.float64)
         self._half_norms = (0.5 * squares).astype(np.float32)
         self.weight = float(regression.weight)
@@ -183,7 +184,7 @@ class NeighbourPredictions:
         # Only models with neighbours need SciPy's BLAS, and it is limited to one thread if it is loaded before.
         from xmlgp.linear_algebra import cholesky  # noqa: F401
 
-        points = scaled_features(features, *self._scaling)
+        points = self._with_dense_words(scaled_features(features, *self._scaling))
         U = len(self._dense)
         step = max(1, min(ROWS, BLOCK // max(1, U)))
         # The size of blocks, and so the result, does not depend on the number of cores.
@@ -203,9 +204,9 @@ class NeighbourPredictions:
         nearest = np.sort(np.argpartition(exponents, U - size, axis=1)[:, U - size :], axis=1)
         covariances = np.exp(np.take_along_axis(exponents, nearest, axis=1))
         weights = np.empty_like(covariances)
-        last = np.full(points.D, -1, np.int32)
+        places = np.zeros(points.D, np.int32)
         for i in range(stop - start):
-            weights[i] = self._weights(nearest[i], covariances[i], last)
+            weights[i] = self._weights(nearest[i], covariances[i], places)
         indptr = np.arange(0, weights.size + 1, size)
         predicted = csr_array((weights.ravel(), nearest.ravel(), indptr), shape=(stop - start, U)) @ self._targets
         np.clip(predicted.data, 0, 1, out=predicted.data)
@@ -214,7 +215,7 @@ class NeighbourPredictions:
         return predicted
 
     def _weights(
-        self, nearest: NDArray[np.integer], covariances: NDArray[np.float32], last: NDArray[np.int32]
+        self, nearest: NDArray[np.integer], covariances: NDArray[np.float32], places: NDArray[np.int32]
     ) -> NDArray[np.floating]:
         """Return (K_RR + noise I)⁻¹ k(R, x), given R and k(R, x)."""
         from xmlgp.linear_algebra.cholesky import factorise_lower, solve_factorised
@@ -222,11 +223,24 @@ class NeighbourPredictions:
         dense = self._dense[nearest]
         system = dense @ dense.T
         words = self._words
-        _fill_covariances(system, nearest, self._half_norms, words.indptr, words.indices, words.data, last)
+        _fill_covariances(system, nearest, self._half_norms, words.indptr, words.indices, words.data, places)
         system.flat[:: len(system) + 1] += np.float32(DENSE_NOISE)
         if not factorise_lower(system):
             raise NumericalError("the regression on neighbours cannot be solved: features are not finite")
         return solve_factorised(system, covariances)
+
+    def _with_dense_words(self, scaled: Features) -> Features:
+        """Return points with the frequent words among the dense features, in single precision."""
+        words = scaled.sparse.copy()
+        values = dense_array(scaled)
+        dense = np.empty((scaled.N, values.shape[1] + len(self._frequent)), np.float32)
+        dense[:, : values.shape[1]] = values
+        dense[:, values.shape[1] :] = words[:, self._frequent].toarray() / LENGTHSCALE
+        is_frequent = np.zeros(scaled.D, bool)
+        is_frequent[self._frequent] = True
+        words.data[is_frequent[words.indices]] = 0
+        words.eliminate_zeros()
+        return Features(words, Dense((dense,)))
 
     def pool(
         self,
@@ -279,13 +293,42 @@ def _drawn(count: int) -> slice | NDArray[np.integer]:
     return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False))
 
 
+def _lengthscales(features: Features) -> NDArray[np.float32]:
+    """Return the lengthscales of words and of each dense column, 1+E; the columns of a block have the same one.
+
+    The mean logarithm of the covariance of two points is −1, the same share of it for each block whose points differ.
+    Other blocks have the lengthscale 1.
+    """
+    dense = features.dense
+    if dense is None:
+        raise ValueError("the regression on neighbours needs dense features")
+    by_word = sparse.column_sums(features.sparse.indices, features.D, lambda chunk: features.sparse.data[chunk])
+    total = np.zeros(dense.shape[1])
+    squares = np.zeros(dense.shape[1])
+    for rows in dense.chunks():
+        values = dense[rows].values(np.float64)
+        total += values.sum(axis=0)
+        squares += np.square(values).sum(axis=0)
+    N = features.N
+    words = squared_norms(features.sparse).sum() / N - np.square(by_word / N).sum()
+    columns = squares / N - np.square(total / N)
+    variances = np.array([words, *(columns[start:stop].sum() for start, stop in dense.bounds())])
+    differs = variances > SMALLEST
+    lengthscales = np.sqrt(np.where(differs, differs.sum() * variances, 1))
+    return np.repeat(lengthscales, [1, *dense.widths]).astype(np.float32)
+
+
 def _with_columns(matrix: csr_array, count: int) -> csr_array:
     return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], count))
 
 
 def _stored(features: Features) -> Features:
-    """Return scaled features with the dense ones in half precision."""
-    return Features(features.sparse, Dense((dense_array(features).astype(np.float16),)))
+    """Return scaled features with the dense ones in half precision; those outside its range move to its ends.
+
+    On 12,000 and 22,338 documents, the precisions of test points at 1, 3 and 5 do not change by 0.01 percent.
+    """
+    limit = np.finfo(np.float16).max
+    return Features(features.sparse, Dense((np.clip(dense_array(features), -limit, limit).astype(np.float16),)))
 
 
 @compiled
@@ -296,36 +339,28 @@ def _fill_covariances(
     indptr: NDArray[np.integer],
     features: NDArray[np.integer],
     values: NDArray[np.float32],
-    last: NDArray[np.int32],
+    places: NDArray[np.int32],
 ) -> None:
     """Replace the inner products of the dense features of some points by their covariances, in the lower triangle.
 
     `half_norms` are ½‖x‖² of all points, with words and dense features. The next three arrays have the words of all
-    points, divided by `LENGTHSCALE`. `last` has −1 for each word, and again in the end.
+    points, divided by `LENGTHSCALE`. `places` has 0 for each word, and again in the end.
     """
     real = products.dtype.type
-    count = 0
-    for i in range(len(rows)):
-        count += indptr[rows[i] + 1] - indptr[rows[i]]
-    # For each word, a chain of the points so far that have it.
-    points = np.empty(count, np.int32)
-    previous = np.empty(count, np.int32)
-    chained = np.empty(count, products.dtype)
-    count = 0
+    # A list of the points so far for each word, one list after the other.
+    ends = _list_starts(rows, indptr, features, places)
+    points = np.empty(ends[-1], np.int32)
+    listed = np.empty(ends[-1], products.dtype)
+    starts = ends.copy()
     for i in range(len(rows)):
         row = products[i]
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value = values[e]
-            c = last[features[e]]
-            while c >= 0:
-                row[points[c]] += value * chained[c]
-                c = previous[c]
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            points[count] = i
-            previous[count] = last[features[e]]
-            chained[count] = values[e]
-            last[features[e]] = count
-            count += 1
+            word = places[features[e]] - 1
+            for c in range(starts[word], ends[word]):
+                row[points[c]] += values[e] * listed[c]
+            points[ends[word]] = i
+            listed[ends[word]] = values[e]
+            ends[word] += 1
         half = half_norms[rows[i]]
         for j in range(i):
             exponent = row[j] - half - half_norms[rows[j]]
@@ -334,7 +369,32 @@ def _fill_covariances(
         row[i] = real(1)
     for i in range(len(rows)):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            last[features[e]] = -1
+            places[features[e]] = 0
+
+
+@compiled
+def _list_starts(
+    rows: NDArray[np.integer], indptr: NDArray[np.integer], features: NDArray[np.integer], places: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return where the list of points of each word of some points starts, and the length of all lists.
+
+    The words are numbered in `places`, from 1 on.
+    """
+    count = 0
+    for i in range(len(rows)):
+        count += indptr[rows[i] + 1] - indptr[rows[i]]
+    sizes = np.zeros(count, np.int64)
+    words = 0
+    for i in range(len(rows)):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            if places[features[e]] == 0:
+                words += 1
+                places[features[e]] = words
+            sizes[places[features[e]] - 1] += 1
+    starts = np.zeros(words + 1, np.int64)
+    for word in range(words):
+        starts[word + 1] = starts[word] + sizes[word]
+    return starts
 
 
 @compiled
