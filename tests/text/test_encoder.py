@@ -1,8 +1,4 @@
-"""Encoders of text, whose embeddings are a dense block beside the words.
-
-The environment variable ENCODER names a real one, of model2vec or sentence-transformers: its folder, or its name in the
-cache of Hugging Face.
-"""
+"""Encoders of text, whose embeddings are a dense block beside the words. test_real_encoder.py is about real ones."""
 
 import contextlib
 import copy
@@ -28,8 +24,6 @@ from xmlgp.text import embedding_cache
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.encoder import open_encoder
 from xmlgp.text.word_counts import WordCounts
-
-ENCODER = os.environ.get("ENCODER")
 
 RANDOM = np.random.default_rng(0)
 TEXTS = [" ".join(RANDOM.choice(WORDS, 4, replace=False)) for _ in range(40)]
@@ -242,13 +236,6 @@ def test_code_of_an_encoder_does_not_run(transformer):
     with pytest.raises(XmlgpError, match="not part of Sentence Transformers"):
         open_encoder("e")
     assert not Path("ran").exists()
-
-
-@pytest.mark.skipif(not ENCODER, reason="no real encoder is given: its folder or name as ENCODER")
-def test_a_real_encoder_knows_what_is_similar():
-    words = open_encoder(ENCODER).encode(["a dog barks", "the puppy is barking", "tax returns of companies"])
-    words /= np.linalg.norm(words, axis=1, keepdims=True)
-    assert words[0] @ words[1] > words[0] @ words[2] + 0.1
 
 
 # The cache.
