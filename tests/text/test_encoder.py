@@ -108,7 +108,7 @@ def test_the_blocks_of_files_follow_that_of_the_encoder():
 
 def test_training_does_not_drop_the_encoder_of_preprocessing():
     assert run("preprocess", "train.jsonl", "m", "--encoder", "encoders/one").exit_code == 0
-    text = said(run("train", "train.jsonl", "m"))
+    text = said(run("train", "train.jsonl", "m", "-q"))
     assert "preprocessed with dense features of width 6, but now have none; give the same by --dense FILE" in text
     trained("--encoder", "encoders/one")
 
