@@ -64,10 +64,10 @@ SCRIPT = harness.BENCHMARKS / "dense_peers.py"
 PARTS = "words", "dense", "both"
 
 #: The parts of each tool: one-vs-rest logistic regression takes long on words, and is there to compare embeddings.
-TOOLS = {"xmlgp": PARTS, "omikuji": PARTS, "svm": PARTS, "logistic": ("dense",), "neighbours": PARTS}
+TOOLS = {"xmlgp": PARTS, "omikuji": PARTS, "pecos": PARTS, "svm": PARTS, "logistic": ("dense",), "neighbours": PARTS}
 
 #: Tools whose scores are from 0 to 1.
-PROBABLE = "xmlgp", "omikuji", "logistic", "neighbours"
+PROBABLE = "xmlgp", "omikuji", "pecos", "logistic", "neighbours"
 
 MEASURES = *(f"{name}@{k}" for name in ("P", "PSP") for k in (1, 3, 5)), "ECE@5"
 TAKEN = "train_s", "train_cpu", "predict_s", "predict_cpu", "peak_mb"

@@ -9,6 +9,7 @@ were chosen, seconds and processor seconds of training and of prediction, and th
 megabytes, with the data.
 
     omikuji     with its defaults; embeddings are further columns of the text file that it trains from
+    pecos       XLinear with its defaults; embeddings are further columns
     svm         LinearSVC for each label
     logistic    LogisticRegression for each label, by lbfgs in single precision: scikit-learn's fastest on embeddings
     neighbours  votes of the k nearest training points by cosine, weighted by it; with both, the mean of the votes by
@@ -28,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from peak_memory import reset_peak, resident_bytes
-from peers import TOP, Omikuji, OneVsRest, precision, read, silence, write_scores
+from peers import TOP, Omikuji, OneVsRest, Pecos, precision, read, silence, write_scores
 from scipy.special import expit
 from sklearn.preprocessing import normalize
 from text_peers import write_points
@@ -88,6 +89,26 @@ class LabelTrees:
 
     def matrix(self, features):
         return sp.csr_array(joined(features, np.float32))
+
+
+class ClusteredLabels:
+    """PECOS XLinear."""
+
+    def choose(self, features, Y, held, Y_held):
+        return {}
+
+    def fit(self, features, Y):
+        self.peer = Pecos()
+        yield
+        self.peer.fit(self.matrix(features), Y, None)
+        self.peer.load()
+
+    def rank(self, features):
+        return self.peer.rank(self.matrix(features), TOP)
+
+    def matrix(self, features):
+        # PECOS clusters labels by sparse features only.
+        return sp.csr_matrix(joined(features, np.float32))
 
 
 class AllLabels:
@@ -173,6 +194,7 @@ class Neighbours(AllLabels):
 
 TOOLS = {
     "omikuji": LabelTrees,
+    "pecos": ClusteredLabels,
     "svm": lambda: Linear("svm", "LinearSVC", (0.25, 1, 4), np.float64, np.asarray, random_state=0),
     "logistic": lambda: Linear("linear_model", "LogisticRegression", (1, 4, 16, 64), np.float32, expit),
     "neighbours": Neighbours,

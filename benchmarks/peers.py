@@ -156,8 +156,15 @@ class Pecos:
             self.model = self.XLinearModel.load(folder, is_predict_only=True)
 
     def predict(self, X):
-        scores = self.model.predict(X, only_topk=TOP)
-        return padded(labels[np.argsort(-values)] for labels, values in split(scores))
+        return padded([label for label, _ in row] for row in self.rank(X, TOP))
+
+    def rank(self, X, count):
+        """Return the best labels of each point with their scores, from 0 to 1, as lists of pairs."""
+        scores = self.model.predict(X, only_topk=count)
+        orders = ((labels, values, np.argsort(-values)) for labels, values in split(scores))
+        return [
+            list(zip(labels[order].tolist(), values[order].tolist(), strict=True)) for labels, values, order in orders
+        ]
 
 
 PEERS = {
