@@ -66,3 +66,13 @@ def test_all_finite_finds_nan_and_infinity(dtype, order):
             assert not dense.all_finite(array)
         array[0, 0] = np.inf
         assert not dense.all_finite(array)
+
+
+@each_value(shape=[(40, 30), (5000, 500), (300, 9000)], order=["C", "F"])
+def test_a_row_of_a_product_by_rows_is_the_same_among_few_and_many(shape, order):
+    right = matrix(*shape, order=order).astype(np.float32)
+    left = matrix(64, shape[0], seed=1).astype(np.float32)
+    expected = dense.product_by_rows(left, right)
+    np.testing.assert_allclose(expected, left.astype(float) @ right.astype(float), atol=1e-3)
+    for count in (1, 2, 5):
+        np.testing.assert_array_equal(dense.product_by_rows(left[:count], right), expected[:count])

@@ -54,16 +54,19 @@ def product_by_rows(
 ) -> NDArray[np.floating]:
     """Return the product of two matrices, I×J and J×L; each row is the same to the last digit, however many there are.
 
-    BLAS sums vectors and small matrices in another order than large ones. A small `left` is therefore padded with rows
-    of zeros, and `right` is put into Fortran order, for which BLAS has no special kernel at so many rows. The result is
-    written to `out`, I×L, if there is one.
+    BLAS sums vectors and small matrices in another order than large ones. A single row is therefore doubled; a small
+    `left` is padded with rows of zeros, and `right` is put into Fortran order, for which BLAS has no special kernel at
+    so many rows. The result is written to `out`, I×L, if there is one.
     """
     count, inner = left.shape
     columns = right.shape[1]
     if out is None:
         out = np.empty((count, columns), np.result_type(left, right))
     if not 0 < count * inner * columns <= LARGE_WORK:
-        np.matmul(left, right, out=out)
+        if count == 1:
+            out[:] = np.matmul(np.repeat(left, 2, axis=0), right)[:1]
+        else:
+            np.matmul(left, right, out=out)
     else:
         padded = np.zeros((max(2, count, -(-LARGE_PRODUCT // columns)), inner), left.dtype)
         padded[:count] = left
