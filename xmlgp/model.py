@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xmlgp.training.trained import Earlier, Trained
     from xmlgp.work import Work
 
-__all__ = ["COUNT_BYTES", "MemoryPart", "Model", "Topic", "check_memory"]
+__all__ = ["COUNT_BYTES", "Hyperparameters", "MemoryPart", "Model", "Topic", "check_memory"]
 
 
 class MemoryPart(NamedTuple):
@@ -37,6 +37,9 @@ class MemoryPart(NamedTuple):
     def __str__(self) -> str:
         return f"{_gigabytes(self.size)} for {self.purpose}" + (f" ({self.advice})" if self.advice else "")
 
+
+#: Learned hyperparameters by name, or for each part of a model its own.
+Hyperparameters: TypeAlias = "Mapping[str, float] | Mapping[str, Mapping[str, float]]"
 
 #: Memory of preprocessing for each feature: the counts of two parts of the points, their sum, and a weight.
 COUNT_BYTES = 32
@@ -135,9 +138,9 @@ class Model:
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
     details: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = _nothing
-    #: `(parameters, widths)` → lines about learned hyperparameters, which `xmlgp show` prints. The widths are those of
-    #: the blocks of features by name: of `words`, D, which may be 0, and of each dense block.
-    hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Iterable[str]] = _nothing
+    #: `(parameters, widths)` → the learned hyperparameters that `xmlgp show` prints. The widths are those of the blocks
+    #: of features by name: of `words`, D, which may be 0, and of each dense block.
+    hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Hyperparameters] = lambda *arguments: {}
     #: None if the model cannot learn on.
     learn: Learn | None = None
     #: `(parameters, top)` → list of `Topic`, for a model that has topics.

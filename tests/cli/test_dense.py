@@ -173,13 +173,22 @@ def test_show_says_what_dense_features_are_worth(dense, trained):
     folder = ModelFolder("model")
     words, first, _, _, _, second, _ = folder.array("parameters.regression.lengthscales")
     weight = 1 - folder.array("parameters.regression.pool_weight")
-    blocks = f"{words:.4g} of words, {first:.4g} of dense 1, {second:.4g} of dense 2"
+    blocks = f"ℓ of words {words:.4g}, ℓ of dense 1 {first:.4g}, ℓ of dense 2 {second:.4g}"
     assert lines[start : start + 2] == [
-        f"kernel    regression: ℓ {blocks}; weight {weight:.4g} in the pool",
-        "          3 of 3 latent functions see dense features",
+        f"kernel    regression: {blocks}, weight in the pool {weight:.4g}",
+        "          latent functions: number 3, with dense features 3",
     ]
+    described = json.loads(run("show", "model", "--json").stdout)
+    assert described.pop("hyperparameters")["regression"] == {
+        "ℓ of words": words,
+        "ℓ of dense 1": first,
+        "ℓ of dense 2": second,
+        "weight in the pool": weight,
+    }
+    assert described == folder.description
     changed_description("model", lambda description: description["data"].update(dense=[4, 1]))
     assert "kernel    damaged" in run("show", "model").stdout.splitlines()
+    assert "hyperparameters" not in json.loads(run("show", "model", "--json").stdout)
 
 
 def test_dense_features_alone(dense):

@@ -43,7 +43,9 @@ def test_a_trained_model_is_described(request, fixture, arrays):
             assert " ".join(shown[name]) == expected
     listed = " ".join(rest).partition(f"no effect with {next(iter(unused.values()))}: ")[2]
     assert set(" ".join(listed.split()).partition(" arrays")[0].split(", ")) == unused.keys()
-    assert json.loads(run("show", "model", "--json").stdout) == folder.description
+    described = json.loads(run("show", "model", "--json").stdout)
+    assert bool(described.pop("hyperparameters")) == (fixture == "model")
+    assert described == folder.description
 
 
 def test_a_preprocessed_model_is_described():

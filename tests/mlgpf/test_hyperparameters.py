@@ -5,35 +5,31 @@ import pytest
 
 from xmlgp.mlgpf.hyperparameters import hyperparameters
 
-POOLED = {"regression.weights": np.ones((3, 2)), "regression.pool_weight": np.array(0.35)}
 NEIGHBOURS = {"neighbours.weight": np.array(0.2), "neighbours.lengthscales": np.array([0.5, 2, 3, 3], "f4")}
 
 
-def lines(parameters, **widths):
-    return list(hyperparameters(parameters, widths))
-
-
 def test_each_block_has_its_lengthscale():
-    assert lines(NEIGHBOURS, words=9, encoder=1, **{"dense 1": 2}) == [
-        "neighbours: ℓ 0.5 of words, 2 of encoder, 3 of dense 1; weight 0.2 in the pool"
-    ]
-    assert lines(NEIGHBOURS, words=0, encoder=1, **{"dense 1": 2}) == [
-        "neighbours: ℓ 2 of encoder, 3 of dense 1; weight 0.2 in the pool"
-    ]
+    widths = {"words": 9, "encoder": 1, "dense 1": 2}
+    blocks = {"ℓ of encoder": 2, "ℓ of dense 1": 3, "weight in the pool": 0.2}
+    assert hyperparameters(NEIGHBOURS, widths) == {"neighbours": {"ℓ of words": 0.5} | blocks}
+    assert hyperparameters(NEIGHBOURS, widths | {"words": 0}) == {"neighbours": blocks}
     with pytest.raises(ValueError, match="4 lengthscales for dense blocks of widths"):
-        lines(NEIGHBOURS, words=9, encoder=1)
+        hyperparameters(NEIGHBOURS, {"words": 9, "encoder": 1})
 
 
-def test_a_regression_on_words_alone_has_the_constants():
-    """Also where there are dense features, which another part sees."""
-    assert lines({"regression.weights": np.ones((3, 2))}, words=9, encoder=4) == [
-        "regression: ℓ 0.7 of words; weight 0.5 in the pool"
-    ]
-    assert lines(POOLED, words=9) == ["regression: ℓ 0.7 of words; weight 0.65 in the pool"]
+def test_a_regression_on_words_alone_has_constants():
+    """Also where there are dense features, which another part has."""
+    parameters = {"regression.weights": np.ones((3, 2))}
+    words = {"ℓ of words": 0.7}
+    expected = {"regression": words | {"weight in the pool": 0.5}}
+    assert hyperparameters(parameters, {"words": 9, "encoder": 4}) == expected
+    parameters["regression.pool_weight"] = np.array(0.35)
+    assert hyperparameters(parameters, {"words": 9}) == {"regression": words | {"weight in the pool": 0.65}}
 
 
-def test_latent_functions_without_weights_of_dense_features_do_not_see_them():
+def test_latent_functions_whose_weights_are_zero_are_without_dense_features():
     means = np.zeros((4, 5))
     means[2, 3:] = 1e-20
-    assert lines({"dense_weights.mean": means}, words=9, encoder=4) == ["2 of 5 latent functions see dense features"]
-    assert lines({}, words=9) == []
+    expected = {"latent functions": {"number": 5, "with dense features": 2}}
+    assert hyperparameters({"dense_weights.mean": means}, {"words": 9, "encoder": 4}) == expected
+    assert hyperparameters({}, {"words": 9}) == {}

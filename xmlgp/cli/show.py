@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -14,6 +15,7 @@ from xmlgp.cli import with_options
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
+from xmlgp.model import Hyperparameters
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
@@ -26,6 +28,9 @@ __all__ = ["show"]
 
 WIDTH = 100
 
+#: What reading untrusted arrays and names may raise.
+DAMAGE = (ModelFolderError, LookupError, TypeError, ValueError)
+
 #: Batches of learning on that are listed one by one, the last ones.
 BATCHES = 10
 
@@ -33,7 +38,10 @@ BATCHES = 10
 @click.command()
 @click.argument("model", type=NonEmptyPath())
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the whole description, with the training history, as JSON."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the whole description, with the training history and learned hyperparameters, as JSON.",
 )
 def show(model: str, as_json: bool) -> None:
     """Describe the folder MODEL: its stage, data, settings, arrays and training.
@@ -47,7 +55,7 @@ def show(model: str, as_json: bool) -> None:
     run = _interrupted(model)
     folder = _folder(model, run)
     if as_json:
-        description = folder.description if folder else {}
+        description = folder.description | _for_programs(folder) if folder else {}
         if run:
             description = description | {"interrupted": run.facts}
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
@@ -153,17 +161,35 @@ def _learned(folder: ModelFolder) -> Iterator[tuple[str, str]]:
 def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     """Yield the learned hyperparameters of a model, and its rule of assignment."""
     if folder.stage == "trained":
-        yield "kernel", _unless_damaged(lambda: "\n".join(_hyperparameters(folder)))
+        yield "kernel", _unless_damaged(lambda: "\n".join(_in_words(_hyperparameters(folder))))
     yield "index", _unless_damaged(lambda: _index(folder))
     if folder.tuned:
         yield "tuned", f"{folder.tuned}: {folder.tuned.metric} {folder.tuned.value:.5f} on {folder.tuned.points} points"
 
 
-def _hyperparameters(folder: ModelFolder) -> Iterable[str]:
+def _hyperparameters(folder: ModelFolder) -> Hyperparameters:
     data = folder.description["data"]
     blocks = dict(zip(names_of_blocks(data, folder.vectorizer), data.get("dense", []), strict=True))
     widths = {"words": data["D"]} | blocks
     return MODELS[folder.settings.model].hyperparameters(folder.arrays("parameters."), widths)
+
+
+def _for_programs(folder: ModelFolder) -> dict[str, Any]:
+    """Return what is read from arrays, to be added to the description; nothing if they are damaged."""
+    if folder.stage == "trained":
+        with contextlib.suppress(*DAMAGE):
+            return {"hyperparameters": _hyperparameters(folder)}
+    return {}
+
+
+def _in_words(hyperparameters: Hyperparameters) -> Iterator[str]:
+    """Yield a line for each part of the model, or one for a model without parts."""
+    whole = {name: value for name, value in hyperparameters.items() if not isinstance(value, Mapping)}
+    parts = {name: value for name, value in hyperparameters.items() if isinstance(value, Mapping)}
+    for part, values in {"": whole, **parts}.items():
+        text = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+        if text:
+            yield f"{part}: {text}" if part else text
 
 
 def _index(folder: ModelFolder) -> str:
@@ -176,7 +202,7 @@ def _unless_damaged(text: Callable[[], str]) -> str:
     """Return the text of a function; the description is complete, so the rest can be shown if there is none."""
     try:
         return text()
-    except (ModelFolderError, LookupError, TypeError, ValueError):
+    except DAMAGE:
         return "damaged"
 
 

@@ -91,7 +91,7 @@ def review(settings: GPCSettings, description: Mapping[str, Any]) -> Iterator[st
             yield f"the bound was still rising; more iterations would raise it further{advice}"
 
 
-def hyperparameters(parameters: Mapping[str, NDArray[np.floating]], widths: Mapping[str, int]) -> Iterator[str]:
-    """Yield the learned hyperparameters in words, in the units of the (standardised) features."""
+def hyperparameters(parameters: Mapping[str, NDArray[np.floating]], widths: Mapping[str, int]) -> dict[str, float]:
+    """Return the learned hyperparameters, in the units of the (standardised) features."""
     names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
-    yield ", ".join(f"{symbol} {bounded_exp(parameters[name]):.4g}" for symbol, name in names.items())
+    return {symbol: float(bounded_exp(parameters[name])) for symbol, name in names.items()}
