@@ -201,13 +201,14 @@ class NeighbourPredictions:
         size = min(NEAREST, U)
         exponents = np.empty((stop - start, U), np.float32)
         self._kernel.fill_exponents(points, start, stop, exponents)
-        nearest = np.sort(np.argpartition(exponents, U - size, axis=1)[:, U - size :], axis=1)
+        nearest = np.argpartition(exponents, U - size, axis=1)[:, U - size :].astype(np.int32)
+        nearest.sort(axis=1)
         covariances = np.exp(np.take_along_axis(exponents, nearest, axis=1))
         weights = np.empty_like(covariances)
         places = np.zeros(points.D, np.int32)
         for i in range(stop - start):
             weights[i] = self._weights(nearest[i], covariances[i], places)
-        indptr = np.arange(0, weights.size + 1, size)
+        indptr = np.arange(0, weights.size + 1, size, dtype=np.int32)
         predicted = csr_array((weights.ravel(), nearest.ravel(), indptr), shape=(stop - start, U)) @ self._targets
         np.clip(predicted.data, 0, 1, out=predicted.data)
         predicted.eliminate_zeros()
