@@ -360,7 +360,7 @@ def test_an_explanation_says_what_each_block_adds(model):
     records = [json.loads(line) for line in _scores("data/test.txt", *options).splitlines()]
     for record in records:
         for label in record["labels"]:
-            assert {*label["from"]} - {"regression"} == {"words", "dense 1", "bias"}
+            assert {*label["from"]} - {"regression", "neighbours"} == {"words", "dense 1", "bias"}
             assert sum(label["from"].values()) == pytest.approx(label["utility"], abs=1e-4)
     rows = list(csv.DictReader(io.StringIO(_scores("data/test.txt", *options, "--format", "csv"))))
     shown = dict(part.rsplit(" ", 1) for part in rows[0]["from"].split("; "))

@@ -17,7 +17,7 @@ from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.parameters import IndexedRows
 from xmlgp.gp.weight_space import DENSE, LatentMap, WeightSpace, blocks_of, feature_shares, names_of
-from xmlgp.mlgpf import held_out
+from xmlgp.mlgpf import dense_weights, held_out
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.replay import ReplayBuffer
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -191,8 +191,8 @@ def first_labels(points, count=5):
     return Scores.from_top(labels, np.zeros(labels.shape), 12)
 
 
-@grid(blocks=[1, 2], regressed=[False, True], words=[True, False])
-def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regressed, words):
+@grid(blocks=[1, 2], regressed=[False, True], words=[True, False], neighbours=[True, False])
+def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regressed, words, neighbours):
     points, labels, preprocessed, found = model
     settings, parameters = SETTINGS, found.parameters
     if blocks == 1 or not words:
@@ -201,17 +201,22 @@ def test_shares_of_words_and_of_each_block_sum_to_utilities(model, blocks, regre
         preprocessed, found = trained(points, labels, settings)
         parameters = found.parameters
     if regressed:
-        regression, _ = fit_regression(preprocessed.weigh(points), labels, None, 900)
+        linear = preprocessed.weigh(points)
+        regression, _ = fit_regression(Features(linear.sparse) if words else linear, labels, None, 900)
         parameters = parameters | regression.parameters()
+    assert "neighbours.weight" in parameters
+    if not neighbours:
+        parameters = {name: value for name, value in parameters.items() if not name.startswith("neighbours.")}
     predictor = MLGPF.load_predictor()(settings, preprocessed, parameters, points.D)
     some = points[:40]
     contributions, utilities = predictor.explain(some, first_labels(some)), predictor.score(some, "utility")[0]
     shares = [contributions.shares(pair) for pair in range(200)]
     expected = [f"dense {number}" for number in range(1, blocks + 1)] + ["regression"] * regressed
+    expected += ["neighbours"] * neighbours
     assert list(shares[0]) == ["words", *expected, "bias"]
     sums = np.reshape([sum(share.values()) for share in shares], (40, 5))
-    np.testing.assert_allclose(sums, utilities[:, :5], rtol=1e-4, atol=1e-3 if regressed else 1e-5)
-    if not regressed:
+    np.testing.assert_allclose(sums, utilities[:, :5], rtol=1e-4, atol=1e-3 if regressed or neighbours else 1e-5)
+    if not regressed and not neighbours:
         # Points at the mean of a block are what they are without it.
         for number, block in enumerate(points.dense.arrays):
             arrays = list(some.dense.arrays)
@@ -268,8 +273,9 @@ def test_a_model_of_half_precision_features_is_read_from_its_folder(tmp_path, mo
 
 
 def test_the_weight_of_the_pool_is_the_one_that_ranks_held_out_points_best(monkeypatch):
-    points, labels = planted(900, 1)
+    points, labels = planted(900, 1, words=False)
     settings = MLGPFSettings(inducing="features", factors=6, epochs=3)
+    monkeypatch.setattr(dense_weights, "NEIGHBOUR_WEIGHTS", (0.0,))
 
     def found(*weights):
         monkeypatch.setattr(held_out, "DENSE_POOL_WEIGHTS", weights)

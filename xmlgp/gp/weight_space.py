@@ -10,7 +10,7 @@ as those of a kernel with automatic relevance determination have, and none by th
 weight together in all latent functions.
 
 Points may have dense features e as well, such as embeddings: h_p(x, e) = t_pᵀ x + r_pᵀ e. Their weights r have a prior
-and a posterior of the same form.
+and a posterior of the same form. Latent functions without such weights take no notice of dense features.
 
 Source: J. Hensman, A. Matthews, Z. Ghahramani, Scalable variational Gaussian process classification, AISTATS 2015, for
 the whitening.
@@ -186,7 +186,7 @@ class WeightSpace:
         variance = squares @ scales.variance
         tape = [BlockTape(SPARSE, present, of_present, scales, whitened)]
         dense = points.features.dense
-        if dense is not None:
+        if dense is not None and DENSE in blocks_of(parameters):
             values = dense.values(whitened.dtype)
             scales = self._scales(parameters, DENSE, slice(None))
             mean += values @ self._mean(parameters, DENSE, scales.root)

@@ -1,4 +1,7 @@
-"""What is chosen on points that are held out of training, in a stage: whether regression joins, and the calibration."""
+"""What is chosen on points that are held out of training, in a stage.
+
+These are whether regression joins, the weights of dense features beside words, and the calibration.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import PRIOR
@@ -16,19 +20,22 @@ from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.probabilities import top_calibration_errors
 from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranks_of
+from xmlgp.mlgpf.dense_weights import UNJUDGED, DenseWeights, HeldOutPoints, judge_dense_features, pooled_parameters
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
 from xmlgp.prediction.calibration import IDENTITY, MISSING, RANKS, fit_calibration
+from xmlgp.regression.neighbours import NeighbourRegression, add_neighbours, fit_neighbours
 from xmlgp.regression.regression import DENSE_POOL_WEIGHTS
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
-from xmlgp.training.trained import HeldOut
+from xmlgp.training.trained import MEASURED, HeldOut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from xmlgp.mlgpf.joint_steps import JointSteps
     from xmlgp.mlgpf.method import Parameters, Problem
     from xmlgp.mlgpf.settings import MLGPFSettings
 
@@ -127,8 +134,7 @@ class HeldOutStage(Inference):
 
         They are in order. Points with fewer labels that are not unknown have fewer.
         """
-        problem = self._problem
-        exact = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
+        exact = self._predictor(parameters)
         predictor = exact.searching(RECALL) or exact
         count = RANKS if self._unknown is None else RANKS + int(np.diff(self._unknown.indptr).max(initial=0))
         blocks: list[csr_array] = []
@@ -145,6 +151,10 @@ class HeldOutStage(Inference):
         if not np.isfinite(probabilities.data).all():
             raise NumericalError("a probability of a held-out point is not finite")
         return probabilities
+
+    def _predictor(self, parameters: Parameters) -> MLGPFPredictor:
+        problem = self._problem
+        return MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.D)
 
     def _keep(self, ranked: csr_array) -> None:
         """Keep the ranked probabilities, whose entries for a point are in the order of the ranks, then `MISSING`.
@@ -169,39 +179,52 @@ def _without(ranked: csr_array, unknown: csr_array, count: int) -> csr_array:
 
 
 class HeldOutChoices(HeldOutStage):
-    """A stage of one step that fits the calibration on held-out points, and decides whether regression joins.
+    """A stage of one step that makes choices on held-out points.
 
-    Later stages may train on these points. Label weights on features that only held-out points have count as zero
-    meanwhile, because a new point has no weights on features that are new to a label.
+    It decides whether regression joins, chooses the weights of dense features (`xmlgp.mlgpf.dense_weights`), and fits
+    the calibration. Later stages may train on these points. Label weights on features that only held-out points have
+    count as zero meanwhile, because a new point has no weights on features that are new to a label.
 
-    If the held-out points are too few to judge, or there are none, regression joins, and there is no calibration.
-    `current_parameters` returns the parameters of the model so far; `regresses` says whether there may be a regression.
+    If the held-out points are too few to judge, or there are none, regression joins, dense features have the weights
+    `UNJUDGED`, and there is no calibration. `split` are the points that training uses, and those that are held out.
+    `current_parameters` returns the parameters of the model so far; `regresses` says whether there may be a regression
+    on all points; `joint` has the latent functions of words and dense features together, if points have both.
     """
 
     def __init__(
         self,
         problem: Problem,
-        trained: NDArray[np.int64],
-        held_out: NDArray[np.int64],
+        split: tuple[NDArray[np.int64], NDArray[np.int64]],
         current_parameters: Callable[[], Parameters],
         regresses: bool = False,
+        joint: JointSteps | None = None,
     ) -> None:
+        trained, held_out = split
         self._seen_labels = without_labels_of(problem.labels, held_out)
         super().__init__(problem, held_out, self._seen_labels)
         self._current_parameters = current_parameters
         self._regresses = regresses
+        self._joint = joint
         self._order = np.concatenate([trained, held_out])
         self._trained_count = len(trained)
         self._judges = _can_judge(self._labels)
+        dense = problem.features.dense
+        self._bounds = dense.bounds() if dense else []
         #: Whether regression joins and whether there is a calibration, and its coefficients.
         self._chosen = np.zeros(2, bool)
         self._coefficients = np.zeros(len(IDENTITY))
-        #: The weight of utilities in the pool, where points have dense features.
+        #: The weight of utilities in the pool with the regression, where points have dense features alone.
         self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
-        #: The fields of `HeldOut`; zeros if nothing is measured.
-        self._measures = np.zeros(len(HeldOut._fields))
+        #: The weights of dense features, whether each block is dropped, and what each is worth.
+        self._dense_weights = np.array(UNJUDGED[:2])
+        self._dropped = np.zeros(len(self._bounds), bool)
+        self._gains = np.zeros(len(self._bounds))
+        #: The numbers of `HeldOut`; zeros if nothing is measured.
+        self._measures = np.zeros(len(MEASURED))
         #: The parameters of the regression on all points.
         self._regression: Parameters | None = None
+        #: The regression on neighbours, without held-out points.
+        self._neighbours: NeighbourRegression | None = None
 
     def step(self, epoch: int, done: int) -> None:
         """Choose; NumericalError if a probability is not finite."""
@@ -215,6 +238,8 @@ class HeldOutChoices(HeldOutStage):
                     pooled = self._rank_pooled(parameters, without_held_out)
                     joins = self._ndcg(pooled) >= self._ndcg(ranked) - POOL_TOLERANCE
                     ranked = pooled if joins else ranked
+                if self._bounds:
+                    ranked = self._rank_with_dense(parameters | (without_held_out if joins else {}), ranked)
                 self._coefficients[:] = self._calibrate(ranked)
                 self._measures[:] = self._measure(ranked)
         self._chosen[:] = joins and self._regresses, self._judges
@@ -222,21 +247,22 @@ class HeldOutChoices(HeldOutStage):
     def _fit(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Return the parameters of the regression, and of one without the held-out points.
 
-        Features are scaled by the relevances that the latent functions have learned. If they are too large there is no
-        regression ({}), since the model is trained without it.
+        Features are scaled by the relevances that the latent functions have learned. Beside words, dense features are
+        left out. If features are too large there is no regression ({}), since the model is trained without it.
         """
         # Predictions need no linear algebra of SciPy, which takes time to import.
         from xmlgp.regression.fitting import fit_regression
 
         problem = self._problem
         features = problem.coordinates.weighted(self._order)
+        if features.D:
+            features = Features(features.sparse)
         labels = problem.labels[self._order]
-        scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
         unknown = None if problem.unknown is None else problem.unknown[self._order]
         try:
             with one_blas_thread():
                 of_all, of_trained = fit_regression(
-                    features, labels, scales, self._trained_count, problem.progress, unknown
+                    features, labels, _scales(parameters), self._trained_count, problem.progress, unknown
                 )
         except NumericalError:
             return {}, {}
@@ -252,6 +278,52 @@ class HeldOutChoices(HeldOutStage):
         self._pool_weight[...] = DENSE_POOL_WEIGHTS[best]
         return rankings[best]
 
+    def _rank_with_dense(self, parameters: Parameters, ranked: csr_array) -> csr_array:
+        """Choose the weights of dense features, given a model without them and its ranking; return that with them."""
+        if POOL_WEIGHT_NAME in parameters:
+            parameters = parameters | {POOL_WEIGHT_NAME: self._pool_weight}
+        neighbours = self._neighbours_of_trained(parameters)
+        if neighbours is None:
+            self._dense_weights[:] = 0
+            return ranked
+        joint = self._joint.trained() if self._joint else None
+        rankings = [ranked]
+        if joint:
+            rankings.append(self._rank(pooled_parameters(parameters, joint, DenseWeights(1, 0), self._bounds)))
+        weighted = self._problem.preprocessed.weigh(self._features)
+        points = HeldOutPoints(self._features, weighted, self._labels, self._unknown)
+        worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, rankings)
+        self._dense_weights[:] = worth.weights[:2]
+        self._dropped[list(worth.weights.dropped)] = True
+        self._gains[:] = worth.gains
+        chosen = pooled_parameters(parameters, joint, worth.weights, self._bounds)
+        return self._rank(chosen | self._neighbour_parameters(neighbours))
+
+    def _neighbours_of_trained(self, parameters: Parameters) -> NeighbourRegression | None:
+        """Return the regression on neighbours without held-out points, or None if features are too large."""
+        trained = self._order[: self._trained_count]
+        problem = self._problem
+        unknown = None if problem.unknown is None else problem.unknown[trained]
+        features = problem.coordinates.weighted(trained)
+        try:
+            self._neighbours = fit_neighbours(features, problem.labels[trained], _scales(parameters), unknown)
+        except NumericalError:
+            self._neighbours = None
+        return self._neighbours
+
+    def _neighbour_parameters(self, neighbours: NeighbourRegression) -> Parameters:
+        """Return the parameters of a regression on neighbours as it joins; none if its weight is zero."""
+        weight = self._dense_weights[1]
+        if not weight:
+            return {}
+        columns = [slice(*self._bounds[block]) for block in np.flatnonzero(self._dropped)]
+        return neighbours.without(columns)._replace(weight=np.array(weight)).parameters()
+
+    @property
+    def _weights(self) -> DenseWeights:
+        v, w = self._dense_weights.tolist()
+        return DenseWeights(v, w, tuple(np.flatnonzero(self._dropped).tolist()))
+
     def _ndcg(self, ranked: csr_array) -> float:
         return evaluate_ranking(ranked, self._labels, ks=(5,))["nDCG@5"]
 
@@ -261,7 +333,7 @@ class HeldOutChoices(HeldOutStage):
         return fit_calibration(*self._ranked).coefficients
 
     def _measure(self, ranked: csr_array) -> tuple[float, ...]:
-        """Return the fields of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
+        """Return the numbers of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
         p, correct = self._ranked
         calibrated = np.empty_like(p)
         for half in range(2):
@@ -276,7 +348,9 @@ class HeldOutChoices(HeldOutStage):
     def measured(self) -> HeldOut | None:
         """What was measured, or None."""
         points, *measures = self._measures.tolist()
-        return HeldOut(int(points), *measures) if points else None
+        # Without words, there is nothing that a single block could be compared with.
+        gains = self._gains.tolist() if self._joint else []
+        return HeldOut(int(points), *measures)._replace(dense_gains=tuple(gains)) if points else None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
@@ -285,26 +359,53 @@ class HeldOutChoices(HeldOutStage):
             "calibration": self._coefficients,
             "measures": self._measures,
             "pool_weight": self._pool_weight,
+            "dense_weights": self._dense_weights,
+            "dropped": self._dropped,
+            "gains": self._gains,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
 
     def parameters(self, epochs: int) -> Parameters:
-        """Return the calibration, if there is one, and the regression, if it joins; a resumed run fits it here."""
+        """Return what joins the model, by parameter name; a resumed run fits it here."""
         joins, calibrates = self._chosen
         parameters: Parameters = {}
         if calibrates:
             parameters["calibration"] = self._coefficients
             if self._problem.settings.replays and self._problem.unknown is None:
                 parameters |= self._ranked.parameters()
-        if not joins:
+        if joins:
+            if self._regression is None:
+                self._regression, _ = self._fit(self._current_parameters())
+            parameters |= self._regression
+            if POOL_WEIGHT_NAME in self._regression:
+                parameters[POOL_WEIGHT_NAME] = self._pool_weight
+        return parameters | self._dense_parameters() if self._bounds else parameters
+
+    def _dense_parameters(self) -> Parameters:
+        """Return the latent functions of words and dense features together, and the regression on neighbours."""
+        words = self._current_parameters()
+        parameters: Parameters = {}
+        if self._joint:
+            joint = self._joint.trained()
+            pooled = pooled_parameters(words, joint, self._weights, self._bounds)
+            parameters |= {name: pooled[name] for name in joint if name in pooled}
+        neighbours = self._neighbours
+        if self._weights.neighbours and neighbours is None:
+            neighbours = self._neighbours_of_trained(words)
+        if neighbours is None:
             return parameters
-        if self._regression is None:
-            self._regression, _ = self._fit(self._current_parameters())
-        parameters |= self._regression
-        if POOL_WEIGHT_NAME in self._regression:
-            parameters[POOL_WEIGHT_NAME] = self._pool_weight
-        return parameters
+        problem = self._problem
+        held_out = self._order[self._trained_count :]
+        unknown = None if problem.unknown is None else problem.unknown[held_out]
+        added = add_neighbours(neighbours, problem.coordinates.weighted(held_out), problem.labels[held_out], unknown)
+        return parameters | self._neighbour_parameters(added)
+
+
+def _scales(parameters: Parameters) -> NDArray[np.float32]:
+    """Return the roots of the relevances that the latent functions of words have learned."""
+    scales: NDArray[np.float32] = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+    return scales
 
 
 class Recalibration(HeldOutStage):

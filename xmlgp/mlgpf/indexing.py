@@ -10,6 +10,7 @@ from xmlgp.label_index.clusters import FEWEST_LABELS, LABEL_INDEX, LabelIndex, c
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.selection import searched_count
+from xmlgp.regression.neighbours import NEIGHBOURS
 from xmlgp.regression.regression import REGRESSION
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread
@@ -35,13 +36,15 @@ def with_index(
     """Return the parameters of a trained model with an index whose recall is measured on some of these points.
 
     There is none where labels are few, and none with a regression, whose part of the utility it does not have.
+    An index by other latent functions is made anew.
     """
     without = {name: value for name, value in parameters.items() if name not in LABEL_INDEX.arrays}
     K = len(parameters["bias"])
-    if K < FEWEST_LABELS or REGRESSION.is_in(parameters) or not features.N:
+    has_regression = REGRESSION.is_in(parameters) or NEIGHBOURS.is_in(parameters)
+    if K < FEWEST_LABELS or has_regression or not features.N:
         return without
     index = LabelIndex.of(parameters)
-    if index is None:
+    if index is None or index.centroids.shape[1] != parameters["loadings"].shape[1]:
         index = cluster_labels(parameters["loadings"], parameters["bias"], settings.seed)
     random = random_stream(settings.seed, Stream.INDEX_POINTS)
     rows = np.sort(random.choice(features.N, min(features.N, MEASURED), replace=False))

@@ -88,7 +88,7 @@ class InducingMethod(MLGPFMethod):
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
     ) -> Sequence[HeldOutChoices]:
         """Return the stages after the stochastic steps: the calibration, if points are held out."""
-        return [HeldOutChoices(problem, trained, held_out, steps.parameters)] if len(held_out) else []
+        return [HeldOutChoices(problem, (trained, held_out), steps.parameters)] if len(held_out) else []
 
     def bound(self, coordinates: Inputs | Selected) -> Bound:
         """Return the bound, which is the same for all points."""

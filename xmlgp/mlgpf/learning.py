@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.label_weights.posterior import LabelWeights
 from xmlgp.mlgpf.growth import grown_parameters
@@ -18,6 +19,7 @@ from xmlgp.mlgpf.replay import ReplayBuffer, bounded
 from xmlgp.mlgpf.replay_selection import replays_all, select_replayed
 from xmlgp.model import MemoryPart
 from xmlgp.regression.fitting import add_points, bytes_of_adding
+from xmlgp.regression.neighbours import NeighbourRegression, add_neighbours
 from xmlgp.regression.regression import Regression, scaled_features
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.random_streams import Stream
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["learn", "memory_of_learning"]
 
+AnyRegression = TypeVar("AnyRegression", Regression, NeighbourRegression)
+
 
 def learn(
     earlier: Earlier[MLGPFSettings],
@@ -56,7 +60,8 @@ def learn(
     those that `Replayed` adds. Kernel and inducing inputs have no posterior and stay. Where all earlier points are
     replayed, all of T, Φ, b and W move. Otherwise the loadings of known labels stay, and the bias of each label changes
     as the log odds of its frequency. New labels get loadings and label weights, new features weights. A regression on
-    all points gets the new ones (`xmlgp.regression.fitting.add_points`). The history is that of this batch.
+    all points gets the new ones (`xmlgp.regression.fitting.add_points`), and so does that on neighbours. The history is
+    that of this batch.
 
     Raises
     ------
@@ -90,8 +95,14 @@ def learn(
     if regression and n:
         regression = _reweighted(regression, earlier, preprocessed.weighting)
         weighted = coordinates.weighted(slice(None))
+        if regression.features.dense is None:
+            weighted = Features(weighted.sparse)
         seed = [settings.seed, Stream.REGRESSION_POINTS, earlier.N]
         parameters |= add_points(regression, weighted, labels, seed).parameters()
+    neighbours = NeighbourRegression.of(earlier.parameters, earlier.D, earlier.K)
+    if neighbours and n:
+        neighbours = _reweighted(neighbours, earlier, preprocessed.weighting)
+        parameters |= add_neighbours(neighbours, coordinates.weighted(slice(None)), labels).parameters()
     parameters = with_updated_index(settings, preprocessed, parameters, features)
     return Trained(parameters, history)
 
@@ -103,11 +114,11 @@ def _check_complete(parameters: Mapping[str, NDArray[Any]], has_label_weights: b
         raise SettingsError(TRAIN_AGAIN)
 
 
-def _reweighted(regression: Regression, earlier: Earlier[MLGPFSettings], weighting: Weighting) -> Regression:
+def _reweighted(regression: AnyRegression, earlier: Earlier[MLGPFSettings], weighting: Weighting) -> AnyRegression:
     """Return the regression, its points weighted by the `weighting` of all points, those of the batch too."""
     if weighting.idf is None:
         return regression
-    ratio = np.ones(len(weighting.idf), np.float32)
+    ratio = np.ones(regression.features.D, np.float32)
     ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf
     # Points keep their length, so the ratio of weights suffices.
     return regression._replace(features=scaled_features(regression.features, ratio))
@@ -123,7 +134,8 @@ def memory_of_learning(earlier: Earlier[MLGPFSettings], dataset: Dataset) -> lis
     if dataset.labels.nnz:
         # The result; where steps over all points follow, whitened parameters and those before these steps.
         copies = 3 if buffer and replays_all(buffer, n) else 1
-    kept = sum(value.nbytes for name, value in parameters.items() if not name.startswith("regression."))
+    regressions = ("regression.", "neighbours.")
+    kept = sum(value.nbytes for name, value in parameters.items() if not name.startswith(regressions))
     # Rows of T and Φ: those that steps move, and all if there are new ones. Latent functions have rows of points.
     present, used = (np.unique(matrix.indices) for matrix in (dataset.labels, dataset.features.sparse))
     rows = n + len(present) + len(used)

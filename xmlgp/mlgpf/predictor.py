@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from xmlgp.data.features import Features
+from xmlgp.data.features import Dense, Features
 from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
@@ -25,6 +26,7 @@ from xmlgp.prediction.calibration import CALIBRATION, Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Neighbours, Predictor
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.regression.neighbours import NEIGHBOUR_TARGETS, NEIGHBOURS, NeighbourPredictions, NeighbourRegression
 from xmlgp.regression.regression import (
     REGRESSION,
     REGRESSION_DENSE,
@@ -38,6 +40,7 @@ from xmlgp.training.trained import COUNTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from xmlgp.data.features import Features
     from xmlgp.mlgpf.method import Parameters
@@ -56,7 +59,8 @@ class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
     The utility is the mean of q(f), pooled with the regression if there is one (`xmlgp.regression`). The
-    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3). If
+    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3).
+    Utilities are pooled with the regression on neighbours too if there is one (`xmlgp.regression.neighbours`). If
     points were held out in training, probabilities are calibrated (`xmlgp.prediction.calibration`). The default output
     is the one that the settings rank labels by.
 
@@ -64,7 +68,8 @@ class MLGPFPredictor(Predictor):
     its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
     means of the label weights; Σ_p φ_kp r_pᵀe of each dense block; and the bias b_k. This is exact for the linear part.
     The regression compares whole points, so it has no terms of single features: where utilities are pooled with it, the
-    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term.
+    terms of the linear part have its weight in the pool, and the log odds that the regression predicts are a term; in
+    the same way those that the regression on neighbours predicts.
     """
 
     approximated = ("probability",)
@@ -84,8 +89,11 @@ class MLGPFPredictor(Predictor):
             self._latent = settings.load_method().predict(parameters)
         regression = Regression.of(parameters, feature_count)
         self._regression = regression and RegressionPredictions(regression)
-        self.pooled = regression is not None
-        self._nodes = settings.nodes
+        neighbours = NeighbourRegression.of(parameters, feature_count, self.label_count)
+        self._neighbours = neighbours and NeighbourPredictions(neighbours)
+        self.pooled = regression is not None, neighbours is not None
+        #: Nodes of the quadrature of E σ(f).
+        self.nodes = settings.nodes
         self._search: LabelSearch | None = None
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
@@ -111,13 +119,17 @@ class MLGPFPredictor(Predictor):
             REGRESSION: None if settings.regression_points > 0 else False,
             REGRESSION_SCALES: None if has_regression else False,
             REGRESSION_LABELS: None if has_regression else False,
-            REGRESSION_DENSE: has_regression and has_dense,
+            # Beside words, the regression has no dense features, except in models of earlier versions.
+            REGRESSION_DENSE: None if has_regression and has_dense else False,
+            NEIGHBOURS: None,
+            NEIGHBOUR_TARGETS: None if NEIGHBOURS.is_in(parameters) else False,
             REPLAY: None,
             # A sweep over all labels, if there is one, has listed negatives.
             LISTED: has_replay and LABEL_WEIGHTS.is_in(parameters),
-            REPLAYED_DENSE: has_replay and has_dense,
+            # Dense features without weight have no parameters.
+            REPLAYED_DENSE: (True if has_dense else None) if has_replay else False,
             RANKED: None if has_replay else False,
-            LABEL_INDEX: False if has_regression else None,
+            LABEL_INDEX: False if has_regression or NEIGHBOURS.is_in(parameters) else None,
         }
         return arrays_fit(parameters, groups, {"D": D, "K": K})
 
@@ -130,11 +142,13 @@ class MLGPFPredictor(Predictor):
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, weighted.sparse)
-        return _Prepared(batch, self._regression.latent(weighted) if self._regression else None)
+        regressed = self._regression.latent(weighted) if self._regression else None
+        predicted = self._neighbours.predict(weighted) if self._neighbours else None
+        return _Prepared(batch, regressed, predicted)
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
-        return logistic_scores(*self._moments(points, labels, output), output, self._nodes)
+        return logistic_scores(*self._moments(points, labels, output), output, self.nodes)
 
     def approximate_scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
@@ -151,24 +165,31 @@ class MLGPFPredictor(Predictor):
             _ = self._utilities.bounds
 
     def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
-        """Return labels among which are those of highest score, if there is no regression; see `Predictor`."""
+        """Return labels among which are those of highest score, if there is no regression; see `Predictor`.
+
+        The regression on neighbours changes the order of the labels that neighbours have, and not that of others.
+        """
         if self._regression:
             return None
-        return self._utilities.best_labels(points.batch, count, None if output == "utility" else self._nodes)
+        best = self._utilities.best_labels(points.batch, count, None if output == "utility" else self.nodes)
+        if best is None or self._neighbours is None or points.predicted is None:
+            return best
+        return _united(best, self._neighbours.labels_of(points.predicted))
 
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""
-        return logistic_scores(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
+        return logistic_scores(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
 
     def std(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return logistic_std(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
+        return logistic_std(*self.pair_moments(points, labels), output, self.nodes).reshape(labels.shape)
 
     def searching(self, recall: float) -> MLGPFPredictor | None:
         """Return a predictor that scans as many clusters of the index as have this recall; see `Predictor`."""
         index = LabelIndex.of(self._parameters)
         clusters = index and index.clusters_for(recall)
-        if index is None or clusters is None:
+        # The regression on neighbours may put labels first that the index does not.
+        if index is None or clusters is None or self._neighbours:
             return None
         predictor = copy.copy(self)
         predictor._search = LabelSearch(index, self._parameters["loadings"], self._parameters["bias"], clusters)
@@ -202,19 +223,40 @@ class MLGPFPredictor(Predictor):
         labels = scores.labels
         contributions.bias[:] = self._parameters["bias"][labels]
         self._utilities.contributions(weighted.sparse, latent_map, indptr, labels, contributions.values)
-        dense = weighted.dense
-        if contributions.dense is not None and dense is not None:
-            weights = self._parameters[names_of(DENSE)[0]]
-            values = dense.values(self.dtype)
-            for block, (start, stop) in enumerate(dense.bounds()):
-                latent = values[:, start:stop] @ weights[start:stop]
-                contributions.dense[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
+        if contributions.dense is not None:
+            self._fill_dense_contributions(weighted.dense, indptr, labels, contributions.dense)
+        self._pool_contributions(weighted, indptr, labels, contributions)
+
+    def _fill_dense_contributions(
+        self,
+        dense: Dense | None,
+        indptr: NDArray[np.integer],
+        labels: NDArray[np.integer],
+        contributions: NDArray[np.floating],
+    ) -> None:
+        """Write what the latent functions add for each dense block, n×B."""
+        contributions[:] = 0
+        if dense is None or not DENSE_WEIGHTS.is_in(self._parameters):
+            return
+        weights = self._parameters[names_of(DENSE)[0]]
+        values = dense.values(self.dtype)
+        for block, (start, stop) in enumerate(dense.bounds()):
+            latent = values[:, start:stop] @ weights[start:stop]
+            contributions[:, block] = pairwise_products(latent, self._parameters["loadings"], indptr, labels)
+
+    def _pool_contributions(
+        self, weighted: Features, indptr: NDArray[np.integer], labels: NDArray[np.integer], contributions: Contributions
+    ) -> None:
+        """Give contributions their weight in the pools, and write what the regressions add."""
+        linear = contributions.values, contributions.bias, contributions.dense
         if self._regression and contributions.regression is not None:
-            for linear in contributions.values, contributions.bias, contributions.dense:
-                if linear is not None:
-                    linear *= self._regression.weight
+            _scale(linear, self._regression.weight)
             # Pooled with zero, this is what the regression adds.
             self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, contributions.regression)
+        if self._neighbours and contributions.neighbours is not None:
+            _scale((*linear, contributions.regression), 1 - self._neighbours.weight)
+            predicted = self._neighbours.predict(weighted)
+            self._neighbours.pool_pairs(predicted, indptr, labels, contributions.neighbours)
 
     def check_neighbours(self) -> None:
         """Raise SettingsError if the model keeps no points with dense features; see `Predictor`."""
@@ -240,16 +282,20 @@ class MLGPFPredictor(Predictor):
         mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
         if self._regression and points.regressed is not None:
             self._regression.pool(points.regressed, labels, mean, variance)
+        if self._neighbours and points.predicted is not None:
+            self._neighbours.pool(points.predicted, labels, mean, variance)
         return mean, variance
 
-    def _pair_moments(
+    def pair_moments(
         self, points: _Prepared, labels: NDArray[np.int32]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Return mean and variance of the utilities of some labels of each point, B·k."""
         mean, variance = self._utilities.pair_moments(points.batch, labels)
+        indptr = np.arange(0, labels.size + 1, labels.shape[1])
         if self._regression and points.regressed is not None:
-            indptr = np.arange(0, labels.size + 1, labels.shape[1])
             self._regression.pool_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
+        if self._neighbours and points.predicted is not None:
+            self._neighbours.pool_pairs(points.predicted, indptr, labels.ravel(), mean, variance)
         return mean, variance
 
     def bytes_per_point(self, output: str, with_std: bool) -> int:
@@ -258,6 +304,8 @@ class MLGPFPredictor(Predictor):
         P = self._parameters["loadings"].shape[1]
         E = 0 if self._preprocessed.dense_center is None else len(self._preprocessed.dense_center)
         numbers = 4 * P + 3 * E
+        if self._neighbours:
+            numbers += self._neighbours.numbers_per_point
         if self._regression:
             numbers += self._parameters["regression.loadings"].shape[1]
         if with_std or output != "utility" or self._map is None:
@@ -287,10 +335,30 @@ class MLGPFPredictor(Predictor):
 
 
 class _Prepared(NamedTuple):
-    """The terms of the utilities of B points; `regressed` are the latent functions of the regression, B×S, or None."""
+    """The terms of the utilities of B points.
+
+    `regressed` are the latent functions of the regression, B×S, and `predicted` the predictions of that on neighbours,
+    B×K; None without them.
+    """
 
     batch: Batch
     regressed: NDArray[np.float32] | None
+    predicted: csr_array | None
+
+
+def _scale(arrays: Iterable[NDArray[np.floating] | None], factor: float) -> None:
+    for array in arrays:
+        if array is not None:
+            array *= factor
+
+
+def _united(labels: NDArray[np.int32], more: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return two lists of labels for each point as one, without repetitions; −1 is none."""
+    united = np.sort(np.hstack([labels, more]), axis=1)
+    repeated = np.zeros(united.shape, bool)
+    repeated[:, 1:] = united[:, 1:] == united[:, :-1]
+    united[repeated] = -1
+    return united
 
 
 def _unit_rows(values: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -81,6 +81,8 @@ class Stochastic(Inference):
     """
 
     random: np.random.Generator
+    #: How many steps are made.
+    schedule: Schedule
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class Stochastic(Inference):
     ) -> None:
         self.random = random
         self.epochs = schedule.epochs
-        self._schedule = schedule
+        self.schedule = schedule
         self._free = free
         self._method = method
         self._bound = bound
@@ -139,8 +141,8 @@ class Stochastic(Inference):
             self._order[:] = order
         self._optimiser.step_count = number
         if number and number == self._measuring:
-            self._optimiser.continue_from(self._schedule.earlier_steps / self._measuring)
-        rate = self._schedule.rate * falling_rate(number / self._steps) if number >= self._measuring else 0.0
+            self._optimiser.continue_from(self.schedule.earlier_steps / self._measuring)
+        rate = self.schedule.rate * falling_rate(number / self._steps) if number >= self._measuring else 0.0
         self._optimiser.step(self._parameters, gradients, rate)
         return value if bound_needed else None
 

@@ -33,12 +33,14 @@ from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.linear_algebra.array_groups import ArrayGroup
 from xmlgp.mlgpf.held_out import HeldOutChoices
 from xmlgp.mlgpf.initial import initial_bias, random_rows
+from xmlgp.mlgpf.joint_steps import JointSteps
 from xmlgp.mlgpf.method import LearningStart, MakeBatch, MLGPFMethod, Parameters, Problem
-from xmlgp.mlgpf.stochastic import Stochastic, optimiser_of
+from xmlgp.mlgpf.stochastic import Schedule, Stochastic, optimiser_of
 from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import LabelSampler, make_batch
 
@@ -121,19 +123,19 @@ class WeightSpaceMethod(MLGPFMethod):
         unknown: csr_array | None = None,
     ) -> tuple[Bound, Parameters]:
         """Return the bound and its initial parameters, for points to train on."""
-        # No points: only the widths matter.
-        dense = coordinates.weighted(slice(0, 0)).dense
-        widths = [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
-        return self.bound(coordinates), self.initial(widths, labels, random, unknown)
+        widths = _widths(coordinates)
+        # Beside words, dense features have latent functions of their own (`JointSteps`), so that these are as without.
+        return self.bound(coordinates), self.initial(widths[:1] if widths[0] else widths, labels, random, unknown)
 
     def later_stages(
         self, problem: Problem, steps: Stochastic, trained: NDArray[np.int64], held_out: NDArray[np.int64]
     ) -> Sequence[Inference]:
         """Return the stages after the stochastic steps for T, Φ and b.
 
-        First come sweeps over the labels, without the held-out points; then the choices on these points, and the
-        regression; then a last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without
-        label weights there are no sweeps, and only the regression is trained on held-out points.
+        First come steps for latent functions of words and dense features together, if points have both; then sweeps
+        over the labels, without the held-out points; then the choices on these points, and the regressions; then a
+        last, shorter sweep over all points, which keeps the shortlists of the sweep before. Without label weights there
+        are no sweeps, and only the regressions are trained on held-out points.
         """
         settings = self.settings
         coordinates = problem.coordinates
@@ -163,14 +165,28 @@ class WeightSpaceMethod(MLGPFMethod):
         def current_parameters() -> Parameters:
             return steps.parameters() | (sweeps[-1].parameters() if sweeps else {})
 
-        stages: list[Inference] = [*sweeps]
+        joint = self._joint_steps(problem, steps.schedule, trained, steps.random) if _has_both(coordinates) else None
+        stages: list[Inference] = [joint, *sweeps] if joint else [*sweeps]
         regresses = _may_regress(settings, *labels.shape)
-        if len(held_out) or regresses:
-            stages.append(HeldOutChoices(problem, trained, held_out, current_parameters, regresses))
+        if len(held_out) or regresses or problem.features.dense is not None:
+            stages.append(HeldOutChoices(problem, (trained, held_out), current_parameters, regresses, joint))
         if has_last:
             plan = SweepPlan(LAST_ROUNDS, count, total, updates_prior=True)
             stages.append(sweep(plan, shortlisted=held_out))
         return stages
+
+    def _joint_steps(
+        self, problem: Problem, schedule: Schedule, trained: NDArray[np.int64], random: np.random.Generator
+    ) -> JointSteps:
+        """Return steps like those for words alone, over the same points, for words and dense features together."""
+        coordinates = problem.coordinates.select(trained)
+        labels = problem.labels[trained]
+        unknown = None if problem.unknown is None else problem.unknown[trained]
+        # A stream of its own: the latent functions of words alone do not depend on whether these are drawn.
+        start = random_stream(self.settings.seed, Stream.JOINT)
+        parameters = self.initial(_widths(coordinates), labels, start, unknown)
+        make_batch = self.batches(coordinates, labels, unknown)
+        return JointSteps(self, self.bound(coordinates), parameters, make_batch, labels, random, schedule)
 
     def bound(self, coordinates: Inputs | Selected, *prior_means: NDArray[np.floating]) -> Bound:
         """Return the bound for minibatches of some points.
@@ -189,7 +205,6 @@ class WeightSpaceMethod(MLGPFMethod):
         """
         P = self.settings.factor_count
         dtype = np.dtype(self.settings.dtype)
-        # The means of dense features are drawn last, so that the others are the same with and without them.
         means = [random_rows(widths[0], P, random, dtype)]
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH
@@ -280,6 +295,9 @@ class WeightSpaceMethod(MLGPFMethod):
         # Rows of P numbers: T and Φ with the statistics of the optimiser; in sweeps, T and Φ with the latent functions
         # of all points.
         rows = (1 + len(optimiser_of(settings).statistics)) * (D + K)
+        if dataset.features.dense is not None and D:
+            # Those of words alone, while steps train those of words and dense features together.
+            rows += D + K
         label_weights = []
         if sweep_count(settings, N, D, K):
             rows = N + D + K
@@ -299,6 +317,19 @@ class WeightSpaceMethod(MLGPFMethod):
             advice = "regression_points=0 avoids that"
             return [MemoryPart("the covariances of exact GP regression", covariances, advice)]
         return parts
+
+
+def _widths(coordinates: Inputs | Selected) -> list[int]:
+    """Return D and, for points with dense features, E."""
+    # No points: only the widths matter.
+    dense = coordinates.weighted(slice(0, 0)).dense
+    return [coordinates.feature_count] if dense is None else [coordinates.feature_count, dense.shape[1]]
+
+
+def _has_both(coordinates: Inputs | Selected) -> bool:
+    """Return whether points have words, or other sparse features, and dense ones."""
+    widths = _widths(coordinates)
+    return len(widths) > 1 and widths[0] > 0
 
 
 def sweep_count(settings: MLGPFSettings, N: int, D: int, K: int) -> int:

@@ -27,7 +27,8 @@ class Contributions:
 
     `features` has the features of the point of each pair, in the order of the point, and `values` their contributions.
     Features that the point does not have contribute nothing, and are not listed. `dense`, n×B, is None without dense
-    blocks. The rest is the bias of the label and what the regression adds, None without one.
+    blocks. The rest is the bias of the label, what the regression adds and what that on neighbours adds; these two are
+    None without them.
     """
 
     indptr: NDArray[np.int64]
@@ -36,12 +37,15 @@ class Contributions:
     bias: NDArray[np.floating]
     regression: NDArray[np.floating] | None = None
     dense: NDArray[np.floating] | None = None
+    neighbours: NDArray[np.floating] | None = None
 
     @classmethod
-    def unset(cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: bool = False) -> Contributions:
+    def unset(
+        cls, features: Features, scores: Scores, dtype: DTypeLike, pooled: tuple[bool, bool] = (False, False)
+    ) -> Contributions:
         """Return contributions for the pairs of `Scores`, whose arrays are yet to be written.
 
-        The regression has one if utilities are `pooled` with it.
+        The regression, and that on neighbours, have them if utilities are `pooled` with it.
         """
         counts = np.repeat(np.diff(features.sparse.indptr), np.diff(scores.indptr))
         blocks = len(features.widths)
@@ -49,14 +53,18 @@ class Contributions:
         columns = np.empty(indptr[-1], np.int32)
         n = len(counts)
         _repeat_rows(features.sparse.indptr, features.sparse.indices, scores.indptr, columns)
-        regression = np.zeros(n, dtype) if pooled else None
+        regression, neighbours = (np.zeros(n, dtype) if is_pooled else None for is_pooled in pooled)
         dense = np.empty((n, blocks), dtype) if blocks else None
-        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense)
+        return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(n, dtype), regression, dense, neighbours)
 
     @property
     def rest(self) -> NDArray[np.floating]:
-        """What no feature of the point contributes by itself, n: the bias of the label, and the regression."""
-        return self.bias if self.regression is None else self.bias + self.regression
+        """What no feature of the point contributes by itself, n: the bias of the label, and the regressions."""
+        rest = self.bias
+        for pooled in self.regression, self.neighbours:
+            if pooled is not None:
+                rest = rest + pooled
+        return rest
 
     def of_pairs(self, pairs: slice) -> Contributions:
         """Return the contributions to the utilities of the pairs in a slice, with views of the arrays."""
@@ -69,6 +77,7 @@ class Contributions:
             self.bias[pairs],
             None if self.regression is None else self.regression[pairs],
             None if self.dense is None else self.dense[pairs],
+            None if self.neighbours is None else self.neighbours[pairs],
         )
 
     def check_finite(self, scores: Scores) -> None:
@@ -86,7 +95,7 @@ class Contributions:
             )
 
     def shares(self, pair: int, names: Sequence[str] | None = None) -> dict[str, float]:
-        """Return what words, each dense block, the regression and the bias add to the utility of pair j, by name.
+        """Return what words, each dense block, the regressions and the bias add to the utility of pair j, by name.
 
         The blocks have these names, by default `dense 1`, `dense 2`, ….
         """
@@ -96,6 +105,8 @@ class Contributions:
         shares = {"words": float(words), **dict(zip(names, blocks, strict=True))}
         if self.regression is not None:
             shares["regression"] = float(self.regression[pair])
+        if self.neighbours is not None:
+            shares["neighbours"] = float(self.neighbours[pair])
         return {**shares, "bias": float(self.bias[pair])}
 
     def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:

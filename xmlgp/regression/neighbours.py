@@ -8,6 +8,7 @@ does not grow with the square of the number of points, and nothing but lengthsca
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ MARGIN = 0.001
 #: Words that most training points have, whose products are computed as those of dense features. So many words have nine
 #: tenths of all products, and predictions take three quarters of the time.
 FREQUENT = 64
+
+#: A lengthscale with which columns have no effect on covariances.
+FAR = 1e6
 
 #: Covariances with all training points that a core has in memory at a time, and most points of such a block.
 BLOCK = 1 << 22
@@ -122,6 +126,15 @@ class NeighbourRegression(NamedTuple):
         names = ("scales", "lengthscales", "weight")
         return NEIGHBOURS.named(arrays | {name: getattr(self, name) for name in names})
 
+    def without(self, blocks: Sequence[slice]) -> NeighbourRegression:
+        """Return the regression without effect of some dense columns: they become zero, with the lengthscale `FAR`."""
+        dense = dense_array(self.features).copy()
+        lengthscales = self.lengthscales.copy()
+        for columns in blocks:
+            dense[:, columns] = 0
+            lengthscales[1:][columns] = FAR
+        return self._replace(features=Features(self.features.sparse, Dense((dense,))), lengthscales=lengthscales)
+
 
 def fit_neighbours(
     features: Features, labels: csr_array, scales: NDArray[np.floating] | None, unknown: csr_array | None = None
@@ -131,9 +144,7 @@ def fit_neighbours(
     Of more than `MOST` points, as many are drawn at random. Pairs that are `unknown`, N×K, have the frequency of the
     label among the points that were judged as their target, so that they speak neither for nor against the label.
     """
-    targets = labels.astype(np.float32)
-    if unknown is not None:
-        targets = ImputedLabels(labels, unknown).targets
+    targets = _targets(labels, unknown)
     rows = _drawn(features.N)
     features = features[rows]
     scales = np.ones(features.D, np.float32) if scales is None else scales
@@ -142,7 +153,9 @@ def fit_neighbours(
     return NeighbourRegression(scaled, targets[rows], scales, lengthscales, np.array(POOL_WEIGHT))
 
 
-def add_neighbours(regression: NeighbourRegression, features: Features, labels: csr_array) -> NeighbourRegression:
+def add_neighbours(
+    regression: NeighbourRegression, features: Features, labels: csr_array, unknown: csr_array | None = None
+) -> NeighbourRegression:
     """Return the regression with more points, given their weighted features, n×D, and labels, n×K.
 
     There may be more features and labels than before; a new feature has the relevance one. Of more than `MOST` points,
@@ -155,7 +168,7 @@ def add_neighbours(regression: NeighbourRegression, features: Features, labels: 
     added = _stored(scaled_features(features, scales, regression.lengthscales))
     features = Features.stack([regression.features.with_sparse(X), added])
     rows = _drawn(features.N)
-    targets = stack_rows([Y, labels.astype(np.float32)])[rows]
+    targets = stack_rows([Y, _targets(labels, unknown)])[rows]
     return regression._replace(features=features[rows], targets=targets, scales=scales)
 
 
@@ -179,6 +192,12 @@ class NeighbourPredictions:
         squares = squared_norms(self._words) + np.square(self._dense).sum(axis=1, dtype=np.float64)
         self._half_norms = (0.5 * squares).astype(np.float32)
         self.weight = float(regression.weight)
+
+    @property
+    def numbers_per_point(self) -> int:
+        """About how many numbers the predictions of a point take."""
+        U, K = self._targets.shape
+        return int(min(2 * NEAREST * self._targets.nnz // max(1, U), 2 * K))
 
     def predict(self, features: Features) -> csr_array:
         """Return the predictions g of weighted points, B×K, of the labels that neighbours have; others have 0."""
@@ -286,6 +305,10 @@ class NeighbourPredictions:
         mean += self.weight * logit(np.float64(MARGIN / (1 + 2 * MARGIN)))
         if variance is not None:
             variance *= (1 - self.weight) ** 2
+
+
+def _targets(labels: csr_array, unknown: csr_array | None) -> csr_array:
+    return labels.astype(np.float32) if unknown is None else ImputedLabels(labels, unknown).targets
 
 
 def _drawn(count: int) -> slice | NDArray[np.integer]:

@@ -285,8 +285,10 @@ class FolderTraining:
         held_out = model.held_out
         # The best of a single label is no measure.
         self.note(f"{took}; {held_out.precision(self.dataset.K)}" if held_out and self.dataset.K > 1 else took)
-        if held_out and held_out.reliability():
-            self.note(held_out.reliability())
+        if held_out:
+            worth = held_out.worth_of_dense(model.block_names)
+            for text in filter(None, (worth, held_out.reliability())):
+                self.note(text)
         description = model.folder.description if model.folder else {}
         for text in record.review(model.settings, description):
             self.note(text)

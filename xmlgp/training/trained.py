@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,7 +18,17 @@ from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.settings.fields import Settings
 
-__all__ = ["COUNTS", "STATISTICS", "TRAIN_AGAIN", "Earlier", "HeldOut", "Trained", "add_statistics", "is_history"]
+__all__ = [
+    "COUNTS",
+    "MEASURED",
+    "STATISTICS",
+    "TRAIN_AGAIN",
+    "Earlier",
+    "HeldOut",
+    "Trained",
+    "add_statistics",
+    "is_history",
+]
 __all__ += ["statistics_of"]
 
 #: The arrays that learning on needs: how many earlier points have each label and each feature. A model of an earlier
@@ -43,7 +53,7 @@ class HeldOut(NamedTuple):
     """What training measured on points that it held out.
 
     The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
-    as they are and before calibration, from 0 to 1.
+    as they are and before calibration, from 0 to 1; what each block of dense features adds to nDCG@5, in percent.
     """
 
     points: int
@@ -52,14 +62,20 @@ class HeldOut(NamedTuple):
     precision_5: float
     uncalibrated_error: float
     calibrated_error: float
+    dense_gains: tuple[float, ...] = ()
 
     @classmethod
     def from_untrusted(cls, entry: object) -> HeldOut | None:
         """Return the same from an object as JSON has it, or None if it is not one."""
-        if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
+        # Models of earlier versions have no gains.
+        if not isinstance(entry, dict) or set(MEASURED) - entry.keys() or entry.keys() - set(cls._fields):
             return None
-        measured = cls(**entry)
-        valid = type(measured.points) is int and all(type(number) in (int, float) for number in measured)
+        gains = entry.get("dense_gains", [])
+        if not isinstance(gains, list | tuple):
+            return None
+        measured = cls(**entry | {"dense_gains": tuple(gains)})
+        numbers = *measured[: len(MEASURED)], *gains
+        valid = type(measured.points) is int and all(type(number) in (int, float) for number in numbers)
         return measured if valid else None
 
     def precision(self, K: int) -> str:
@@ -68,6 +84,16 @@ class HeldOut(NamedTuple):
         measured = ", ".join(f"P@{k} {value:.1f}%" for k, value in ranks if k <= K)
         return f"{measured} on {self.points} points held out of training"
 
+    def worth_of_dense(self, names: Sequence[str]) -> str:
+        """Return in words what each block of dense features is worth, given their names; nothing without words."""
+        if not self.dense_gains:
+            return ""
+        on_points = f"nDCG@5 of {self.points} held-out points"
+        if not any(self.dense_gains):
+            return f"{_joined(names)} did not raise the {on_points}: the model uses the words alone"
+        gains = [f"{name} {gain:+.1f}" for name, gain in zip(names, self.dense_gains, strict=True)]
+        return f"what dense features add to the {on_points}: {', '.join(gains)}"
+
     def reliability(self) -> str:
         """Return the calibration errors in words, or nothing if they may be those of chance."""
         errors = self.calibrated_error, self.uncalibrated_error
@@ -75,6 +101,15 @@ class HeldOut(NamedTuple):
             return ""
         after, before = (f"{100 * error:.1f}" for error in errors)
         return f"probabilities are {after} percentage points off on average ({before} before calibration)"
+
+
+#: The fields of `HeldOut` that every measurement has.
+MEASURED = HeldOut._fields[:6]
+
+
+def _joined(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def is_history(entries: object, objective: str) -> bool:
