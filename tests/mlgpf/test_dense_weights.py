@@ -12,7 +12,7 @@ from xmlgp.data.features import Dense, Features
 from xmlgp.gp.weight_space import names_of
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf import dense_weights
-from xmlgp.mlgpf.dense_weights import UNJUDGED, DenseWeights, pooled_parameters
+from xmlgp.mlgpf.dense_weights import DenseWeights, pooled_parameters
 
 SETTINGS = {"factors": 5, "epochs": 4, "label_weights": True, "regression_points": 0}
 K = 12

@@ -124,10 +124,10 @@ def judge_dense_features(
     `words` are the parameters of a model without dense features, or with these alone; then `joint` is None.
     `neighbours` have no held-out points. `rankings`, J×K, are those of the held-out points by f, and by f_joint.
 
-    Weights are as good as the best if their mean nDCG@5 is less than a standard error below the highest, and then their
-    log loss less than a standard error above the lowest, which varies less. Of these the ones with the lowest v are
-    chosen, and of these the ones with the lowest log loss. With several blocks, the one without which points are ranked
-    best is dropped, as long as they are ranked no worse without it.
+    Weights are as good as the best if their mean nDCG@5 is less than two standard errors below the highest, and their
+    log loss, which varies less, less than one standard error above the lowest of those. Of these the ones with the
+    lowest v are chosen, and of these the ones with the lowest log loss. With several blocks, the one without which
+    points are ranked best is dropped, as long as they are ranked no worse without it.
     """
     judge = _Judge(make_predictor, words, joint, neighbours, points, rankings)
     alone = judge.score(DenseWeights(0, 0))
@@ -200,8 +200,8 @@ class _Judge:
             for point_gains, point_losses in self._measures(DenseWeights(v, 0), NEIGHBOUR_WEIGHTS):
                 gains.append(point_gains)
                 losses.append(point_losses)
-        good = _near_lowest(-np.array(gains), np.arange(len(choices)))
-        good = _near_lowest(np.array(losses), good)
+        good = _near_lowest(-np.array(gains), np.arange(len(choices)), 2)
+        good = _near_lowest(np.array(losses), good, 1)
         means = np.mean(losses, axis=1)
         return choices[min(good.tolist(), key=lambda number: (choices[number].joint, means[number]))]
 
@@ -245,8 +245,8 @@ class _Judge:
         return total
 
 
-def _near_lowest(values: NDArray[np.floating], choices: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the choices whose mean value is at most a standard error of the difference above the lowest one.
+def _near_lowest(values: NDArray[np.floating], choices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the choices whose mean value is at most so many standard errors of the difference above the lowest one.
 
     `values` are those of each choice for each point.
     """
@@ -254,7 +254,7 @@ def _near_lowest(values: NDArray[np.floating], choices: NDArray[np.int64]) -> ND
     lowest = int(np.argmin(means))
     differences = values[choices] - values[choices[lowest]]
     errors = differences.std(axis=1) / values.shape[1] ** 0.5
-    near: NDArray[np.int64] = choices[means <= means[lowest] + errors]
+    near: NDArray[np.int64] = choices[means <= means[lowest] + count * errors]
     return near
 
 
