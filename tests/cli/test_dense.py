@@ -171,15 +171,16 @@ def test_show_says_what_dense_features_are_worth(dense, trained):
     lines = run("show", "model").stdout.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("kernel "))
     folder = ModelFolder("model")
-    words, first, _, _, _, second, _ = folder.array("parameters.regression.lengthscales")
-    weight = 1 - folder.array("parameters.regression.pool_weight")
+    words, first, _, _, _, second, _ = folder.array("parameters.neighbours.lengthscales")
+    weight = folder.array("parameters.neighbours.weight")
     blocks = f"ℓ of words {words:.4g}, ℓ of dense 1 {first:.4g}, ℓ of dense 2 {second:.4g}"
-    assert lines[start : start + 2] == [
-        f"kernel    regression: {blocks}, weight in the pool {weight:.4g}",
-        "          latent functions: number 3, with dense features 3",
+    assert lines[start : start + 3] == [
+        "kernel    regression: ℓ of words 0.7, weight in the pool 0.5",
+        f"          neighbours: {blocks}, weight in the pool {weight:.4g}",
+        "          latent functions: number 6, with dense features 3, weight of these 0.25",
     ]
     described = json.loads(run("show", "model", "--json").stdout)
-    assert described.pop("hyperparameters")["regression"] == {
+    assert described.pop("hyperparameters")["neighbours"] == {
         "ℓ of words": words,
         "ℓ of dense 1": first,
         "ℓ of dense 2": second,

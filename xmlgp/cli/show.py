@@ -141,6 +141,7 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
         if data["K"] > 1:
             when = ", before it learned more" if description.get("learned") else ""
             yield "measured", folder.held_out.precision(data["K"]) + when
+        yield "", folder.held_out.worth_of_dense(names_of_blocks(data, folder.vectorizer))
         yield "", folder.held_out.reliability()
 
 

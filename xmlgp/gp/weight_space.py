@@ -33,7 +33,7 @@ from xmlgp.gp.likelihood import Moments
 from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.gp.parameters import Gradients, IndexedRows, Parameters
 from xmlgp.linear_algebra import sparse
-from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup
+from xmlgp.linear_algebra.array_groups import REAL, Array, ArrayGroup, between
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import product_by_rows
 from xmlgp.runtime.threads import parallel_for
@@ -43,6 +43,7 @@ __all__ = [
     "SPARSE_WEIGHTS",
     "BLOCKS",
     "DENSE",
+    "JOINT",
     "POSTERIOR",
     "PRIOR",
     "SPARSE",
@@ -75,6 +76,9 @@ def _weights(block: str, width: str) -> ArrayGroup:
 #: The arrays of a trained model for each block.
 SPARSE_WEIGHTS = _weights(SPARSE, "D")
 DENSE_WEIGHTS = _weights(DENSE, "E")
+
+#: The weight in the pool of the latent functions that see words and dense features. Loadings have it already.
+JOINT = ArrayGroup("joint.", weight=Array("", check=between(0, 1)))
 
 
 def names_of(block: str) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.gp.weight_space import DENSE, SPARSE, names_of
+from xmlgp.gp.weight_space import DENSE, JOINT, SPARSE, names_of
 from xmlgp.label_index.clusters import LABEL_INDEX
 from xmlgp.prediction.logistic import logistic_scores
 from xmlgp.prediction.parts import descending
@@ -91,7 +91,7 @@ def pooled_parameters(
     means = joint[dense_mean].copy()
     for block in weights.dropped:
         means[slice(*bounds[block])] = 0
-    pooled |= {dense_log_prior: joint[dense_log_prior], dense_mean: means}
+    pooled |= {dense_log_prior: joint[dense_log_prior], dense_mean: means, **JOINT.named({"weight": np.array(v)})}
     if v == 1:
         names = mean, log_variance, log_prior, dense_log_variance, "loadings", "bias"
         return pooled | {name: joint[name] for name in names}

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, vstack
 from xmlgp.data.features import Features
 from xmlgp.errors import NumericalError
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.weight_space import PRIOR
+from xmlgp.gp.weight_space import JOINT, PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.probabilities import top_calibration_errors
@@ -389,7 +389,7 @@ class HeldOutChoices(HeldOutStage):
         if self._joint:
             joint = self._joint.trained()
             pooled = pooled_parameters(words, joint, self._weights, self._bounds)
-            parameters |= {name: pooled[name] for name in joint if name in pooled}
+            parameters |= {name: pooled[name] for name in (*joint, *JOINT.arrays) if name in pooled}
         neighbours = self._neighbours
         if self._weights.neighbours and neighbours is None:
             neighbours = self._neighbours_of_trained(words)

@@ -32,6 +32,8 @@ def hyperparameters(parameters: Mapping[str, NDArray[Any]], widths: Mapping[str,
         means = parameters[f"{DENSE}.mean"]
         count = np.count_nonzero(means.any(axis=0))
         parts["latent functions"] = {"number": means.shape[1], "with dense features": int(count)}
+        if "joint.weight" in parameters:
+            parts["latent functions"]["weight of these"] = float(parameters["joint.weight"])
     return parts
 
 

@@ -14,7 +14,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Moments, pairwise_products
-from xmlgp.gp.weight_space import DENSE, DENSE_WEIGHTS, names_of
+from xmlgp.gp.weight_space import DENSE, DENSE_WEIGHTS, JOINT, names_of
 from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
 from xmlgp.label_index.search import LabelSearch
 from xmlgp.label_weights.posterior import LABEL_WEIGHTS, LabelWeights
@@ -121,6 +121,7 @@ class MLGPFPredictor(Predictor):
             REGRESSION_LABELS: None if has_regression else False,
             # Beside words, the regression has no dense features, except in models of earlier versions.
             REGRESSION_DENSE: None if has_regression and has_dense else False,
+            JOINT: None if has_dense else False,
             NEIGHBOURS: None,
             NEIGHBOUR_TARGETS: None if NEIGHBOURS.is_in(parameters) else False,
             REPLAY: None,
