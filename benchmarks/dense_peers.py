@@ -12,15 +12,16 @@ megabytes, with the data.
     pecos       XLinear with its defaults; embeddings are further columns
     svm         LinearSVC for each label
     logistic    LogisticRegression for each label, by lbfgs in single precision: scikit-learn's fastest on embeddings
-    neighbours  votes of the k nearest training points by cosine, weighted by it; with both, the mean of the votes by
-                words and of those by embeddings, weighted by a share
+    neighbours  votes of the k nearest training points by cosine, weighted by exp(cosine / temperature); with both, the
+                mean of the votes by words and of those by embeddings, weighted by a share
 
-C, k and the share are chosen on a fifth of the training points, held out, by the sum of P@1, P@3 and P@5; C by the most
-frequent labels alone, as one-vs-rest is slow. Times are without the choice, and without writing omikuji's file. This
-file imports neither xmlgp nor Click, as the environment of the peers may lack them.
+C, k, the temperature and the share are chosen on a fifth of the training points, held out, by the sum of P@1, P@3 and
+P@5; C by the most frequent labels alone, as one-vs-rest is slow. Times are without the choice, and without writing
+omikuji's file. This file imports neither xmlgp nor Click, as the environment of the peers may lack them.
 """
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
@@ -149,14 +150,15 @@ class Linear(AllLabels):
 class Neighbours(AllLabels):
     """The nearest training points by each block of features."""
 
-    counts, shares = (5, 10, 20, 40, 80, 160), (0.2, 0.35, 0.5, 0.65, 0.8)
+    counts, temperatures, shares = (5, 10, 20, 40, 80, 160), (0.03, 0.1, 0.3, 1, 3), (0.2, 0.35, 0.5, 0.65, 0.8)
 
     def choose(self, features, Y, held, Y_held):
         list(self.fit(features, Y))
         chosen = {}
         for name, block in held.items():
-            votes = dict(zip(self.counts, self.votes(name, block, self.counts), strict=True))
-            chosen[name] = pick(self.counts, votes.get, Y_held)
+            nearest = self.nearest(name, block, max(self.counts))
+            candidates = itertools.product(self.counts, self.temperatures)
+            chosen[name] = pick(candidates, lambda candidate, nearest=nearest: self.votes(*nearest, *candidate), Y_held)
         if len(chosen) > 1:
             self.chosen = chosen
             chosen["share"] = pick(self.shares, lambda share: self.scores(held, share), Y_held)
@@ -168,28 +170,34 @@ class Neighbours(AllLabels):
 
     def scores(self, features, share=None):
         """Return the votes; `share` is that of embeddings, by default the chosen one."""
-        found = {name: self.votes(name, block, [self.chosen[name]])[0] for name, block in features.items()}
+        found = {}
+        for name, block in features.items():
+            count, temperature = self.chosen[name]
+            found[name] = self.votes(*self.nearest(name, block, count), count, temperature)
         if len(found) == 1:
             return next(iter(found.values()))
         share = share or self.chosen["share"]
         return share * found["dense"] + (1 - share) * found["words"]
 
-    def votes(self, name, points, counts):
-        """Return the share of the votes of the nearest points that each label has, N×K, for each number of them."""
-        found = [[] for _ in counts]
+    def nearest(self, name, points, count):
+        """Return the cosines and the numbers of the nearest training points, both N×count, nearest first."""
+        found = []
+        count = min(count, self.features[name].shape[0])
         for start in range(0, points.shape[0], BLOCK):
             cosines = points[start : start + BLOCK] @ self.features[name].T
             cosines = cosines.toarray() if sp.issparse(cosines) else cosines
-            for count, votes in zip(counts, found, strict=True):
-                votes.append(self.votes_of_nearest(cosines, min(count, cosines.shape[1])))
-        return [np.vstack(votes) for votes in found]
+            rows = np.argpartition(cosines, -count, axis=1)[:, -count:]
+            rows = np.take_along_axis(rows, np.argsort(-np.take_along_axis(cosines, rows, axis=1), axis=1), axis=1)
+            found.append((np.take_along_axis(cosines, rows, axis=1), rows))
+        return [np.vstack(arrays) for arrays in zip(*found, strict=True)]
 
-    def votes_of_nearest(self, cosines, count):
-        nearest = np.argpartition(cosines, -count, axis=1)[:, -count:]
-        weights = np.maximum(np.take_along_axis(cosines, nearest, axis=1), 1e-9)
+    def votes(self, cosines, rows, count, temperature):
+        """Return the share of the votes of so many nearest points that each label has, N×K."""
+        weights = np.exp((cosines[:, :count] - cosines[:, :1]) / temperature)
         weights /= weights.sum(axis=1, keepdims=True)
-        ends = np.arange(0, nearest.size + 1, count)
-        return (sp.csr_array((weights.ravel(), nearest.ravel(), ends), shape=cosines.shape) @ self.Y).toarray()
+        ends = np.arange(0, weights.size + 1, weights.shape[1])
+        shape = len(weights), self.Y.shape[0]
+        return (sp.csr_array((weights.ravel(), rows[:, :count].ravel(), ends), shape=shape) @ self.Y).toarray()
 
 
 TOOLS = {
