@@ -190,6 +190,10 @@ def test_show_says_what_dense_features_are_worth(dense, trained):
     changed_description("model", lambda description: description["data"].update(dense=[4, 1]))
     assert "kernel    damaged" in run("show", "model").stdout.splitlines()
     assert "hyperparameters" not in json.loads(run("show", "model", "--json").stdout)
+    measured = {"points": 9, "precision_1": 1, "precision_3": 1, "precision_5": 1}
+    measured |= {"uncalibrated_error": 0, "calibrated_error": 0, "dense_gains": [1.5]}
+    changed_description("model", lambda description: description.update(held_out=measured))
+    assert "          damaged" in run("show", "model").stdout.splitlines()
 
 
 def test_dense_features_alone(dense):

@@ -137,12 +137,13 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
         where = f", on a Dask cluster of {counted(workers, 'worker')}" if workers else ""
         seconds = f"{history[-1]['seconds']:.1f} s"
         yield "training", f"{record.epochs(history[-1])}, {seconds}, {record.objective_at(history[-1])}{where}"
-    if folder.held_out:
+    held_out = folder.held_out
+    if held_out:
         if data["K"] > 1:
             when = ", before it learned more" if description.get("learned") else ""
-            yield "measured", folder.held_out.precision(data["K"]) + when
-        yield "", folder.held_out.worth_of_dense(names_of_blocks(data, folder.vectorizer))
-        yield "", folder.held_out.reliability()
+            yield "measured", held_out.precision(data["K"]) + when
+        yield "", _unless_damaged(lambda: held_out.worth_of_dense(names_of_blocks(data, folder.vectorizer)))
+        yield "", held_out.reliability()
 
 
 def _learned(folder: ModelFolder) -> Iterator[tuple[str, str]]:
