@@ -19,7 +19,8 @@ not for each seed. All use all cores. `xmlgp evaluate` measures all of them on t
 prediction alone. Memory is the largest resident set of training.
 
 `kernels` takes embeddings alone. It compares the squared-exponential regression that MLGPF pools its utilities with,
-its linear part, and both. The regression and `linear part` are those of the same model, without their calibration;
+its linear part, and both with the regression on neighbours. The regression and `linear part` are those of the same
+model, without their calibration;
 `regression_points=0` is the command without a regression.
 
 `sizes` generates points into a temporary folder, or one in --folder, in which it also trains: embeddings are sums of a
@@ -184,11 +185,19 @@ def measure_kernels(corpus, options, seed):
     """Return the numbers of both, of each alone in the same model, and of training without a regression, by name."""
     found = {"both": corpus.measure_xmlgp("dense", options, seed)}
     trained = xmlgp.load(corpus.folder / "model")
-    own = {name: value for name, value in trained.parameters.items() if not name.startswith("regression.")}
-    if len(own) < len(trained.parameters):
+    own, regressed = (
+        without(trained.parameters, prefixes) for prefixes in (("regression.", "neighbours."), "neighbours.")
+    )
+    if len(own) < len(regressed):
         linear, pooled = (
-            xmlgp.predict(one, corpus.empty / "test.txt", dense=corpus.dense[1], k="all", output="utility").matrix()
-            for one in (dataclasses.replace(trained, parameters=own, folder=None), trained)
+            xmlgp.predict(
+                dataclasses.replace(trained, parameters=parameters, folder=None),
+                corpus.empty / "test.txt",
+                dense=corpus.dense[1],
+                k="all",
+                output="utility",
+            ).matrix()
+            for parameters in (own, regressed)
         )
         # Utilities are pooled as w f + (1 − w) logit(g).
         weight = float(trained.parameters["regression.pool_weight"])
@@ -198,6 +207,11 @@ def measure_kernels(corpus, options, seed):
             found[name] = corpus.evaluate(corpus.folder / "scores", "xmlgp")
     found["regression_points=0"] = corpus.measure_xmlgp("dense", [*options, "--set", "regression_points=0"], seed)
     return found
+
+
+def without(parameters, prefix):
+    """Return parameters without those whose names begin with a prefix."""
+    return {name: value for name, value in parameters.items() if not name.startswith(prefix)}
 
 
 def write_best(path, utilities):

@@ -17,6 +17,16 @@ __all__ = ["JointSteps"]
 class JointSteps(Stochastic):
     """Stochastic steps whose latent functions are no part of the model yet: held-out points say what they are worth."""
 
+    _epoch = 0
+
+    def begin(self, epoch: int) -> None:
+        """Keep the number of the epoch."""
+        self._epoch = epoch
+
+    def notes(self) -> dict[str, int]:
+        """Return the number of the epoch, counted from 1."""
+        return {"dense_epoch": self._epoch + 1}
+
     def place(self, epoch: int) -> dict[str, str]:
         """Return the number of the epoch, beside those of the steps before."""
         return {"dense epoch": f"{epoch + 1}/{self.epochs}"}
