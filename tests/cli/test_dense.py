@@ -360,6 +360,23 @@ def test_rows_follow_the_documents_of_a_corpus(workdir, monkeypatch):
     assert not Path("out").exists()
 
 
+def test_new_words_are_learned_beside_dense_features(workdir):
+    """Held-out points of the batch are scored while the model learns."""
+    old, dense = _documents(200)
+    new = [document | {"text": f"{document['text']} novel{i % 9}", "id": f"new {i}"} for i, document in enumerate(old)]
+    for name, own in ("train", old), ("new", new):
+        Path(f"{name}.jsonl").write_text(as_json(own))
+    np.save("train.npy", dense)
+    assert run("train", "train.jsonl", "model", "-q", *SMALL, "--dense", "train.npy").output == ""
+    before = xmlgp.load("model")
+    assert "neighbours.scales" in before.parameters
+    result = run("learn", "model", "new.jsonl", "--dense", "train.npy")
+    assert (result.exit_code, result.stdout) == (0, "")
+    after = xmlgp.load("model")
+    assert after.data["D"] == before.data["D"] + 9
+    assert len(after.parameters["neighbours.scales"]) == after.data["D"]
+
+
 def test_an_explanation_says_what_each_block_adds(model):
     options = "--dense", "data/test.npy", "-k", "2", "--explain", "1", "--output", "utility"
     records = [json.loads(line) for line in _scores("data/test.txt", *options).splitlines()]

@@ -24,8 +24,11 @@ __all__ = ["grown_parameters"]
 #: Parameters with a row for each label.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
 
-#: Parameters with a row for each feature. Relevances of new features are those from before training.
-BY_FEATURE = {*POSTERIOR, PRIOR, "regression.scales"}
+#: The roots of relevances in regressions. New features have those from before training.
+SCALES = {"regression.scales", "neighbours.scales"}
+
+#: Parameters with a row for each feature.
+BY_FEATURE = {*POSTERIOR, PRIOR, *SCALES}
 
 
 def grown_parameters(earlier: Earlier[MLGPFSettings], statistics: Parameters, n: int) -> Parameters:
@@ -42,7 +45,7 @@ def grown_parameters(earlier: Earlier[MLGPFSettings], statistics: Parameters, n:
         if name in BY_LABEL:
             grown[name] = _with_rows(value, K, 0.0)
         elif name in BY_FEATURE or (name.endswith("log_relevance") and by_feature):
-            grown[name] = _with_rows(value, D, float(name == "regression.scales"))
+            grown[name] = _with_rows(value, D, float(name in SCALES))
         else:
             grown[name] = value
     if "inducing" in old and by_feature and D > earlier.D:
