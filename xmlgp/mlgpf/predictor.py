@@ -101,8 +101,19 @@ class MLGPFPredictor(Predictor):
     @functools.cached_property
     def _utilities(self) -> UtilityMoments:
         # Arranging label weights takes time, and learning on needs no predictions.
-        parameters = self._parameters
-        return UtilityMoments(parameters["loadings"], parameters["bias"], LabelWeights.of(parameters))
+        return self._utilities_with(self._parameters["bias"])
+
+    @functools.cached_property
+    def _pooled_with_absent(self) -> UtilityMoments:
+        """The utilities of labels that no neighbour has, for points that `_weakened` returns."""
+        if self._neighbours is None:
+            return self._utilities
+        bias = self._parameters["bias"].copy()
+        self._neighbours.weaken(bias)
+        return self._utilities_with(bias)
+
+    def _utilities_with(self, bias: NDArray[np.floating]) -> UtilityMoments:
+        return UtilityMoments(self._parameters["loadings"], bias, LabelWeights.of(self._parameters))
 
     @classmethod
     def parameters_fit(cls, settings: MLGPFSettings, parameters: Parameters, D: int, K: int) -> bool:
@@ -163,19 +174,31 @@ class MLGPFPredictor(Predictor):
     def arrange(self, output: str) -> None:
         """Round the numbers of the model for bounds of utilities; see `Predictor`."""
         if not self._regression and self._search is None:
-            _ = self._utilities.bounds
+            _ = self._pooled_with_absent.bounds
 
     def best_labels(self, points: _Prepared, count: int, output: str) -> NDArray[np.int32] | None:
         """Return labels among which are those of highest score, if there is no regression; see `Predictor`.
 
-        The regression on neighbours changes the order of the labels that neighbours have, and not that of others.
+        The regression on neighbours raises the labels that neighbours have. The others are pooled with the prediction
+        0, which keeps the order of their utilities, but not that of their probabilities.
         """
         if self._regression:
             return None
-        best = self._utilities.best_labels(points.batch, count, None if output == "utility" else self.nodes)
+        nodes = None if output == "utility" else self.nodes
+        best = self._pooled_with_absent.best_labels(self._weakened(points.batch), count, nodes)
         if best is None or self._neighbours is None or points.predicted is None:
             return best
         return _united(best, self._neighbours.labels_of(points.predicted))
+
+    def _weakened(self, batch: Batch) -> Batch:
+        """Return points whose utilities have the weight in the pool with the regression on neighbours, but for b."""
+        if self._neighbours is None:
+            return batch
+        share = batch.latent.mean.dtype.type(1 - self._neighbours.weight)
+        mean, variance = batch.latent
+        # Utilities alone need no variance.
+        latent = Moments(share * mean, None if variance is None else share**2 * variance)
+        return Batch(latent, None if batch.features is None else batch.features * share)
 
     def scores_of(self, points: _Prepared, labels: NDArray[np.int32], output: str) -> NDArray[np.floating]:
         """Return the scores of some labels of each point, B×k; see `Predictor`."""

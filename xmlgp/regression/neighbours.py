@@ -272,7 +272,7 @@ class NeighbourPredictions:
     ) -> None:
         """Pool the moments of the utilities of a block of labels, B×L, with the predictions of all labels, B×K."""
         first, _, _ = labels.indices(predicted.shape[1])
-        self._weaken(mean, variance)
+        self.weaken(mean, variance)
 
         def add(start: int, stop: int) -> None:
             indptr = predicted.indptr[start : stop + 1]
@@ -289,7 +289,7 @@ class NeighbourPredictions:
         variance: NDArray[np.floating] | None = None,
     ) -> None:
         """Pool the moments of some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, with the predictions."""
-        self._weaken(mean, variance)
+        self.weaken(mean, variance)
         _add_to_pairs(predicted.indptr, predicted.indices, predicted.data, indptr, labels, self.weight, MARGIN, mean)
 
     def labels_of(self, predicted: csr_array) -> NDArray[np.int32]:
@@ -299,7 +299,7 @@ class NeighbourPredictions:
         labels[np.arange(labels.shape[1]) < counts[:, None]] = predicted.indices
         return labels
 
-    def _weaken(self, mean: NDArray[np.floating], variance: NDArray[np.floating] | None) -> None:
+    def weaken(self, mean: NDArray[np.floating], variance: NDArray[np.floating] | None = None) -> None:
         """Give the moments their weight in the pool, and add the part of a prediction of 0."""
         mean *= 1 - self.weight
         mean += self.weight * logit(np.float64(MARGIN / (1 + 2 * MARGIN)))
