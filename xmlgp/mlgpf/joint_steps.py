@@ -20,8 +20,13 @@ class JointSteps(Stochastic):
     _epoch = 0
 
     def begin(self, epoch: int) -> None:
-        """Keep the number of the epoch."""
+        """Keep the number of the epoch, which for a resumed run may be the last one."""
         self._epoch = epoch
+
+    def step(self, epoch: int, done: int) -> float | None:
+        """Make one step; see `Inference`."""
+        self._epoch = epoch
+        return super().step(epoch, done)
 
     def notes(self) -> dict[str, int]:
         """Return the number of the epoch, counted from 1."""
