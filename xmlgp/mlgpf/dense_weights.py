@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.gp.log_parameters import LIMIT
 from xmlgp.gp.weight_space import DENSE, JOINT, SPARSE, names_of
 from xmlgp.label_index.clusters import LABEL_INDEX
 from xmlgp.prediction.logistic import logistic_scores
@@ -79,7 +80,7 @@ def pooled_parameters(
 
     It has the latent functions of both, 2P, with loadings [(1 − v) Φ, v Φ_joint], or those of one if the other has no
     weight. A feature has one variance for all of them: the mean of both, weighted by the squares of the loadings. W
-    stays. `bounds` are the columns of each dense block; the weights of dropped blocks become zero.
+    stays. `bounds` are the columns of each dense block; the weights of dropped blocks become zero, with no variance.
     """
     v = weights.joint
     if joint is None or v == 0:
@@ -88,9 +89,13 @@ def pooled_parameters(
     dense_mean, dense_log_variance, dense_log_prior = names_of(DENSE)
     # An index has clusters of the loadings of words alone.
     pooled = {name: value for name, value in words.items() if name not in LABEL_INDEX.arrays}
-    means = joint[dense_mean].copy()
+    joint = joint | {name: joint[name].copy() for name in names_of(DENSE)}
     for block in weights.dropped:
-        means[slice(*bounds[block])] = 0
+        columns = slice(*bounds[block])
+        joint[dense_mean][columns] = 0
+        # Otherwise the block would change variances, and learning on would give it weights.
+        joint[dense_log_variance][columns] = joint[dense_log_prior][columns] = -LIMIT
+    means = joint[dense_mean]
     pooled |= {dense_log_prior: joint[dense_log_prior], dense_mean: means, **JOINT.named({"weight": np.array(v)})}
     if v == 1:
         names = mean, log_variance, log_prior, dense_log_variance, "loadings", "bias"
@@ -105,7 +110,8 @@ def pooled_parameters(
     pooled[mean] = np.hstack([words[mean], joint[mean]])
     pooled[log_variance] = np.log(variance).astype(dtype)
     pooled[dense_mean] = np.hstack([np.zeros_like(means), means])
-    pooled[dense_log_variance] = (joint[dense_log_variance] + np.log(joint_share)).astype(dtype)
+    log_variances = joint[dense_log_variance] + np.log(joint_share)
+    pooled[dense_log_variance] = np.maximum(log_variances, -LIMIT).astype(dtype)
     pooled["loadings"] = np.hstack([(1 - v) * words["loadings"], v * joint["loadings"]]).astype(dtype)
     pooled["bias"] = ((1 - v) * words["bias"] + v * joint["bias"]).astype(dtype)
     return pooled
