@@ -1,18 +1,28 @@
 """What dense features are worth beside words: the weights that held-out points choose, zero included."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import xmlgp
+from tests.grids import grid
+from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.features import Dense, Features
 from xmlgp.gp.weight_space import names_of
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf import dense_weights
+from xmlgp.mlgpf import dense_weights, held_out
 from xmlgp.mlgpf.dense_weights import DenseWeights, pooled_parameters
+from xmlgp.mlgpf.record import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import train
+from xmlgp.regression.neighbours import FAR, fit_neighbours
+from xmlgp.regression.regression import scaled_features
+from xmlgp.runtime.progress import silent
+from xmlgp.work.connection import open_work
 
 SETTINGS = {"factors": 5, "epochs": 4, "label_weights": True, "regression_points": 0}
 K = 12
@@ -112,3 +122,250 @@ def utilities(model, parameters, points):
     other = dataclasses.replace(model, parameters=without, folder=None)
     dense = points.features.dense.arrays[0]
     return xmlgp.predict(other, points.features.sparse, dense=dense, k="all", output="utility").matrix().toarray()
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Return a list, to which functions of the arguments of each judgement can be added; later stages change these."""
+    results = []
+    functions = []
+    original = dense_weights.judge_dense_features
+
+    def recorded(*arguments):
+        worth = original(*arguments)
+        results.extend((worth, function(arguments)) for function in functions)
+        return worth
+
+    monkeypatch.setattr(held_out, "judge_dense_features", recorded)
+    return functions, results
+
+
+def all_scores(judgement, v, w, output):
+    """Return the scores of all labels of the held-out points, J×K, by a predictor of the whole model."""
+    make_predictor, words, joint, neighbours, points, _ = judgement
+    parameters = pooled_parameters(words, joint, DenseWeights(v, w), points.features.dense.bounds())
+    if w:
+        parameters = parameters | neighbours._replace(weight=np.array(w)).parameters()
+    return make_predictor(parameters).score(points.features, output)[0]
+
+
+def gains_and_losses(judgement, v, w, ranking):
+    """Return nDCG@5 of the points that have labels, and the log loss of all labels of each point."""
+    points = judgement[4]
+    scores = all_scores(judgement, v, w, ranking).astype(float)
+    probabilities = np.clip(all_scores(judgement, v, w, "probability").astype(float), 1e-7, 1 - 1e-7)
+    true = points.labels.toarray()
+    losses = -np.log(np.where(true, probabilities, 1 - probabilities))
+    if points.unknown is not None:
+        unknown = points.unknown.toarray()
+        scores[unknown] = -np.inf
+        losses[unknown] = 0
+    gains = []
+    for row in np.flatnonzero(true.any(axis=1)):
+        hits = true[row, np.argsort(-scores[row], kind="stable")[:5]]
+        discounts = 1 / np.log2(np.arange(2, 7))
+        gains.append(hits @ discounts / discounts[: true[row].sum()].sum())
+    return np.array(gains), losses.sum(axis=1)
+
+
+def unjudged_pairs(points):
+    unknown = ~points.labels.toarray() & (np.random.default_rng(3).random(points.labels.shape) < 0.3)
+    return dataclasses.replace(points, unknown=sp.csr_array(unknown))
+
+
+@grid(ranking=["utility", "probability"], unknown=[False, True])
+def test_the_weights_are_those_of_the_rule(judged, ranking, unknown):
+    """A literal implementation of the rule, by the scores of all labels."""
+    points = planted(500, informative=0.6)
+    settings = SETTINGS | {"ranking": ranking, "epochs": 2}
+    pairs = list(itertools.product(dense_weights.JOINT_WEIGHTS, dense_weights.NEIGHBOUR_WEIGHTS))
+    functions, results = judged
+    functions.append(lambda judgement: [gains_and_losses(judgement, v, w, ranking) for v, w in pairs])
+    xmlgp.train(unjudged_pairs(points) if unknown else points, settings=settings)
+    ((worth, measured),) = results
+    gains, losses = (np.array(measures) for measures in zip(*measured, strict=True))
+    good = list(range(len(pairs)))
+    for measures, errors in (-gains, 2), (losses, 1):
+        lowest = min(good, key=lambda number: measures[number].mean())
+        differences = measures - measures[lowest]
+        limits = errors * differences.std(axis=1) / measures.shape[1] ** 0.5
+        good = [number for number in good if differences[number].mean() <= limits[number] + 1e-12]
+    v = min(pairs[number][0] for number in good)
+    best = min((number for number in good if pairs[number][0] == v), key=lambda number: losses[number].mean())
+    assert worth.weights == (*pairs[best], ())
+    assert worth.weights.neighbours > 0
+    np.testing.assert_allclose(worth.gains, [100 * (gains[best] - gains[0]).mean()], rtol=1e-5)
+
+
+@grid(joint=[0.0, 0.5], neighbours=[0.0, 0.4])
+def test_the_gain_is_that_of_the_ranking_of_all_labels(judged, monkeypatch, joint, neighbours):
+    """With many more labels than are listed of each point."""
+    monkeypatch.setattr(dense_weights, "JOINT_WEIGHTS", (joint,))
+    monkeypatch.setattr(dense_weights, "NEIGHBOUR_WEIGHTS", (neighbours,))
+    monkeypatch.setattr(dense_weights, "LISTED", 20)
+    functions, results = judged
+    functions.append(
+        lambda judgement: [
+            np.mean(gains_and_losses(judgement, *weights, "probability")[0])
+            for weights in ((0, 0), (joint, neighbours))
+        ]
+    )
+    xmlgp.train(planted(400, labels=80), settings=SETTINGS | {"epochs": 2})
+    ((worth, (alone, both)),) = results
+    assert worth.gains == pytest.approx([100 * (both - alone)], abs=1e-4)
+    assert bool(both - alone) == bool(joint or neighbours)
+
+
+def test_a_block_of_noise_is_dropped_and_the_other_is_not():
+    model = xmlgp.train(planted(900, 2, widths=(6, 40)), settings=SETTINGS)
+    first, second = model.held_out.dense_gains
+    assert first > 4
+    assert second == 0
+    means = model.parameters["dense_weights.mean"]
+    assert means[:6].any(axis=1).all()
+    assert not means[6:].any()
+    assert (model.parameters["neighbours.lengthscales"] == FAR).tolist() == [False] * 7 + [True] * 40
+    assert not model.parameters["neighbours.dense"][:, 6:].any()
+    # What the dropped block says changes nothing, also in what the model learns.
+    later = planted(50, 3, widths=(6, 40))
+    signal, noise = later.features.dense.arrays
+    for other in model, xmlgp.learn(model, later):
+        scores, again = (
+            xmlgp.predict(other, later.features.sparse, dense=[signal, block], k=5).matrix().toarray()
+            for block in (noise, 7 - 3 * noise)
+        )
+        np.testing.assert_allclose(scores, again, atol=1e-4)
+
+
+def test_of_a_block_that_is_given_twice_one_stays(points, model):
+    block = points.features.dense.arrays[0]
+    twice = Dataset(Features(points.features.sparse, Dense((block, block))), points.labels)
+    both = xmlgp.train(twice, settings=SETTINGS)
+    used = [both.parameters["neighbours.lengthscales"][column] != FAR for column in (1, 7)]
+    assert any(used)
+    later = planted(400, 2)
+    arrays = [later.features.dense.arrays[0]] * 2
+    scores = xmlgp.predict(both, later.features.sparse, dense=arrays, k=5).matrix()
+    assert evaluate_ranking(scores, later.labels, ks=(5,))["nDCG@5"] > ndcg(model, later) - 2
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(90, {}), (300, {"calibration": False})], ids=["few", "none"])
+def test_without_enough_held_out_points_the_weights_are_the_default(count, chosen):
+    model = xmlgp.train(planted(count), settings=SETTINGS | chosen)
+    assert model.held_out is None
+    weights = [float(model.parameters[name]) for name in ("joint.weight", "neighbours.weight")]
+    assert weights == [dense_weights.UNJUDGED.joint, dense_weights.UNJUDGED.neighbours]
+    # All points are neighbours.
+    assert len(model.parameters["neighbours.dense"]) == count
+    assert ndcg(model, planted(200, 2)) > 50
+
+
+@grid(output=["utility", "probability"], k=[1, 5, 60], weight=[0.2, 0.6])
+def test_the_first_of_many_labels_are_those_of_highest_score(many, output, k, weight):
+    """Also where neighbours have fewer labels, whose order depends on the variances that the pool makes smaller."""
+    model, points = many
+    regression = fit_neighbours(model.preprocessed.weigh(points.features[:20]), few_labels(points), None)
+    parameters = model.parameters | regression._replace(weight=np.array(weight)).parameters()
+    predictor = MLGPF.load_predictor()(model.settings, model.preprocessed, parameters, points.features.D)
+    assert predictor._utilities.bounds is not None
+    later = planted(40, 2).features
+    values, _ = predictor.score(later, output)
+    (found,) = predictor.top(later, k, output)
+    chosen = np.take_along_axis(values, found.labels.reshape(40, k), axis=1)
+    np.testing.assert_allclose(chosen, -np.sort(-values, axis=1)[:, :k], rtol=1e-6, atol=1e-7)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Return a model of 1,100 labels, whose label weights have different variances, and its points."""
+    points = planted(200, labels=1100)
+    rare = points.labels.toarray() & (np.random.default_rng(1).random(points.labels.shape) < 0.02)
+    points = Dataset(points.features, sp.csr_array(rare))
+    model = xmlgp.train(points, settings=SETTINGS | {"epochs": 2})
+    variances = model.parameters["label_weights.log_variance"]
+    random = np.random.default_rng(3)
+    parameters = {name: array for name, array in model.parameters.items() if name != "calibration"}
+    parameters["label_weights.log_variance"] = random.normal(0, 1, variances.shape).astype(np.float32)
+    return dataclasses.replace(model, parameters=parameters, folder=None), points
+
+
+def few_labels(points):
+    """Return the labels of the first 20 points, but for all beyond the first 40."""
+    labels = points.labels[:20].toarray()
+    labels[:, 40:] = False
+    return sp.csr_array(labels)
+
+
+def problem_of(points, **chosen):
+    settings = MLGPFSettings(inducing="features", **SETTINGS | {"batch_size": 60, "epochs": 2} | chosen)
+    return points.features, points.labels, MLGPF.preprocess(points.features, settings, silent), settings
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_an_interrupted_run_has_the_same_result(tmp_path, every):
+    """In the steps of words, the joint steps, the sweep, the choices and the last sweep."""
+    arguments = problem_of(planted(200, widths=(6, 3)), regression_points=500)
+    expected = train(*arguments)
+    assert "neighbours.weight" in expected.parameters
+    assert [entry.get("dense_epoch") for entry in expected.history] == [None, None, 1, 2, 2, 2]
+    found, interruptions = train_with_interruptions(train, arguments, tmp_path / "run", itertools.repeat(every))
+    assert interruptions >= 14 // every
+    assert_same_result(found, expected)
+    assert found.held_out == expected.held_out
+
+
+@pytest.mark.parametrize("weighting", ["none", "idf"])
+def test_neighbours_learn_points_labels_and_words(weighting):
+    points = planted(300)
+    model = xmlgp.train(points, settings=SETTINGS | {"weighting": weighting})
+    batch = planted(30, 2)
+    words = sp.csr_array(sp.hstack([batch.features.sparse, np.ones((30, 1), np.float32)], format="csr"))
+    labels = sp.csr_array(sp.hstack([batch.labels, np.ones((30, 1), bool)], format="csr"))
+    learned = xmlgp.learn(model, Dataset(batch.features.with_sparse(words), labels))
+    found = learned.parameters
+    assert len(found["neighbours.dense"]) == 330
+    first = found["neighbours.label_indptr"][300:]
+    targets = sp.csr_array((np.ones(first[-1] - first[0]), found["neighbours.labels"][first[0] :], first - first[0]))
+    np.testing.assert_array_equal(targets.toarray() > 0, labels.toarray())
+    # The words of all points have the weights of today; the held-out points come last of those before.
+    order = np.concatenate(held_out.calibration_points(model.settings, points.labels))
+    sparse = sp.vstack([sp.hstack([points.features.sparse[order], sp.csr_array((300, 1))]), words], format="csr")
+    dense = Dense((np.vstack([points.features.dense.arrays[0][order], batch.features.dense.arrays[0]]),))
+    weighted = learned.preprocessed.weigh(Features(sp.csr_array(sparse), dense))
+    expected = scaled_features(weighted, found["neighbours.scales"], found["neighbours.lengthscales"])
+    stored = sp.csr_array(
+        (found["neighbours.values"], found["neighbours.indices"], found["neighbours.indptr"]), shape=(330, 41)
+    )
+    np.testing.assert_allclose(stored.toarray(), expected.sparse.toarray(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found["neighbours.dense"], expected.dense.values(), rtol=2e-3, atol=1e-3)
+    dense = batch.features.dense.arrays[0]
+    scores = xmlgp.predict(learned, words, dense=dense, k=5).matrix()
+    assert evaluate_ranking(scores, labels, ks=(1,))["P@1"] > 90
+    assert np.mean(scores.toarray()[:, 12] > 0) > 0.9
+
+
+@grid(dtype=["float32", "float64"], unknown=[False, True])
+def test_a_model_in_a_folder_predicts_and_explains_as_before(tmp_path, dtype, unknown):
+    points = planted(300, widths=(6, 2))
+    settings = SETTINGS | {"dtype": dtype, "regression_points": 500}
+    model = xmlgp.train(unjudged_pairs(points) if unknown else points, tmp_path / "model", settings=settings)
+    read = xmlgp.load(tmp_path / "model")
+    assert (read.held_out, read.held_out.dense_gains) == (model.held_out, model.held_out.dense_gains)
+    later = planted(40, 2, widths=(6, 2)).features
+    expected, scores = (
+        xmlgp.predict(each, later.sparse, dense=list(later.dense.arrays), k="all").matrix().toarray()
+        for each in (model, read)
+    )
+    np.testing.assert_array_equal(scores, expected)
+    (best,) = read.predictor.top(later, 3, "utility")
+    contributions = read.predictor.explain(later, best)
+    sums = [sum(contributions.shares(pair).values()) for pair in range(len(best.labels))]
+    np.testing.assert_allclose(sums, best.scores, rtol=1e-4, atol=1e-3)
+
+
+def test_a_cluster_of_one_worker_trains_the_same_model(points, model):
+    with open_work(workers=1) as work:
+        found = xmlgp.train(points, settings=SETTINGS, work=work)
+    assert found.parameters.keys() == model.parameters.keys()
+    for name, array in model.parameters.items():
+        np.testing.assert_array_equal(found.parameters[name], array, err_msg=name)
