@@ -132,16 +132,17 @@ def judge_dense_features(
 
     Weights are as good as the best if their mean nDCG@5 is less than two standard errors below the highest, and their
     log loss, which varies less, less than one standard error above the lowest of those. Of these the ones with the
-    lowest v are chosen, and of these the ones with the lowest log loss. With several blocks, the one without which
-    points are ranked best is dropped, as long as they are ranked no worse without it.
+    lowest v are chosen, and of these the ones with the lowest log loss; but zeros, if points are ranked better with
+    these. With several blocks, the one without which points are ranked best is dropped, as long as they are ranked no
+    worse without it.
     """
     judge = _Judge(make_predictor, words, joint, neighbours, points, rankings)
     alone = judge.score(DenseWeights(0, 0))
     weights = judge.best()
     bounds = points.features.dense.bounds() if points.features.dense else []
-    if weights[:2] == (0, 0):
-        return Worth(weights, (0.0,) * len(bounds))
     score = judge.score(weights)
+    if weights[:2] == (0, 0) or score < alone:
+        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds))
     if len(bounds) == 1:
         return Worth(weights, (score - alone,))
     while True:
