@@ -30,6 +30,18 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "--label-weights", "--replay",
         "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
+    "dense": [
+        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--set", "regression_points=0", "--replay",
+        "50", "-P", "3", "--epochs", "8", "--batch-size", "8",
+    ],
+    "dense-unknown": [
+        "--model", "mlgpf", "--inducing", "features", "--set", "regression_points=0", "-P", "3", "--epochs", "8",
+        "--batch-size", "8", "--unknown", "many.unknown",
+    ],
+    "dense-regression": [
+        "--model", "mlgpf", "--inducing", "features", "--label-weights", "--replay", "0", "-P", "3", "--epochs", "8",
+        "--batch-size", "8",
+    ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--epochs", "4", "--batch-size", "8",
@@ -47,15 +59,18 @@ MODELS = {
 }  # fmt: skip
 
 #: Models of an earlier version, with arrays that their options no longer produce: regression and label weights beside
-#: inducing inputs, and a calibration on few points; or without those of a memory, which it did not have. They are only
-#: made again if they are named.
-EARLIER = {"mlgpf", "weight-space", "calibrated", "scaled", "learned"}
+#: inducing inputs, a calibration on few points, and a regression with dense features beside words; or without those of
+#: a memory, which it did not have. They are only made again if they are named.
+EARLIER = {"mlgpf", "weight-space", "dense-regression", "calibrated", "scaled", "learned"}
 
 #: The model that has learned the test points as well.
 LEARNED = "learned"
 
-#: The model that is trained on more points, some of which are held out.
-REMEMBERING = "memory"
+#: The models with dense features beside words.
+DENSE = {"dense", "dense-unknown", "dense-regression"}
+
+#: The models that are trained on more points, some of which are held out.
+REMEMBERING = {"memory", *DENSE}
 
 #: The model with an index of labels, which only models of many labels have otherwise.
 INDEXED = "indexed"
@@ -66,9 +81,14 @@ TUNED = "mlgpf"
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
-    if model == REMEMBERING and part == "train":
+    if model in REMEMBERING and part == "train":
         return HERE / "many.txt"
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
+
+
+def dense_options(model, part):
+    """Return the options for the dense features of these points."""
+    return ["--dense", HERE / f"{'many' if part == 'train' else part}.npy"] if model in DENSE else []
 
 
 def xmlgp(*arguments, program=("-m", "xmlgp")):
@@ -90,7 +110,7 @@ def make(models):
     for model in models or [name for name in MODELS if name not in EARLIER]:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
-        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
+        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q", *dense_options(model, "train")]
         program = ("-c", INDEXING) if model == INDEXED else ("-m", "xmlgp")
         xmlgp("train", data(model, "train"), path, *options, program=program)
         if model == TUNED:
@@ -99,7 +119,17 @@ def make(models):
             xmlgp("learn", path, data(model, "test"), "--no-cache", "-q")
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
-            xmlgp("predict", path, data(model, "test"), "-k", "all", "--with-std", "-q", *out)
+            xmlgp(
+                "predict",
+                path,
+                data(model, "test"),
+                "-k",
+                "all",
+                "--with-std",
+                "-q",
+                *out,
+                *dense_options(model, "test"),
+            )
 
 
 if __name__ == "__main__":
