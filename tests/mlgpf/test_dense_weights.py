@@ -173,10 +173,10 @@ def unjudged_pairs(points):
     return dataclasses.replace(points, unknown=sp.csr_array(unknown))
 
 
-@grid(ranking=["utility", "probability"], unknown=[False, True])
-def test_the_weights_are_those_of_the_rule(judged, ranking, unknown):
+@grid(ranking=["utility", "probability"], unknown=[False, True], informative=[0.6, 1.0])
+def test_the_weights_are_those_of_the_rule(judged, ranking, unknown, informative):
     """A literal implementation of the rule, by the scores of all labels."""
-    points = planted(500, informative=0.6)
+    points = planted(500, informative=informative)
     settings = SETTINGS | {"ranking": ranking, "epochs": 2}
     pairs = list(itertools.product(dense_weights.JOINT_WEIGHTS, dense_weights.NEIGHBOUR_WEIGHTS))
     functions, results = judged
@@ -192,8 +192,9 @@ def test_the_weights_are_those_of_the_rule(judged, ranking, unknown):
         good = [number for number in good if differences[number].mean() <= limits[number] + 1e-12]
     v = min(pairs[number][0] for number in good)
     best = min((number for number in good if pairs[number][0] == v), key=lambda number: losses[number].mean())
+    best = best if gains[best].mean() >= gains[0].mean() else 0
     assert worth.weights == (*pairs[best], ())
-    assert worth.weights.neighbours > 0
+    assert worth.weights.neighbours > 0 or (unknown and informative < 1)
     np.testing.assert_allclose(worth.gains, [100 * (gains[best] - gains[0]).mean()], rtol=1e-5)
 
 
