@@ -14,8 +14,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.gp.log_parameters import LIMIT
-from xmlgp.gp.weight_space import DENSE, JOINT, SPARSE, names_of
+from xmlgp.gp.weight_space import DENSE, JOINT, SPARSE, LatentMap, names_of
 from xmlgp.label_index.clusters import LABEL_INDEX
+from xmlgp.linear_algebra import dense
 from xmlgp.prediction.logistic import logistic_scores
 from xmlgp.prediction.parts import descending
 from xmlgp.regression.neighbours import NeighbourPredictions, NeighbourRegression
@@ -34,8 +35,11 @@ __all__ = ["UNJUDGED", "DenseWeights", "HeldOutPoints", "Worth", "judge_dense_fe
 JOINT_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NEIGHBOUR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 
-#: Labels of each point from each ranking among which the weights are compared.
-LISTED = 30
+#: Labels of each point from each ranking among which the weights are compared, and with which points are ranked.
+LISTED = 50
+
+#: Points whose labels are ranked together.
+ROWS = 256
 
 #: Least distance of probabilities from 0 and 1 in the log loss.
 LEAST = 1e-7
@@ -58,10 +62,14 @@ UNJUDGED = DenseWeights(0.25, 0.3)
 
 
 class Worth(NamedTuple):
-    """The chosen weights, and what each dense block adds to nDCG@5 of held-out points, in percent."""
+    """The chosen weights, and what each dense block adds to nDCG@5 of held-out points, in percent.
+
+    `ranked` has the probabilities of the first labels of each point with these weights, J×K, in order.
+    """
 
     weights: DenseWeights
     gains: tuple[float, ...]
+    ranked: csr_array
 
 
 class HeldOutPoints(NamedTuple):
@@ -123,12 +131,13 @@ def judge_dense_features(
     joint: Parameters | None,
     neighbours: NeighbourRegression,
     points: HeldOutPoints,
-    rankings: Sequence[csr_array],
+    ranked: csr_array,
 ) -> Worth:
     """Return the weights by which held-out points are ranked best, and what each block is worth.
 
     `words` are the parameters of a model without dense features, or with these alone; then `joint` is None.
-    `neighbours` have no held-out points. `rankings`, J×K, are those of the held-out points by f, and by f_joint.
+    `neighbours` have no held-out points. `ranked`, J×K, are the probabilities of the first labels of each held-out
+    point by f, in order. Others than these, the first by Φ h + b of f_joint, and the first by neighbours are left out.
 
     Weights are as good as the best if their mean nDCG@5 is less than two standard errors below the highest, and their
     log loss, which varies less, less than one standard error above the lowest of those. Of these the ones with the
@@ -136,15 +145,15 @@ def judge_dense_features(
     these. With several blocks, the one without which points are ranked best is dropped, as long as they are ranked no
     worse without it.
     """
-    judge = _Judge(make_predictor, words, joint, neighbours, points, rankings)
+    judge = _Judge(make_predictor, words, joint, neighbours, points, ranked)
     alone = judge.score(DenseWeights(0, 0))
     weights = judge.best()
     bounds = points.features.dense.bounds() if points.features.dense else []
     score = judge.score(weights)
     if weights[:2] == (0, 0) or score < alone:
-        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds))
+        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), ranked)
     if len(bounds) == 1:
-        return Worth(weights, (score - alone,))
+        return Worth(weights, (score - alone,), judge.ranking(weights))
     while True:
         dropped = weights.dropped
         scores = {
@@ -157,7 +166,8 @@ def judge_dense_features(
             break
         weights = weights._replace(dropped=(*dropped, block))
         score = scores[block]
-    return Worth(weights, tuple(score - scores[b] if b in scores else 0.0 for b in range(len(bounds))))
+    gains = tuple(score - scores[b] if b in scores else 0.0 for b in range(len(bounds)))
+    return Worth(weights, gains, judge.ranking(weights))
 
 
 class _Judge:
@@ -170,18 +180,21 @@ class _Judge:
         joint: Parameters | None,
         neighbours: NeighbourRegression,
         points: HeldOutPoints,
-        rankings: Sequence[csr_array],
+        ranked: csr_array,
     ) -> None:
         self._make_predictor = make_predictor
         self._words = words
         self._joint = joint
+        self._shape = ranked.shape
         self._features = points.features
         self._weighted = points.weighted
         self._bounds = points.features.dense.bounds() if points.features.dense else []
         self._neighbours = neighbours
         self._predictions: dict[tuple[int, ...], tuple[NeighbourPredictions, csr_array]] = {}
         _, predicted = self._predicted(())
-        listed = [_first(matrix, LISTED) for matrix in (*rankings, predicted)]
+        listed = [_first(ranked), _first(predicted)]
+        if joint:
+            listed.append(_first_by_latent(joint, points.weighted, ranked.shape))
         self._candidates = _padded(listed, points.unknown)
         is_true = points.labels[np.arange(points.features.N)[:, None], np.maximum(self._candidates, 0)]
         self._is_true = np.asarray(is_true.toarray()) & (self._candidates >= 0)
@@ -196,6 +209,17 @@ class _Judge:
         """Return the mean nDCG@5, in percent."""
         gains, _ = next(self._measures(weights, [weights.neighbours]))
         return 100 * float(gains.mean())
+
+    def ranking(self, weights: DenseWeights) -> csr_array:
+        """Return the probabilities of the first labels of each point, J×K, in order."""
+        _, p = next(self._scores(weights, [weights.neighbours]))
+        scores = np.where(self._candidates >= 0, p, -np.inf)
+        order = descending(scores)[:, :LISTED]
+        labels = np.take_along_axis(self._candidates, order, axis=1)
+        p = np.take_along_axis(p, order, axis=1)
+        kept = labels >= 0
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return csr_array((p[kept], labels[kept], indptr), shape=self._shape)
 
     def best(self) -> DenseWeights:
         """Return the best weights; see `judge_dense_features`."""
@@ -216,6 +240,13 @@ class _Judge:
         self, weights: DenseWeights, neighbour_weights: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.floating], NDArray[np.floating]]]:
         """Yield nDCG@5 of each point that has labels, and the log loss of each, for each weight of the neighbours."""
+        for scores, p in self._scores(weights, neighbour_weights):
+            yield self._ndcg(scores), self._log_loss(p)
+
+    def _scores(
+        self, weights: DenseWeights, neighbour_weights: Sequence[float]
+    ) -> Iterator[tuple[NDArray[np.floating], NDArray[np.floating]]]:
+        """Yield what the labels are ranked by, and their probabilities, J×L, for each weight of the neighbours."""
         predictor = self._make_predictor(pooled_parameters(self._words, self._joint, weights, self._bounds))
         labels = np.maximum(self._candidates, 0)
         with one_blas_thread():
@@ -228,8 +259,7 @@ class _Judge:
                 predictions.weight = w
                 predictions.pool_pairs(predicted, indptr, labels.ravel(), mean, variance)
             p = logistic_scores(mean, variance, "probability", predictor.nodes).reshape(labels.shape)
-            scores = mean.reshape(labels.shape) if predictor.default_output == "utility" else p
-            yield self._ndcg(scores), self._log_loss(p)
+            yield mean.reshape(labels.shape) if predictor.default_output == "utility" else p, p
 
     def _predicted(self, dropped: tuple[int, ...]) -> tuple[NeighbourPredictions, csr_array]:
         if dropped not in self._predictions:
@@ -265,14 +295,26 @@ def _near_lowest(values: NDArray[np.floating], choices: NDArray[np.int64], count
     return near
 
 
-def _first(scores: csr_array, count: int) -> csr_array:
-    """Return which labels have the highest scores of each point, at most so many, J×K, bool."""
+def _first(scores: csr_array) -> csr_array:
+    """Return which labels have the `LISTED` highest scores of each point, or fewer, J×K, bool."""
     points = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
     order = np.lexsort((-scores.data, points))
     ranks = np.arange(len(order)) - scores.indptr[points[order]]
-    kept = np.sort(order[ranks < count])
-    ones = np.ones(len(kept), bool)
-    return csr_array((ones, (points[kept], scores.indices[kept])), shape=scores.shape)
+    kept = np.sort(order[ranks < LISTED])
+    return csr_array((np.ones(len(kept), bool), (points[kept], scores.indices[kept])), shape=scores.shape)
+
+
+def _first_by_latent(parameters: Parameters, weighted: Features, shape: tuple[int, int]) -> csr_array:
+    """Return which labels have the `LISTED` highest Φ h + b of each point, J×K, bool."""
+    latent = LatentMap.of(parameters).means(weighted)
+    count = min(LISTED, shape[1])
+    labels = np.empty((len(latent), count), np.int64)
+    for start in range(0, len(latent), ROWS):
+        rows = slice(start, start + ROWS)
+        utilities = dense.product(latent[rows], parameters["loadings"].T) + parameters["bias"]
+        labels[rows] = np.argpartition(utilities, shape[1] - count, axis=1)[:, shape[1] - count :]
+    indptr = np.arange(0, labels.size + 1, count)
+    return csr_array((np.ones(labels.size, bool), labels.ravel(), indptr), shape=shape)
 
 
 def _padded(listed: Sequence[csr_array], unknown: csr_array | None) -> NDArray[np.int32]:

@@ -287,17 +287,13 @@ class HeldOutChoices(HeldOutStage):
             self._dense_weights[:] = 0
             return ranked
         joint = self._joint.trained() if self._joint else None
-        rankings = [ranked]
-        if joint:
-            rankings.append(self._rank(pooled_parameters(parameters, joint, DenseWeights(1, 0), self._bounds)))
         weighted = self._problem.preprocessed.weigh(self._features)
         points = HeldOutPoints(self._features, weighted, self._labels, self._unknown)
-        worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, rankings)
+        worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, ranked)
         self._dense_weights[:] = worth.weights[:2]
         self._dropped[list(worth.weights.dropped)] = True
         self._gains[:] = worth.gains
-        chosen = pooled_parameters(parameters, joint, worth.weights, self._bounds)
-        return self._rank(chosen | self._neighbour_parameters(neighbours))
+        return worth.ranked
 
     def _neighbours_of_trained(self, parameters: Parameters) -> NeighbourRegression | None:
         """Return the regression on neighbours without held-out points, or None if features are too large."""
