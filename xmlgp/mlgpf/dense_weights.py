@@ -55,6 +55,10 @@ class DenseWeights(NamedTuple):
     neighbours: float
     dropped: tuple[int, ...] = ()
 
+    def dropping(self, block: int) -> DenseWeights:
+        """Return the weights with one more block without effect."""
+        return self._replace(dropped=(*self.dropped, block))
+
 
 #: The weights where no held-out points can tell: on data sets with 159, 592 and 15,052 labels, held-out points are
 #: ranked better with them than by words alone.
@@ -141,7 +145,7 @@ def judge_dense_features(
 
     Weights are as good as the best if their mean nDCG@5 is less than two standard errors below the highest, and their
     log loss, which varies less, less than one standard error above the lowest of those. Of these the ones with the
-    lowest v are chosen, and of these the ones with the lowest log loss; but zeros, if points are ranked better with
+    lowest v are chosen, and of these the ones with the lowest log loss; but zeros, if points are ranked as well with
     these. With several blocks, the one without which points are ranked best is dropped, as long as they are ranked no
     worse without it.
     """
@@ -150,23 +154,21 @@ def judge_dense_features(
     weights = judge.best()
     bounds = points.features.dense.bounds() if points.features.dense else []
     score = judge.score(weights)
-    if weights[:2] == (0, 0) or score < alone:
+    if score <= alone:
         return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), ranked)
-    if len(bounds) == 1:
-        return Worth(weights, (score - alone,), judge.ranking(weights))
-    while True:
-        dropped = weights.dropped
-        scores = {
-            block: judge.score(weights._replace(dropped=(*dropped, block)))
-            for block in range(len(bounds))
-            if block not in dropped
-        }
-        block = max(scores, key=lambda block: scores[block])
-        if len(scores) == 1 or scores[block] < score:
+    kept = list(range(len(bounds)))
+    without: dict[int, float] = {}
+    while len(kept) > 1:
+        without = {block: judge.score(weights.dropping(block)) for block in kept}
+        best = max(kept, key=lambda block: without[block])
+        if without[best] < score:
             break
-        weights = weights._replace(dropped=(*dropped, block))
-        score = scores[block]
-    gains = tuple(score - scores[b] if b in scores else 0.0 for b in range(len(bounds)))
+        weights = weights.dropping(best)
+        score = without[best]
+        kept.remove(best)
+    if len(kept) == 1:
+        without = {kept[0]: alone}
+    gains = tuple(score - without[block] if block in kept else 0.0 for block in range(len(bounds)))
     return Worth(weights, gains, judge.ranking(weights))
 
 
