@@ -217,11 +217,23 @@ def test_the_gain_is_that_of_the_ranking_of_all_labels(judged, monkeypatch, join
     assert bool(both - alone) == bool(joint or neighbours)
 
 
-def test_a_block_of_noise_is_dropped_and_the_other_is_not():
+def test_a_block_of_noise_is_dropped_and_the_other_is_not(judged):
+    functions, results = judged
+
+    def gains(judgement):
+        weights = dense_weights.judge_dense_features(*judgement).weights
+        return [dense_weights._Judge(*judgement).score(used) for used in (DenseWeights(0, 0), weights)]
+
+    functions.append(gains)
     model = xmlgp.train(planted(900, 2, widths=(6, 40)), settings=SETTINGS)
     first, second = model.held_out.dense_gains
     assert first > 4
     assert second == 0
+    # Words alone have no weights, so this is not what is lost by dropping both blocks.
+    ((_, (alone, both)),) = results
+    assert first == pytest.approx(both - alone)
+    words = model.held_out.worth_of_dense(["encoder", "dense 1"])
+    assert words.endswith(f": encoder +{first:.1f}, dense 1 nothing, it is dropped")
     means = model.parameters["dense_weights.mean"]
     assert means[:6].any(axis=1).all()
     assert not means[6:].any()

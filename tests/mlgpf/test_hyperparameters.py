@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xmlgp.mlgpf.hyperparameters import hyperparameters
-from xmlgp.regression.neighbours import NEIGHBOURS
+from xmlgp.regression.neighbours import FAR, NEIGHBOURS
 
 WORTH = {"neighbours.weight": np.array(0.2), "neighbours.lengthscales": np.array([0.5, 2, 3, 3], "f4")}
 
@@ -15,6 +15,8 @@ def test_each_block_has_its_lengthscale():
     blocks = {"ℓ of encoder": 2, "ℓ of dense 1": 3, "weight in the pool": 0.2}
     assert hyperparameters(WORTH, widths) == {"neighbours": {"ℓ of words": 0.5} | blocks}
     assert hyperparameters(WORTH, widths | {"words": 0}) == {"neighbours": blocks}
+    far = WORTH | {"neighbours.lengthscales": np.array([0.5, 2, FAR, FAR], "f4")}
+    assert hyperparameters(far, widths)["neighbours"].keys() == {"ℓ of words", "ℓ of encoder", "weight in the pool"}
     with pytest.raises(ValueError, match="4 lengthscales for dense blocks of widths"):
         hyperparameters(WORTH, {"words": 9, "encoder": 1})
 

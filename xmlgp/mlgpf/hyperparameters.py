@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from xmlgp.gp.weight_space import DENSE
 from xmlgp.regression.kernel import LENGTHSCALE
+from xmlgp.regression.neighbours import FAR
 from xmlgp.regression.regression import POOL_WEIGHT
 
 __all__ = ["hyperparameters"]
@@ -40,6 +41,7 @@ def hyperparameters(parameters: Mapping[str, NDArray[Any]], widths: Mapping[str,
 def _by_block(lengthscales: NDArray[Any], widths: Mapping[str, int]) -> dict[str, float]:
     """Return the lengthscale of each block, from those of the words and of each dense column, 1+E, or the first alone.
 
+    Blocks that are dropped have none.
     ValueError if the blocks have other widths.
     """
     _, *dense = widths.values()
@@ -50,5 +52,5 @@ def _by_block(lengthscales: NDArray[Any], widths: Mapping[str, int]) -> dict[str
     return {
         f"ℓ of {name}": float(lengthscales[start])
         for (name, width), start in blocks
-        if width and start < len(lengthscales)
+        if width and start < len(lengthscales) and lengthscales[start] != FAR
     }

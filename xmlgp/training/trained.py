@@ -91,7 +91,11 @@ class HeldOut(NamedTuple):
         on_points = f"nDCG@5 of {self.points} held-out points"
         if not any(self.dense_gains):
             return f"{_joined(names)} did not raise the {on_points}: the model uses the words alone"
-        gains = [f"{name} {gain:+.1f}" for name, gain in zip(names, self.dense_gains, strict=True)]
+        # Only a block that is dropped adds exactly nothing.
+        gains = [
+            f"{name} {gain:+.1f}" if gain else f"{name} nothing, it is dropped"
+            for name, gain in zip(names, self.dense_gains, strict=True)
+        ]
         return f"what dense features add to the {on_points}: {', '.join(gains)}"
 
     def reliability(self) -> str:
