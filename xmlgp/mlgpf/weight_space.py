@@ -40,6 +40,7 @@ from xmlgp.mlgpf.sweep import Sweep, SweepPlan
 from xmlgp.mlgpf.sweep_data import SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.regression.neighbours import bytes_of_neighbours
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import LabelSampler, make_batch
@@ -311,6 +312,10 @@ class WeightSpaceMethod(MLGPFMethod):
         # Features without weighting take no further memory: they are mapped from a file, or in memory already.
         weighted = 0 if settings.weighting == "none" else itemsize * dataset.features.sparse.nnz
         parts = [factors, *label_weights, MemoryPart("weighted features", weighted)]
+        if dataset.features.dense is not None:
+            parts.append(
+                MemoryPart("the regression on neighbours", bytes_of_neighbours(N, sum(dataset.features.widths)))
+            )
         # N×N in single precision.
         covariances = 4 * N**2
         if _may_regress(settings, N, K) and sum(part.size for part in parts) < covariances:

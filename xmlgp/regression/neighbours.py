@@ -35,6 +35,7 @@ __all__ = [
     "NeighbourPredictions",
     "NeighbourRegression",
     "add_neighbours",
+    "bytes_of_neighbours",
     "fit_neighbours",
 ]
 
@@ -309,6 +310,11 @@ class NeighbourPredictions:
 
 def _targets(labels: csr_array, unknown: csr_array | None) -> csr_array:
     return labels.astype(np.float32) if unknown is None else ImputedLabels(labels, unknown).targets
+
+
+def bytes_of_neighbours(N: int, E: int) -> int:
+    """Return the memory of the dense features and the most frequent words of N points, while predictions are made."""
+    return 4 * min(N, MOST) * (E + FREQUENT)
 
 
 def _drawn(count: int) -> slice | NDArray[np.integer]:
