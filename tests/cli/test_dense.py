@@ -177,7 +177,7 @@ def test_show_says_what_dense_features_are_worth(dense, trained):
     assert lines[start : start + 3] == [
         "kernel    regression: ℓ of words 0.7, weight in the pool 0.5",
         f"          neighbours: {blocks}, weight in the pool {weight:.4g}",
-        "          latent functions: number 6, with dense features 3, weight of these 0.25",
+        "          latent functions: number 6, of which see dense features 3, their weight 0.25",
     ]
     described = json.loads(run("show", "model", "--json").stdout)
     assert described.pop("hyperparameters")["neighbours"] == {

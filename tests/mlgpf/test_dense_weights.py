@@ -231,7 +231,8 @@ def test_a_block_of_noise_is_dropped_and_the_other_is_not(judged):
     assert second == 0
     # Words alone have no weights, so this is not what is lost by dropping both blocks.
     ((_, (alone, both)),) = results
-    assert first == pytest.approx(both - alone)
+    assert first == pytest.approx(both[0] - alone[0])
+    assert model.held_out.dense_total == pytest.approx(first)
     words = model.held_out.worth_of_dense(["encoder", "dense 1"])
     assert words.endswith(f": encoder +{first:.1f}, dense 1 nothing, it is dropped")
     means = model.parameters["dense_weights.mean"]

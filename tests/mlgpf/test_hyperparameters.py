@@ -34,6 +34,6 @@ def test_a_regression_on_words_alone_has_constants():
 def test_latent_functions_whose_weights_are_zero_are_without_dense_features():
     means = np.zeros((4, 5))
     means[2, 3:] = 1e-20
-    expected = {"latent functions": {"number": 5, "with dense features": 2}}
+    expected = {"latent functions": {"number": 5, "of which see dense features": 2}}
     assert hyperparameters({"dense_weights.mean": means}, {"words": 9, "encoder": 4}) == expected
     assert hyperparameters({}, {"words": 9}) == {}

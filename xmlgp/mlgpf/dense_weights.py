@@ -38,6 +38,9 @@ NEIGHBOUR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 #: Labels of each point from each ranking among which the weights are compared, and with which points are ranked.
 LISTED = 50
 
+#: What a block adds that lowers the log loss alone, such as that of one label, whose nDCG is the same in any case.
+TIED = 1e-6
+
 #: Points whose labels are ranked together.
 ROWS = 256
 
@@ -66,13 +69,14 @@ UNJUDGED = DenseWeights(0.25, 0.3)
 
 
 class Worth(NamedTuple):
-    """The chosen weights, and what each dense block adds to nDCG@5 of held-out points, in percent.
+    """The chosen weights, and what each dense block and what all add to nDCG@5 of held-out points, in percent.
 
     `ranked` has the probabilities of the first labels of each point with these weights, J×K, in order.
     """
 
     weights: DenseWeights
     gains: tuple[float, ...]
+    total: float
     ranked: csr_array
 
 
@@ -145,9 +149,9 @@ def judge_dense_features(
 
     Weights are as good as the best if their mean nDCG@5 is less than two standard errors below the highest, and their
     log loss, which varies less, less than one standard error above the lowest of those. Of these the ones with the
-    lowest v are chosen, and of these the ones with the lowest log loss; but zeros, if points are ranked as well with
-    these. With several blocks, the one without which points are ranked best is dropped, as long as they are ranked no
-    worse without it.
+    lowest v are chosen, and of these the ones with the lowest log loss; but zeros, if points are ranked better with
+    these, or as well and with as low a log loss. With several blocks, the one without which points are ranked best is
+    dropped, as long as they are ranked no worse without it.
     """
     judge = _Judge(make_predictor, words, joint, neighbours, points, ranked)
     alone = judge.score(DenseWeights(0, 0))
@@ -155,9 +159,9 @@ def judge_dense_features(
     bounds = points.features.dense.bounds() if points.features.dense else []
     score = judge.score(weights)
     if score <= alone:
-        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), ranked)
+        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), 0.0, ranked)
     kept = list(range(len(bounds)))
-    without: dict[int, float] = {}
+    without: dict[int, tuple[float, float]] = {}
     while len(kept) > 1:
         without = {block: judge.score(weights.dropping(block)) for block in kept}
         best = max(kept, key=lambda block: without[block])
@@ -168,8 +172,10 @@ def judge_dense_features(
         kept.remove(best)
     if len(kept) == 1:
         without = {kept[0]: alone}
-    gains = tuple(score - without[block] if block in kept else 0.0 for block in range(len(bounds)))
-    return Worth(weights, gains, judge.ranking(weights))
+    gains = [0.0] * len(bounds)
+    for block in kept:
+        gains[block] = max(score[0] - without[block][0], TIED)
+    return Worth(weights, tuple(gains), max(score[0] - alone[0], TIED), judge.ranking(weights))
 
 
 class _Judge:
@@ -207,10 +213,10 @@ class _Judge:
         self._discounts = discounts[: self._candidates.shape[1]]
         self._ideal = np.cumsum(discounts)[counts[self._labelled] - 1]
 
-    def score(self, weights: DenseWeights) -> float:
-        """Return the mean nDCG@5, in percent."""
-        gains, _ = next(self._measures(weights, [weights.neighbours]))
-        return 100 * float(gains.mean())
+    def score(self, weights: DenseWeights) -> tuple[float, float]:
+        """Return the mean nDCG@5, in percent, and the mean log loss less than zero, which decides between equals."""
+        gains, losses = next(self._measures(weights, [weights.neighbours]))
+        return 100 * float(gains.mean()), -float(losses.mean())
 
     def ranking(self, weights: DenseWeights) -> csr_array:
         """Return the probabilities of the first labels of each point, J×K, in order."""

@@ -215,10 +215,10 @@ class HeldOutChoices(HeldOutStage):
         self._coefficients = np.zeros(len(IDENTITY))
         #: The weight of utilities in the pool with the regression, where points have dense features alone.
         self._pool_weight = np.array(DENSE_POOL_WEIGHTS[0])
-        #: The weights of dense features, whether each block is dropped, and what each is worth.
+        #: The weights of dense features, whether each block is dropped, and what each and what all are worth.
         self._dense_weights = np.array(UNJUDGED[:2])
         self._dropped = np.zeros(len(self._bounds), bool)
-        self._gains = np.zeros(len(self._bounds))
+        self._gains = np.zeros(len(self._bounds) + 1)
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
         #: The parameters of the regression on all points.
@@ -292,7 +292,7 @@ class HeldOutChoices(HeldOutStage):
         worth = judge_dense_features(self._predictor, parameters, joint, neighbours, points, ranked)
         self._dense_weights[:] = worth.weights[:2]
         self._dropped[list(worth.weights.dropped)] = True
-        self._gains[:] = worth.gains
+        self._gains[:] = *worth.gains, worth.total
         return worth.ranked
 
     def _neighbours_of_trained(self, parameters: Parameters) -> NeighbourRegression | None:
@@ -345,8 +345,8 @@ class HeldOutChoices(HeldOutStage):
         """What was measured, or None."""
         points, *measures = self._measures.tolist()
         # Without words, there is nothing that a single block could be compared with.
-        gains = self._gains.tolist() if self._joint else []
-        return HeldOut(int(points), *measures)._replace(dense_gains=tuple(gains)) if points else None
+        *gains, total = self._gains.tolist() if self._joint else [0.0]
+        return HeldOut(int(points), *measures)._replace(dense_gains=tuple(gains), dense_total=total) if points else None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""

@@ -32,9 +32,9 @@ def hyperparameters(parameters: Mapping[str, NDArray[Any]], widths: Mapping[str,
     if f"{DENSE}.mean" in parameters:
         means = parameters[f"{DENSE}.mean"]
         count = np.count_nonzero(means.any(axis=0))
-        parts["latent functions"] = {"number": means.shape[1], "with dense features": int(count)}
+        parts["latent functions"] = {"number": means.shape[1], "of which see dense features": int(count)}
         if "joint.weight" in parameters:
-            parts["latent functions"]["weight of these"] = float(parameters["joint.weight"])
+            parts["latent functions"]["their weight"] = float(parameters["joint.weight"])
     return parts
 
 

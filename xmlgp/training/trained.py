@@ -53,7 +53,8 @@ class HeldOut(NamedTuple):
     """What training measured on points that it held out.
 
     The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
-    as they are and before calibration, from 0 to 1; what each block of dense features adds to nDCG@5, in percent.
+    as they are and before calibration, from 0 to 1; what each block of dense features, and what all, add to nDCG@5, in
+    percent.
     """
 
     points: int
@@ -63,6 +64,7 @@ class HeldOut(NamedTuple):
     uncalibrated_error: float
     calibrated_error: float
     dense_gains: tuple[float, ...] = ()
+    dense_total: float = 0.0
 
     @classmethod
     def from_untrusted(cls, entry: object) -> HeldOut | None:
@@ -74,7 +76,7 @@ class HeldOut(NamedTuple):
         if not isinstance(gains, list | tuple):
             return None
         measured = cls(**entry | {"dense_gains": tuple(gains)})
-        numbers = *measured[: len(MEASURED)], *gains
+        numbers = *measured[: len(MEASURED)], *gains, measured.dense_total
         valid = type(measured.points) is int and all(type(number) in (int, float) for number in numbers)
         return measured if valid else None
 
@@ -90,13 +92,17 @@ class HeldOut(NamedTuple):
             return ""
         on_points = f"nDCG@5 of {self.points} held-out points"
         if not any(self.dense_gains):
-            return f"{_joined(names)} did not raise the {on_points}: the model uses the words alone"
+            return (
+                f"{_joined(names)} did not raise the {on_points}: the model uses the words alone; trained without, it "
+                "would predict the same without"
+            )
         # Only a block that is dropped adds exactly nothing.
         gains = [
             f"{name} {gain:+.1f}" if gain else f"{name} nothing, it is dropped"
             for name, gain in zip(names, self.dense_gains, strict=True)
         ]
-        return f"what dense features add to the {on_points}: {', '.join(gains)}"
+        together = f", together {self.dense_total:+.1f}" if sum(map(bool, self.dense_gains)) > 1 else ""
+        return f"what dense features add to the {on_points}: {', '.join(gains)}{together}"
 
     def reliability(self) -> str:
         """Return the calibration errors in words, or nothing if they may be those of chance."""
