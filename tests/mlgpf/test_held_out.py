@@ -218,7 +218,7 @@ def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without,
     trained, held = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(arguments)[2]
     monkeypatch.setattr(HeldOutChoices, "_fit", lambda *arguments: ({}, {"regression.part": 1}))
-    choices = HeldOutChoices(problem_of(arguments), trained, held, lambda: parameters, True)
+    choices = HeldOutChoices(problem_of(arguments), (trained, held), lambda: parameters, True)
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}
     fitted = []

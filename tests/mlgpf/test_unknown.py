@@ -72,7 +72,7 @@ def test_unknown_labels_are_left_out_of_held_out_rankings(monkeypatch):
         Training, problem.settings.load_method(), problem._replace(unknown=None, settings=problem.settings)
     ).run()
     parameters.pop("calibration")
-    choices = HeldOutChoices(problem, trained, held, lambda: parameters)
+    choices = HeldOutChoices(problem, (trained, held), lambda: parameters)
     choices.step(0, 0)
     found = choices.parameters(1)
     predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, DATASET.D)
