@@ -20,8 +20,7 @@ prediction alone. Memory is the largest resident set of training.
 
 `kernels` takes embeddings alone. It compares the squared-exponential regression that MLGPF pools its utilities with,
 its linear part, and both with the regression on neighbours. The regression and `linear part` are those of the same
-model, without their calibration;
-`regression_points=0` is the command without a regression.
+model, without their calibration; `regression_points=0` is the command without a regression.
 
 `sizes` generates points into a temporary folder, or one in --folder, in which it also trains: embeddings are sums of a
 random vector for each label, with noise, in half precision; with --words, points have 70 words as well. Memory is the
