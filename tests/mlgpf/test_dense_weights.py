@@ -383,3 +383,16 @@ def test_a_cluster_of_one_worker_trains_the_same_model(points, model):
     assert found.parameters.keys() == model.parameters.keys()
     for name, array in model.parameters.items():
         np.testing.assert_array_equal(found.parameters[name], array, err_msg=name)
+
+
+def test_the_regression_gives_points_without_words_the_frequencies_of_labels(points):
+    """It would extrapolate there, although dense features say more."""
+    # Without held-out points, regressions always join.
+    settings = SETTINGS | {"regression_points": 1000, "calibration": False}
+    predictor = xmlgp.train(points, settings=settings).predictor
+    later = planted(5, 3).features
+    words = later.sparse.toarray()
+    words[2] = 0
+    regressed = predictor.prepare(Features(sp.csr_array(words), later.dense), "probability", False).regressed
+    assert not regressed[2].any()
+    assert regressed[[0, 1, 3, 4]].any(axis=1).all()

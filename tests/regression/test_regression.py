@@ -61,15 +61,6 @@ def prediction(regression, points):
     return RegressionPredictions(regression).latent(Features(points)) @ regression.loadings.T + regression.mean
 
 
-def test_a_point_without_words_gets_the_frequencies_of_labels():
-    """Far from all points, the regression would extrapolate."""
-    features, labels = problem()
-    points = sp.csr_array(sp.vstack([new_points(3), sp.csr_array((1, D))], "csr"))
-    latent = RegressionPredictions(fitted(features, labels)).latent(Features(points))
-    assert not latent[3].any()
-    assert latent[:3].any(axis=1).all()
-
-
 def assert_same_predictions(result, expected, points, atol=2e-4):
     np.testing.assert_allclose(prediction(result, points), prediction(expected, points), atol=atol)
 

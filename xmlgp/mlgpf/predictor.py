@@ -154,9 +154,20 @@ class MLGPFPredictor(Predictor):
             # Utilities alone need no variance.
             moments = Moments(self._latent_mean(weighted), None)  # type: ignore[arg-type]
         batch = self._utilities.batch(moments, weighted.sparse)
-        regressed = self._regression.latent(weighted) if self._regression else None
+        regressed = self._regressed(self._regression, weighted) if self._regression else None
         predicted = self._neighbours.predict(weighted) if self._neighbours else None
         return _Prepared(batch, regressed, predicted)
+
+    def _regressed(self, regression: RegressionPredictions, weighted: Features) -> NDArray[np.float32]:
+        """Return the latent functions of the regression on all points.
+
+        A point without known words is as far from all points as can be, where the regression extrapolates. If dense
+        features say more of the point, it gets the frequencies of labels instead.
+        """
+        latent = regression.latent(weighted)
+        if self._neighbours and weighted.D:
+            latent[np.diff(weighted.sparse.indptr) == 0] = 0
+        return latent
 
     def scores(self, points: _Prepared, labels: slice, output: str) -> NDArray[np.floating]:
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -276,7 +287,8 @@ class MLGPFPredictor(Predictor):
         if self._regression and contributions.regression is not None:
             _scale(linear, self._regression.weight)
             # Pooled with zero, this is what the regression adds.
-            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, contributions.regression)
+            latent = self._regressed(self._regression, weighted)
+            self._regression.pool_pairs(latent, indptr, labels, contributions.regression)
         if self._neighbours and contributions.neighbours is not None:
             _scale((*linear, contributions.regression), 1 - self._neighbours.weight)
             predicted = self._neighbours.predict(weighted)

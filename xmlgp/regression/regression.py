@@ -158,16 +158,9 @@ class RegressionPredictions:
         self.weight = POOL_WEIGHT if regression.pool_weight is None else float(regression.pool_weight)
 
     def latent(self, features: Features) -> NDArray[np.float32]:
-        """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D.
-
-        A point without any of the words is as far from all points as possible, where the regression extrapolates. It
-        gets zeros, and so the frequencies of labels as predictions, unless dense features say more of it.
-        """
+        """Return the latent predictions k(x, X) α, B×P, at weighted features, B×D."""
         scaled = scaled_features(features, self._regression.scales, self._regression.lengthscales)
-        latent = self._kernel.product(scaled, self._weights)
-        if self._regression.features.dense is None:
-            latent[np.diff(scaled.sparse.indptr) == 0] = 0
-        return latent
+        return self._kernel.product(scaled, self._weights)
 
     def pool(
         self,
