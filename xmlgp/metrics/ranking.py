@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
+from xmlgp.metrics.statistics import Statistic, ratio
 
 __all__ = [
     "are_true",
@@ -19,6 +20,7 @@ __all__ = [
     "check_shapes",
     "evaluate_ranking",
     "points_of",
+    "ranking_statistics",
     "ranks_of",
     "top_entries",
     "true_entries",
@@ -31,6 +33,13 @@ class _Hits(NamedTuple):
     points: NDArray[np.integer]
     labels: NDArray[np.integer]
     ranks: NDArray[np.integer]
+
+    def sums(self, depth: int, N: int, gains: NDArray[np.floating] | None = None) -> NDArray[np.float64]:
+        """Return the number of hits among the first `depth` of each of N points, or the sum of their gains, N."""
+        first = self.ranks < depth
+        weights = None if gains is None else gains[first]
+        sums: NDArray[np.float64] = np.bincount(self.points[first], weights, N).astype(np.float64)
+        return sums
 
 
 def evaluate_ranking(
@@ -62,12 +71,23 @@ def evaluate_ranking(
     (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
     number of labels before summing, and then differ for points with fewer than k labels.
     """
+    statistics = ranking_statistics(scores, labels, ks, propensities)
+    return {name: statistic.value for name, statistic in statistics.items()}
+
+
+def ranking_statistics(
+    scores: csr_array,
+    labels: csr_array,
+    ks: Iterable[int] = (1, 3, 5),
+    propensities: NDArray[np.floating] | None = None,
+) -> dict[str, Statistic]:
+    """Return the measures of `evaluate_ranking`, with the same parameters, as statistics of the points."""
     check_shapes(scores, labels)
     if propensities is not None and len(propensities) != labels.shape[1]:
         raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
     label_counts = labels.sum(axis=1)
-    n_labelled = np.count_nonzero(label_counts)
-    if not n_labelled:
+    labelled = label_counts > 0
+    if not labelled.any():
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
 
     # Ranks beyond the longest ranking are empty, so a huge k needs no more memory.
@@ -78,10 +98,13 @@ def evaluate_ranking(
     discounts = 1 / np.log2(np.arange(deepest) + 2)
     # Element n is the best DCG for n true labels. A hit belongs to a point with a true label, so element 0 is unused.
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
-    measures = {f"P@{k}": np.count_nonzero(hits.ranks < depth) / k / n_labelled for k, depth in depth_of.items()}
+    N = labels.shape[0]
+    statistics = {}
+    for k, depth in depth_of.items():
+        statistics[f"P@{k}"] = ratio(hits.sums(depth, N), k * labelled)
     for k, depth in depth_of.items():
         gains = discounts[hits.ranks] / ideal_dcg[np.minimum(label_counts[hits.points], depth)]
-        measures[f"nDCG@{k}"] = gains[hits.ranks < depth].sum() / n_labelled
+        statistics[f"nDCG@{k}"] = ratio(hits.sums(depth, N, gains), labelled)
 
     if propensities is not None:
         gain_of_label = 1 / np.asarray(propensities, dtype=np.float64)
@@ -91,8 +114,9 @@ def evaluate_ranking(
             gains = gain_of_label[hits.labels] * discount_of_rank[hits.ranks]
             ideal_gains = gain_of_label[ideal_hits.labels] * discount_of_rank[ideal_hits.ranks]
             for k, depth in depth_of.items():
-                measures[f"{name}@{k}"] = gains[hits.ranks < depth].sum() / ideal_gains[ideal_hits.ranks < depth].sum()
-    return {name: 100 * float(value) for name, value in measures.items()}
+                ideal = ideal_hits.sums(depth, N, ideal_gains)
+                statistics[f"{name}@{k}"] = ratio(hits.sums(depth, N, gains), ideal)
+    return statistics
 
 
 def true_entries(predicted: csr_array, labels: csr_array) -> NDArray[np.integer]:

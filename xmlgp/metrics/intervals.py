@@ -1,0 +1,190 @@
+"""Intervals of measures, and of differences between two methods on the same points, by the bootstrap over points.
+
+A set of N points is drawn from the N points with replacement, `RESAMPLES` times. The standard deviation of a measure
+over these sets is its standard error. More than `GROUPS` points are first summed in random groups of equal size, and
+groups are drawn; so the time is bounded, and the expected standard error is the same.
+
+Intervals are about test sets of the same size from the same source. They do not cover what else varies: the seed of
+training, or other training points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.metrics.statistics import Columns, Statistic
+
+__all__ = ["Difference", "Interval", "differences", "intervals"]
+
+#: Sets of points that are drawn. The standard error of 1,000 has a relative error of 2 %.
+RESAMPLES = 1000
+
+#: Sets of points that are drawn at a time.
+DRAWN = 50
+
+#: Groups of points that are drawn in place of points, if there are more points.
+GROUPS = 30_000
+
+#: One minus the confidence.
+ALPHA = 0.05
+
+
+class Interval(NamedTuple):
+    """The ends of an interval with a confidence of 95 %."""
+
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """A measure of two methods, a − b with its interval, and p: how likely chance makes a difference as large."""
+
+    a: float
+    b: float
+    difference: float
+    interval: Interval
+    p: float
+
+
+def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, Interval]:
+    """Return the 95 % intervals of measures of the same N points, by the bootstrap over points.
+
+    For a mean of bounded numbers, θ in [0, 1] with standard error s, this is Wilson's interval [1] for as many
+    independent outcomes as have this standard error, n' = θ(1 − θ)/s²:
+
+        (θ + z²/2n' ± z √(s² + z²/4n'²)) / (1 + z²/n').
+
+    It stays in [0, 1], and is not a single point if all points agree; then n' is the number of points n. For other
+    measures it is θ ± z s, cut off at 0. In both, z is the quantile of Student's t with n − 1 degrees of freedom.
+
+    An interval is (NaN, NaN) if the measure is undefined, and all possible values with a single point.
+
+    [1] Wilson: Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
+    """
+    names = list(statistics)
+    drawn = _resampled([statistics[name] for name in names], seed)
+    return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
+
+
+def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: int = 0) -> dict[str, Difference]:
+    """Compare the measures that two methods share, of the same N points, by the paired bootstrap.
+
+    Both methods are measured on the same drawn points. The interval is d ± z s, with the difference d, its standard
+    error s, and z of Student's t as for `intervals`; p is the probability of t beyond ±d/s. For means of bounded
+    numbers, s² has the square of one point's share added, as if one more point differed: few points that differ make
+    the normal distribution too narrow.
+    """
+    names = [name for name in a if name in b]
+    drawn = _resampled([methods[name] for methods in (a, b) for name in names], seed)
+    compared = {}
+    for name, of_a, of_b in zip(names, drawn[: len(names)], drawn[len(names) :], strict=True):
+        compared[name] = _difference(a[name], b[name], of_a - of_b)
+    return compared
+
+
+def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Difference:
+    from scipy.special import stdtr
+
+    count = max(_count(a.columns), _count(b.columns))
+    difference = a.value - b.value
+    error = _standard_error(drawn, count)
+    if difference == 0 and error == 0:
+        return Difference(a.value, b.value, 0.0, Interval(0.0, 0.0), 1.0)
+    if math.isfinite(a.most):
+        error = math.hypot(error, a.most / count)
+    reach = _quantile(count) * error
+    p = 2 * float(stdtr(count - 1, -abs(difference) / error)) if count > 1 and error > 0 else math.nan
+    return Difference(a.value, b.value, difference, Interval(difference - reach, difference + reach), p)
+
+
+def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
+    value = statistic.value
+    count = _count(statistic.columns)
+    if math.isnan(value):
+        return Interval(math.nan, math.nan)
+    if count < 2:
+        return Interval(0.0, statistic.most)
+    error = _standard_error(drawn, count)
+    z = _quantile(count)
+    if math.isinf(statistic.most):
+        return Interval(max(value - z * error, 0.0), value + z * error)
+    share = value / statistic.most
+    variance = (error / statistic.most) ** 2
+    # z²/n', where n' is that of independent outcomes.
+    ratio = z**2 * variance / (share * (1 - share)) if variance > 0 and 0 < share < 1 else z**2 / count
+    middle = (share + ratio / 2) / (1 + ratio)
+    reach = math.sqrt(z**2 * variance + ratio**2 / 4) / (1 + ratio)
+    low = max(middle - reach, 0.0)
+    high = min(middle + reach, 1.0)
+    return Interval(statistic.most * low, statistic.most * high)
+
+
+def _standard_error(drawn: NDArray[np.float64], count: int) -> float:
+    """Return the standard error of a measure of so many points, given its values for sets that were drawn."""
+    finite = drawn[np.isfinite(drawn)]
+    if len(finite) < 2 or count < 2:
+        return math.nan
+    return float(np.std(finite, ddof=1)) * math.sqrt(count / (count - 1))
+
+
+def _quantile(count: int) -> float:
+    """Return the quantile of Student's t for the interval of a mean of so many points; infinity for one."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(count - 1, 1 - ALPHA / 2)) if count > 1 else math.inf
+
+
+def _count(columns: Columns) -> int:
+    """Return the number of points that count: those with a nonzero number."""
+    if isinstance(columns, csr_array):
+        return int(np.count_nonzero(np.diff(columns.indptr)))
+    return int(np.count_nonzero(columns.any(axis=1)))
+
+
+def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.float64]]:
+    """Return the values of each statistic for the sets that are drawn, `RESAMPLES` each."""
+    if not statistics:
+        return []
+    random = np.random.default_rng(seed)
+    N = statistics[0].columns.shape[0]
+    # The same columns are summed once.
+    columns_of = {id(statistic.columns): statistic.columns for statistic in statistics}
+    if N > GROUPS:
+        sums_of_groups = _grouping(N, random)
+        columns_of = {key: sums_of_groups @ columns for key, columns in columns_of.items()}
+    values: list[list[NDArray[np.float64]]] = [[] for _ in statistics]
+    dense = {key: columns for key, columns in columns_of.items() if not isinstance(columns, csr_array)}
+    sparse = {key: columns.T.tocsr() for key, columns in columns_of.items() if isinstance(columns, csr_array)}
+    # One product for all.
+    joined = np.hstack([np.empty((min(N, GROUPS), 0)), *dense.values()])
+    starts = np.cumsum([0, *(columns.shape[1] for columns in dense.values())])
+    for counts in _drawn_counts(min(N, GROUPS), random):
+        products = counts @ joined
+        sums = {key: products[:, start:stop] for key, start, stop in zip(dense, starts[:-1], starts[1:], strict=True)}
+        if sparse:
+            by_point = np.ascontiguousarray(counts.T)
+            sums |= {key: (columns @ by_point).T for key, columns in sparse.items()}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for drawn, statistic in zip(values, statistics, strict=True):
+                drawn.append(statistic.function(sums[id(statistic.columns)]))
+    return [np.concatenate(drawn) for drawn in values]
+
+
+def _grouping(N: int, random: np.random.Generator) -> csr_array:
+    """Return the matrix that sums N points in random groups, `GROUPS`×N."""
+    groups = random.permutation(N) % GROUPS
+    return csr_array((np.ones(N), (groups, np.arange(N))), shape=(GROUPS, N))
+
+
+def _drawn_counts(N: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Yield how often each of N points is drawn in each set, `DRAWN`×N at a time, `RESAMPLES` in all."""
+    offsets = N * np.arange(DRAWN)[:, None]
+    for _ in range(RESAMPLES // DRAWN):
+        points = random.integers(0, N, (DRAWN, N)) + offsets
+        yield np.bincount(points.ravel(), minlength=DRAWN * N).reshape(DRAWN, N).astype(np.float64)

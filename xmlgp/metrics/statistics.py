@@ -1,0 +1,50 @@
+"""A measure as a function of sums over points, from which both its value and its interval are computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+__all__ = ["Columns", "Statistic", "ratio"]
+
+#: What each of N points adds to each of c sums, N×c.
+Columns: TypeAlias = "NDArray[np.float64] | csr_array"
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A measure as a function of sums over points.
+
+    Attributes
+    ----------
+    columns : ndarray of float64 or csr_array, N×c
+        What each point adds to each of c sums. Points with zeros only do not count. Measures that share the object are
+        resampled in less time.
+    function : callable
+        Returns S values, given the sums of each of S sets of points, an ndarray of float64, S×c.
+    most : float
+        The best or the worst value that a point can have, if the value is a mean over points, weighted or not, of
+        numbers between 0 and this; infinity for other measures.
+    """
+
+    columns: Columns
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    most: float = math.inf
+
+    @property
+    def value(self) -> float:
+        """The measure of all points; NaN if it is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(self.function(np.asarray(self.columns.sum(axis=0), dtype=np.float64)[None])[0])
+
+
+def ratio(above: ArrayLike, below: ArrayLike, factor: float = 100.0, most: float = 100.0) -> Statistic:
+    """Return the statistic factor · Σ_i a_i / Σ_i b_i of N points, given a and b, N each; `most` as for `Statistic`."""
+    columns = np.column_stack([np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)])
+    return Statistic(columns, lambda sums: factor * sums[:, 0] / sums[:, 1], most)
