@@ -54,6 +54,13 @@ def test_list_prints_a_table(run):
     ]
 
 
+def test_default_list_fits_a_terminal(run, monkeypatch):
+    monkeypatch.delenv("XMLGP_CATALOGUE")
+    lines = run("--list")[1].splitlines()
+    assert max(map(len, lines)) < 80
+    assert "lf-amazon-131k 294805 134835 - 131073 google.com" in [" ".join(line.split()) for line in lines]
+
+
 def test_catalogue_option(run, tmp_path):
     (tmp_path / "other.yaml").write_text(CATALOGUE.replace("small:", "other:"))
     assert "other " in run("--list", "--catalogue", "../other.yaml")[1]

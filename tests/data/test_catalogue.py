@@ -184,11 +184,36 @@ def test_missing_catalogue_is_reported(tmp_path):
         load_catalogue(tmp_path / "none.yaml")
 
 
-def test_data_sets_of_the_default_catalogue_have_different_shapes(monkeypatch):
+@pytest.fixture
+def default_catalogue(monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
-    catalogue = load_catalogue()
-    shapes = {(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()}
-    assert len(shapes) == len(catalogue.entries) > 10
+    return load_catalogue()
+
+
+def test_data_sets_of_the_default_catalogue_are_found_by_their_shapes(default_catalogue):
+    entries = default_catalogue.entries.values()
+    assert len(entries) >= 30
+    for entry in entries:
+        N, _, D, K = entry.shape
+        if D:
+            assert default_catalogue.find_by_shape(N, D, K) is entry
+        else:
+            # Titles and whole texts of the same points differ in D alone.
+            assert default_catalogue.find_by_shape(N, 12345, K).propensity == entry.propensity
+
+
+@pytest.mark.parametrize(
+    ("propensity", "names"),
+    [
+        (Propensity(0.5, 0.4), "WikiLSHTC-325K Wikipedia-500K WikiTitles-500K LF-WikiTitles-500K LF-Wikipedia-500K"),
+        (Propensity(0.6, 2.6), "Amazon-670K Amazon-3M AmazonTitles-670K AmazonTitles-3M LF-Amazon-131K"),
+        (Propensity(0.6, 2.6), "LF-AmazonTitles-131K LF-AmazonTitles-1.3M"),
+        (Propensity(0.55, 1.5), "Bibtex Delicious EURLex-4K AmazonCat-13K Wiki10-31K Delicious-200K Mediamill RCV1-2K"),
+        (Propensity(0.55, 1.5), "WikiSeeAlsoTitles-350K LF-WikiSeeAlsoTitles-320K LF-WikiSeeAlso-320K"),
+    ],
+)
+def test_propensities_of_the_default_catalogue(default_catalogue, propensity, names):
+    assert {default_catalogue[name].propensity for name in names.split()} == {propensity}
 
 
 def test_catalogue_of_the_environment(load, monkeypatch, tmp_path):

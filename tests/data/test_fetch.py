@@ -124,6 +124,17 @@ def test_wrong_content_is_removed(server, source, data, content, message):
     assert not data.exists()
 
 
+@pytest.mark.parametrize("header", [b"3 5 4", b"3 7 4"])
+def test_unknown_number_of_features_is_not_checked(server, source, data, header):
+    entry = entry_of(source)
+    entry = entry._replace(shape=entry.shape._replace(D=0))
+    server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", header))]
+    fetch(entry, data)
+    server.answers["/small/train.txt"] = [serve(TRAIN.replace(b"3 5 4", b"3 5 9"))]
+    with pytest.raises(FetchError, match="has the header '3 5 9', not '3 D 4'"):
+        fetch(entry, data, force=True)
+
+
 def test_any_accepted_checksum_is_enough(source, data):
     git = f"git:{hashlib.sha1(b'blob %d' % len(TRAIN) + bytes(1) + TRAIN).hexdigest()}"
     fetch(entry_of(source, [checksum(b"other"), git]), data)

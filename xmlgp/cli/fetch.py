@@ -66,9 +66,10 @@ def _print_table(datasets: Catalogue) -> None:
     rows: list[tuple[str, ...]] = [("name", "N", "N_test", "D", "K", "from")]
     for entry in datasets.entries.values():
         shape = entry.shape
-        origin = entry.origin or "only --mirror"
-        rows.append((entry.name, *map(str, (shape.N, shape.N_test, shape.D, shape.K)), origin))
+        # The whole name of a host would make lines longer than 80 characters.
+        origin = ".".join((entry.origin or "only --mirror").split(".")[-2:])
+        rows.append((entry.name, *map(str, (shape.N, shape.N_test, shape.D or "-", shape.K)), origin))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *numbers, origin in rows:
         cells = [number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True)]
-        click.echo("  ".join([name.ljust(widths[0]), *cells, origin]))
+        click.echo(" ".join([name.ljust(widths[0]), *cells, "", origin]))

@@ -33,7 +33,7 @@ ENTRY = {
     "aliases": Optional([NAME], []),
     "papers": Optional([text()], []),
     "format": Optional(text("repository or libsvm", "repository|libsvm"), "repository"),
-    "shape": {"N": integer(1), "N_test": integer(0), "D": integer(1), "K": integer(1)},
+    "shape": {"N": integer(1), "N_test": integer(0), "D": integer(0), "K": integer(1)},
     "propensity": Optional({"A": POSITIVE, "B": POSITIVE}),
     "files": {"train": FILE, "test": Optional(FILE)},
     # Without a user name, which would end up in messages.
@@ -48,7 +48,7 @@ CATALOGUE = {"datasets": {None: ENTRY}, "recipes": Optional(MAPPING, {}), "exper
 
 
 class Shape(NamedTuple):
-    """Sizes of a data set: N training points, N_test test points, D features, K labels."""
+    """Sizes of a data set: N training points, N_test test points, D features or 0 if unknown, K labels."""
 
     N: int
     N_test: int
@@ -141,7 +141,10 @@ class Catalogue:
 
     def find_by_shape(self, N: int, D: int, K: int) -> Entry | None:
         """Return the entry whose training data have N points, D features and K labels, or None if there is none."""
-        return next((entry for entry in self.entries.values() if entry.shape._replace(N_test=0) == (N, 0, D, K)), None)
+        for entry in self.entries.values():
+            if entry.shape._replace(N_test=0, D=entry.shape.D or D) == (N, 0, D, K):
+                return entry
+        return None
 
 
 def load_catalogue(path: str | os.PathLike[str] | None = None) -> Catalogue:
