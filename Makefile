@@ -159,7 +159,7 @@ benchmark-recipes: $(VENV)/installed
 benchmark-precision: $(VENV)/installed
 	$(BENCHMARK)/precision.py $(addprefix --data ,$(SETS))
 
-benchmark-probabilities: $(VENV)/installed
+benchmark-probabilities: $(VENV)/installed-peers
 	$(BENCHMARK)/probabilities.py $(SETS)
 
 benchmark-unknown: $(VENV)/installed

@@ -130,6 +130,10 @@ class NapkinXC:
     def predict(self, X):
         return padded(self.model.predict(X, top_k=TOP))
 
+    def rank(self, X, count):
+        """Return the best labels of each point with their probabilities, as lists of pairs."""
+        return self.model.predict_proba(X, top_k=count)
+
 
 class Pecos:
     """PECOS XLinear on a hierarchy of labels, clustered by the features of their points."""
@@ -245,7 +249,7 @@ def measure_here(data, name, repeats, scores=None, listed=None):
     except ImportError as error:
         return {"missing": str(error)}
     if listed and not hasattr(peer, "rank"):
-        return {"missing": "only omikuji gives scores"}
+        return {"missing": "it gives no scores"}
     X, Y = (None, None) if peer.reads_file else read(data / "train.txt")
     with silence():
         reset_peak()

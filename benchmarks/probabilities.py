@@ -1,15 +1,20 @@
-"""The quality of xmlgp's probabilities, compared with one-vs-rest logistic regression trained in the same run.
+"""The quality of xmlgp's probabilities, compared with other tools trained in the same run.
 
     python benchmarks/probabilities.py DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--seeds 1]
-        [--strength C ...] [--json FILE]
+        [--strength C ...] [--peers NAME,...] [--peers-python PATH] [--json FILE]
 
 DATA is a folder with train.txt and test.txt, such as data/bibtex; other folders are skipped with a message. Log loss,
-in nats, and expected calibration error are over all labels of all test points; P@1 is in percent; `train s` is seconds
-of training from raw features in memory. `frequencies` predicts each label with its training frequency, for every point.
+in nats, and expected calibration error (ECE) are over all labels of all test points; ECE@5 and log loss@5 are over the
+five labels of each point that the tool gives the highest scores. P@1 is in percent; `train s` is seconds of training
+from raw features in memory. `frequencies` predicts each label with its training frequency, for every point.
 Logistic regression is scikit-learn's with Liblinear, on rows of unit length, without and with idf weights. Labels of
-all training points or of none get the probability of the rule of succession.
+all training points or of none get the probability of the rule of succession. Peers (see peers.py) list five labels of
+each point, and their scores, from 0 to 1, count as probabilities.
 """
 
+import functools
+import itertools
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -17,14 +22,18 @@ from typing import NamedTuple
 import click
 import harness
 import numpy as np
-import scipy.sparse as sp
-from peers import NEVER, OneVsRest
+import peers
+from peers import NEVER, TOP, OneVsRest
 from scipy.special import expit
 
-from xmlgp.metrics.probabilities import log_loss, reliability_curve
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.probabilities import log_loss, reliability_curve, top_calibration_errors
+from xmlgp.metrics.ranking import evaluate_ranking, top_entries
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
+
+#: The peers whose scores are from 0 to 1.
+PEERS = ["omikuji", "napkinxc", "pecos"]
 
 
 class Prediction(NamedTuple):
@@ -61,41 +70,55 @@ def predict_logistic(train, test, strength, idf):
     return Prediction(expit(weigh(test.features.sparse, weights, True) @ peer.weights + bias), seconds)
 
 
-def top_labels(scores):
-    """Return the first label of each point and its score as a csr_array, N×K, from scores, N×K."""
-    points = np.arange(len(scores))
-    labels = scores.argmax(axis=1)
-    return sp.csr_array((scores[points, labels], (points, labels)), scores.shape)
+def measure_top(probabilities, labels):
+    """Return the measures of the labels with the highest probabilities, N×K, by name."""
+    best = top_entries(probabilities, TOP)
+    return top_calibration_errors(best, labels, [TOP]) | {
+        f"log_loss@{TOP}": log_loss(best, labels),
+        "P@1": evaluate_ranking(best, labels, (1,))["P@1"],
+    }
 
 
 def measure(prediction, labels):
     """Return the measures of a prediction by name."""
     whole = harness.all_entries(prediction.probabilities)
-    return {
-        "log_loss": log_loss(whole, labels),
-        "ECE": reliability_curve(whole, labels).error,
-        "P@1": evaluate_ranking(top_labels(prediction.probabilities), labels, (1,))["P@1"],
-        "train_s": prediction.seconds,
-    }
+    overall = {"log_loss": log_loss(whole, labels), "ECE": reliability_curve(whole, labels).error}
+    return overall | measure_top(whole, labels) | {"train_s": prediction.seconds}
 
 
-def compare(data, recipe, chosen, seeds, strengths):
-    """Print and return the measures of all models on a data set."""
-    train, test = harness.read_folder(data)
-    cases = {"frequencies": lambda: predict_frequencies(train, test)}
+def measure_peers(data, labels, names, python):
+    """Yield each peer's name and the measures of its scores."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, result in peers.measure(data, names, python, scores=Path(folder), listed=TOP).items():
+            scores = read_scores(Path(folder, f"{name}.scores")).matrix
+            yield name, measure_top(scores, labels) | {"train_s": result["train_s"]}
+
+
+def cases_of(train, recipe, chosen, seeds, strengths):
+    """Return the functions of training and test points that predict, by the names of the rows, and xmlgp's settings."""
+    cases = {"frequencies": predict_frequencies}
     for seed in range(seeds):
         settings = harness.resolve_settings(recipe, train, chosen | {"seed": seed})
-        cases[f"xmlgp, seed {seed}"] = lambda settings=settings: predict_xmlgp(train, test, settings)
+        cases[f"xmlgp, seed {seed}"] = functools.partial(predict_xmlgp, settings=settings)
     for idf in (False, True):
         for strength in strengths:
             name = f"logistic C={strength:g}{', idf' if idf else ''}"
-            cases[name] = lambda strength=strength, idf=idf: predict_logistic(train, test, strength, idf)
+            cases[name] = functools.partial(predict_logistic, strength=strength, idf=idf)
+    return cases, settings
+
+
+def compare(data, choices, names, python):
+    """Print and return the measures of all models on a data set."""
+    train, test = harness.read_folder(data)
+    cases, settings = cases_of(train, *choices)
     harness.warm_up(settings)
+    columns = ("log_loss", "ECE", f"log_loss@{TOP}", f"ECE@{TOP}", "P@1", "train_s")
+    table = harness.Table(data.name, *(column.replace("_", " ") for column in columns))
+    own = ((name, measure(predict(train, test), test.labels)) for name, predict in cases.items())
     results = {}
-    table = harness.Table(data.name, "log loss", "ECE", "P@1", "train s")
-    for name, predict in cases.items():
-        result = results[name] = measure(predict(), test.labels)
-        table.row(name, result["log_loss"], result["ECE"], f"{result['P@1']:.2f}", f"{result['train_s']:.1f}")
+    for name, result in itertools.chain(own, measure_peers(data, test.labels, names, python)):
+        results[name] = result
+        table.row(name, *(result.get(column, "") for column in columns))
     print()
     return results
 
@@ -115,12 +138,14 @@ def compare(data, recipe, chosen, seeds, strengths):
     show_default=True,
     help="C of logistic regression, the inverse regularisation strength.",
 )
+@harness.peers_option(default=PEERS)
+@harness.peers_python_option
 @harness.json_option
-def main(folders, recipe, chosen, seeds, strengths, as_json):
+def main(folders, recipe, chosen, seeds, strengths, names, peers_python, as_json):
     results = {}
     for data in folders:
         if harness.has_data(data):
-            results[data.name] = compare(data, recipe, chosen, seeds, strengths)
+            results[data.name] = compare(data, (recipe, chosen, seeds, strengths), names, peers_python)
     harness.write_json(as_json, results)
 
 

@@ -18,14 +18,14 @@ import numpy as np
 MEASURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
 
 
-def run(data, recipe, seed):
+def run(data, recipe, seed, measures=MEASURES):
     """Train once, and return the measures and the seconds."""
     with tempfile.TemporaryDirectory() as folder:
         model, scores = Path(folder, "model"), Path(folder, "scores")
         cold = os.environ | {"XMLGP_CACHE_DIR": folder}
         usage = harness.run_xmlgp("train", "-q", data, model, "--recipe", recipe, "--seed", seed, env=cold)
         harness.xmlgp("predict", "-q", model, data, "-o", scores)
-        return [*harness.evaluate(scores, data, MEASURES).values(), usage.seconds]
+        return [*harness.evaluate(scores, data, measures).values(), usage.seconds]
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))

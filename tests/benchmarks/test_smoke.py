@@ -52,7 +52,7 @@ BENCHMARKS = {
     "out_of_core": ["--folder", "OUT", "--scale", "0.0002", "-R", "20", "-M", "10", "-P", "3"],
     "precision": ["--data", "DATA", "--only", "no-calibration", "--seeds", "2", *QUICK],
     "prediction": ["DATA", "--large-labels", "0", "--repeats", "1", "--peers", ""],
-    "probabilities": ["DATA", "--strength", "0.5", *QUICK],
+    "probabilities": ["DATA", "--strength", "0.5", "--peers", "", *QUICK],
     "read": ["FILE"],
     "recipes": ["DATA", "--recipe", "default"],
     "scaling": ["--vary", "N", "--base", "60", "30", "10", *QUICK],
