@@ -149,6 +149,11 @@ table-bmlpl: $(B_EXPERIMENTS) ## tables 2 to 4 and figure 2 of B, the model bmlp
 figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with the model gpc; run it with nothing beside it
 
 BENCHMARK = $(VENV)/bin/python benchmarks
+
+.PHONY: published
+published: $(VENV)/installed ## the page of published results; DATASETS="bibtex delicious" first measures these in data/
+	$(BENCHMARK)/published.py $(addprefix data/,$(DATASETS))
+
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
 benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -unknown -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
