@@ -5,7 +5,9 @@ The measures themselves are compared with scikit-learn in tests/metrics.
 
 import json
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.cli import command
 from tests.cli.command import said
@@ -262,16 +264,19 @@ def test_unknown_labels_count_as_missed_in_recall():
         ("e.jsonl new.csv", "e.jsonl:1: there is no field labels"),
         ("p.jsonl bad.csv", "bad.csv:2: "),
         ("one.jsonl rows.txt", "one.jsonl: label '3' is not below 3; the numbers of labels start from 0"),
-        ("new.csv numbers.scores", "new.csv: tables are not read as scores; JSON Lines are, as `xmlgp predict"),
+        ("train.csv numbers.scores", "train.csv:1: a table of scores has the columns id and label or uri; the scores"),
+        ("a.csv new.csv", "a.csv:3: this row has 2 fields, but the header has 3"),
+        ("b.tsv new.csv", "b.tsv:2: probability is 'high', not a number"),
+        ("c.csv new.csv", "c.csv:2: a score is nan, not a finite number"),
+        ("d.csv new.csv", "d.csv:3: point 'x': label 'red' occurs twice"),
+        ("e.csv new.csv", "e.csv:2: the row has no id"),
+        ("f.csv new.csv", "f.csv and new.csv have no identifier in common, such as 'v' and 'x'; --id-column says"),
         (". p.jsonl", ". is a folder; the scores come first, then the data"),
         (
             "test.txt a.scores",
             "test.txt:1: the first line must be two nonnegative integers `N K`, not '3 2 4', as data have; the scores",
         ),
-        (
-            "plain.scores test.txt",
-            "plain.scores:1: the first line must be two nonnegative integers `N K`, not '0:1', the numbers of points",
-        ),
+        ("plain.scores test.txt", "plain.scores has 3 points and 6 labels, but test.txt has 3 points and 4 labels"),
     ],
 )
 def test_labels_that_cannot_be_matched(tmp_path, arguments, sentence):
@@ -281,11 +286,76 @@ def test_labels_that_cannot_be_matched(tmp_path, arguments, sentence):
         "d.jsonl": '{"labels": ["red"]}\n' * 2,
         "e.jsonl": "{}\n",
         "one.jsonl": '{"labels": [{"label": 3, "score": 1}]}\n' * 4,
-        "plain.scores": "0:1\n" * 3,
+        "plain.scores": "0:1\n5:1\n\n",
+        "a.csv": "id,label,score\nx,red,1\nx,blue\n",
+        "b.tsv": "id\tlabel\tprobability\nx\tred\thigh\n",
+        "c.csv": "id,label,score\nx,red,nan\n",
+        "d.csv": "id,label,score\nx,red,1\nx,red,2\n",
+        "e.csv": "id,label,score\n,red,1\n",
+        "f.csv": "id;label;score\nv;red;1\n",
         "bad.csv": "text,labels\na,b\x07\n",
     }.items():
         (tmp_path / name).write_text(content)
     assert said(run(*arguments.split(), "-q")).startswith(sentence)
+
+
+#: The scores of a.scores as other programs write them.
+FORMS = {
+    "a.csv": "id,label,probability\n1,0,0.9\n1,1,0.8\n1,3,0.7\n2,2,0.5\n2,1,0.4\n3,0,1\n",
+    # In another order, without the last point, which has no labels, and with another point.
+    "a.tsv": "id\turi\tlabel\tscore\n2\t1\t\t4\n2\t2\t\t5\n9\t1\tx\t1\n1\t3\t\t7\n1\t1\t\t8\n1\t0\t\t9\n",
+    "semicolons.txt": "id;label;utility\n1;0;9\n1;1;8\n1;3;7\n2;2;5\n2;1;4\n3;0;1\n",
+    "nxc.txt": "0:0.9 1:0.8 3:0.7 \n2:0.5 1:0.4 \n\n",
+    "omikuji.txt": "0 0.900\t1 0.800\t3 0.700\n2 0.500\t1 0.400\n0 1.000\n",
+}
+
+
+@pytest.mark.parametrize("train", [[], ["--train", "train.txt"]])
+def test_scores_of_other_programs(tmp_path, train):
+    matrix = np.array([[9.0, 8, 0, 7], [0, 4, 5, 0], [1, 0, 0, 0]])
+    sp.save_npz(tmp_path / "pyxclib.npz", sp.csr_matrix(matrix))
+    np.save(tmp_path / "dense.npy", matrix)
+    for name, content in FORMS.items():
+        (tmp_path / name).write_text(content)
+    expected = run("a.scores", "test.txt", *train)
+    for name in [*FORMS, "pyxclib.npz", "dense.npy"]:
+        result = run(name, "test.txt", *train)
+        assert (result.exit_code, result.stdout) == (0, expected.stdout), name
+    assert run("-", "test.txt", *train, stdin=FORMS["a.csv"].encode()).stdout == expected.stdout
+
+
+def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_path):
+    (tmp_path / "nxc.txt").write_text("1:0.9 0:0.8 \n0:0.5 \n")
+    (tmp_path / "several.svm").write_text("0,5 1:1\n2 1:1\n")
+    assert run("nxc.txt", "several.svm", "-k", "2").stdout.splitlines()[1] == "P        25.00"
+    (tmp_path / "train6.txt").write_text("5 1 6\n" + "0 0:1\n5 0:1\n 0:1\n" + "1 0:1\n2 0:1\n")
+    result = run("nxc.txt", "several.svm", "-k", "2", "--train", "train6.txt")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "P        25.00")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        (np.ones(3), "scores are a matrix N×K, with a row for each point, not (3,)"),
+        (np.array([["a"]]), "a matrix must have numbers"),
+        (np.array([[1, np.nan]]), "the score of label 1 for point 0 is not finite; points and labels count from 0"),
+        (np.array([[None]], dtype=object), "this is not a complete .np"),
+        (sp.csr_matrix((np.ones(2), [0, 0], [0, 2]), (1, 4)), "a label occurs twice in a row"),
+        (sp.csr_matrix((np.ones(2), [0, 4], [0, 2]), (1, 4)), "this is not a complete .npz file"),
+        (sp.csc_matrix(np.eye(3)), "this is not a complete .npz file with one array of numbers or a CSR matrix"),
+        (np.ones((3, 2)), "3 points and 2 labels, but test.txt has 3 points and 4 labels"),
+    ],
+)
+def test_matrices_that_are_no_scores(tmp_path, matrix, reason):
+    if sp.issparse(matrix):
+        sp.save_npz(tmp_path / "a.npz", matrix)
+        names = ["a.npz"]
+    else:
+        np.save(tmp_path / "a.npy", matrix, allow_pickle=True)
+        np.savez(tmp_path / "a.npz", matrix)
+        names = ["a.npy", "a.npz"]
+    for name in names:
+        assert reason in said(run(name, "test.txt", "-q"))
 
 
 def test_json():

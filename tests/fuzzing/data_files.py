@@ -46,6 +46,8 @@ SCORES_WHOLE = [
     b"9 4\n" + b"".join(b"%d:0.%d %d:-%d\n" % (i % 4, 9 - i, (i + 1) % 4, i) for i in range(9)),
     b"1 2147483647\n2147483646:1 0:0\n",
     b"0 3\n",
+    b"3:0.25 0:-1.5 \n\n4:1 \n",
+    b"3 0.250\t0 1.500\n\n4 1.000\n",
 ]
 
 #: Most are valid.

@@ -20,6 +20,10 @@ LIBSVM_POINT = re.compile(rb"[ \t]*(%b)%b" % (DECIMAL, PAIRS))
 SEVERAL_POINT = re.compile(
     rb"[ \t]*(%b(?:,%b)*(?![^ \t]))?((?:[ \t]*(?<![^ \t])%b:%b)*)[ \t]*" % (DECIMAL, DECIMAL, INDEX, DECIMAL)
 )
+OMIKUJI_LINE = re.compile(rb"[ \t]*[0-9]+ [0-9]+\.[0-9]+[\t\r\n]")
+AS_PAIRS = bytes.maketrans(b" \t", b": ")
+#: The start of scores without numbers in the first line.
+OTHER_SCORES = re.compile(rb"[ \t]*([0-9]+:|\r?\n)|" + OMIKUJI_LINE.pattern)
 LIBSVM = re.compile(rb"\s*%b(\s+[^\s:]*:\S*)+\s*" % DECIMAL)
 #: The highest index of a feature in libsvm's format.
 HIGHEST = 10_000_000
@@ -42,7 +46,18 @@ def read_data(content):
 
 def read_scores_text(content):
     """Return N, K and for each point its tuples: (label, score) or (label, score, std)."""
-    # The first valid pair determines how many numbers there are.
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if OTHER_SCORES.match(content + b"\n" * (content != b"")):
+        # Without the numbers in the first line all lines are points, and the highest label says how many there are.
+        try:
+            N, _, points = read_scores_text(b"%d 2147483647\n" % len(_lines_of(content)[0]) + content)
+        except Malformed as error:
+            raise Malformed(error.line - 1) from None
+        return N, max((label for pairs in points for label, *_ in pairs), default=-1) + 1, points
+    # The first valid pair determines how pairs are written.
+    lines = content.split(b"\n")[1:]
+    if OMIKUJI_LINE.match(next((line.lstrip() for line in lines if line.split()), b"") + b"\n"):
+        content = b"\n".join([content.split(b"\n")[0], *(line.translate(AS_PAIRS) for line in lines)])
     first = next((line.split()[0] for line in content.split(b"\n")[1:] if line.split()), b"")
     pair = INDEX + (b":" + DECIMAL) * (2 if first.count(b":") == 2 else 1)
     line = re.compile(rb"[ \t]*(?:%b(?:[ \t]+%b)*)?[ \t]*" % (pair, pair))

@@ -110,7 +110,27 @@ def test_standard_deviations_may_start_after_empty_lines(read):
     assert (found.N, found.std.tolist()) == (n + 1, [0.1])
 
 
+OMIKUJI = b"7 0.950\t0 0.125\n\n4 1.000\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [OMIKUJI, b"7:0.95 0:0.125 \n\n4:1 \n", b"3 9\n" + OMIKUJI, b"\n" + OMIKUJI],
+    ids=["omikuji", "napkinXC", "with sizes", "no labels first"],
+)
+def test_files_of_other_programs(read, content):
+    found = read(content)
+    first = [[]] if content.startswith(b"\n") else []
+    assert rows_of(found) == [*first, [(7, 0.95), (0, 0.125)], [], [(4, 1.0)]]
+    # Without the first line nothing says how many labels there are.
+    declared = content.startswith(b"3 9")
+    assert (found.K, found.open, found.rows(0, 1).open) == ((9, False, False) if declared else (8, True, True))
+
+
 MALFORMED = [
+    (b"1:0.5\n2:0.5 1\n", 2, "'1' is not a label:score pair"),
+    (b"7 0.950\t0 0.125\n7 x\n", 2, "label 7 has 'x' instead of a finite decimal number"),
+    (b"7 0.950\t7 0.125\n", 1, "label 7 occurs twice"),
     (b"", 1, "the file is empty"),
     (b"1 2 3\n", 1, "two nonnegative integers `N K`, not '1 2 3'"),
     (b"1 2 Assigned\n", 1, "two nonnegative integers `N K`"),

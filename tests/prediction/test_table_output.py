@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import sys
 
 import numpy as np
@@ -16,7 +17,7 @@ from xmlgp.data.features import Features
 from xmlgp.data.streams import open_output
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.prediction import table_output
-from xmlgp.prediction.label_formats import check_format
+from xmlgp.prediction.label_formats import FORMATS, check_format
 from xmlgp.prediction.label_writer import LabelWriter, ScoredPoints
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.table_output import write_table
@@ -190,8 +191,32 @@ def test_a_table_is_refused_before_any_work(tmp_path, model, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_are_not_scores(tmp_path, model):
-    data, out = model.parent / "train.csv", tmp_path / "a.xlsx"
-    run("predict", "-q", model, data, "-o", out)
-    result = run("evaluate", out, data)
-    assert "tables are not read as scores; JSON Lines are, as `xmlgp predict" in result.stderr
+@pytest.fixture
+def points(tmp_path):
+    """Ten points, each with an identifier of its own."""
+    rows = [f"{i},{text}\n" for i, text in enumerate(["cats purr,=animals", "tables stand,home"] * 5, 7)]
+    (tmp_path / "new.csv").write_text("id,text,labels\n" + "".join(rows))
+    return tmp_path / "new.csv"
+
+
+def test_scores_have_the_same_measures_in_each_format(tmp_path, model, points):
+    options = "--calibration", "--reliability", "--json", "--train", model
+    measured = {}
+    for name in FORMATS:
+        out = tmp_path / f"a.{name}"
+        run("predict", "-q", model, points, "-k", "2", "-o", out)
+        result = run("evaluate", out, points, *options)
+        assert result.exit_code == 0, result.stderr
+        measured[name] = json.loads(result.stdout)
+    assert measured["jsonl"]["P@1"] > 0
+    assert list(measured.values()) == [measured["jsonl"]] * len(FORMATS)
+
+
+def test_points_without_labels_are_not_in_a_table(tmp_path, model, points):
+    outputs = []
+    for name in "jsonl", "csv":
+        out = tmp_path / f"a.{name}"
+        run("predict", "-q", model, points, "--threshold", "0.87", "-o", out)
+        outputs.append(run("evaluate", out, points, "--assigned"))
+    assert outputs[0].stdout == outputs[1].stdout
+    assert "a.csv has no labels of 5 of 10 points, such as '" in outputs[1].stderr

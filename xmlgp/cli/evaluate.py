@@ -73,6 +73,9 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     with `label` and `probability`, `utility` or `score`, and perhaps `id`. Both say whether they have a ranking or
     assigned labels; --assigned and --ranking take them as the other. Labels without scores are assigned.
 
+    SCORES may also be a table as predict writes it, with a row for each label of a point, lines of `label:score` or of
+    omikuji without `N K` before them, or a matrix N×K in .npz or .npy.
+
     DATA may be a corpus. Its labels are matched by name with those in SCORES; for the numbers of a scores file, the
     names are those of the model that --train names. Its points are matched by identifier if SCORES has them, otherwise
     by their order. Identifiers such as 003, 3 and 3.0 are the same unless a file has several of them. True labels that

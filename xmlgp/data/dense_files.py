@@ -23,6 +23,7 @@ from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["DATA_FILE", "MOST_EXPANDED", "DenseRows", "as_list", "dense_in_folder", "expands_too_much", "read_dense"]
+__all__ += ["read_matrix"]
 
 #: The description of a data folder.
 DATA_FILE = "data.yaml"
@@ -109,12 +110,19 @@ def _name_of(block: Any, number: int | None) -> str:
 
 def _array_of(block: Any) -> NDArray[Any]:
     """Return the array of a block: a path, a sparse matrix, or what NumPy makes an array of."""
-    if _is_path(block):
-        return _array_in_file(os.fspath(block))
-    if sp.issparse(block):
-        array: NDArray[Any] = block.toarray()
-        return array
-    return np.asarray(block)
+    name = os.fspath(block) if _is_path(block) else None
+    matrix: Any = block if name is None else read_matrix(name)
+    if not sp.issparse(matrix):
+        return np.asarray(matrix)
+    dense_size = math.prod(matrix.shape) * matrix.dtype.itemsize
+    if name is not None and dense_size > max(FREE_BYTES, MOST_ZEROS * matrix.data.nbytes):
+        rows, columns = matrix.shape
+        raise SettingsError(
+            f"{name}: of {rows}×{columns} numbers only {matrix.nnz} are stored; features with so many zeros belong in "
+            "the data file"
+        )
+    array: NDArray[Any] = matrix.toarray()
+    return array
 
 
 def _read_block(block: Any, name: str) -> NDArray[Any]:
@@ -151,8 +159,8 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
             raise SettingsError(f"{name}: row {row}, column {column}, counted from 0, is {value:g}, {reason}")
 
 
-def _array_in_file(path: str) -> NDArray[Any]:
-    """Return the array in an untrusted file."""
+def read_matrix(path: str) -> NDArray[Any] | sp.csr_array:
+    """Return the array in an untrusted .npy or .npz file, or the CSR matrix in a .npz file; SettingsError if none."""
     # Opening a named pipe would wait for a writer.
     if os.path.exists(path) and not os.path.isfile(path):
         raise SettingsError(f"{path}: this is not a regular file")
@@ -163,7 +171,7 @@ def _array_in_file(path: str) -> NDArray[Any]:
             raise SettingsError(f"{path}: this is not a complete .npy file of numbers") from None
     with open(path, "rb") as stream:
         try:
-            return _array_in_archive(stream, path)
+            return _matrix_in_archive(stream, path)
         except (MemoryError, SettingsError):
             raise
         except Exception:  # whatever NumPy, SciPy and zipfile raise for damaged files
@@ -171,8 +179,8 @@ def _array_in_file(path: str) -> NDArray[Any]:
             raise SettingsError(f"{path}: this is not a complete .npz file with {content}") from None
 
 
-def _array_in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
-    """Return the array in an untrusted .npz file, which may be a CSR matrix; neither reader opens pickles."""
+def _matrix_in_archive(stream: BinaryIO, path: str) -> NDArray[Any] | sp.csr_array:
+    """Return the array in an untrusted .npz file, or its CSR matrix; neither reader opens pickles."""
     with warnings.catch_warnings():
         # NumPy warns of headers that Python 2 wrote.
         warnings.simplefilter("error")
@@ -189,15 +197,7 @@ def _array_in_archive(stream: BinaryIO, path: str) -> NDArray[Any]:
     if matrix.format != "csr":
         raise ValueError("another format")
     matrix.check_format(full_check=True)
-    dense_size = math.prod(matrix.shape) * matrix.dtype.itemsize
-    if dense_size > max(FREE_BYTES, MOST_ZEROS * matrix.data.nbytes):
-        rows, columns = matrix.shape
-        raise SettingsError(
-            f"{path}: of {rows}×{columns} numbers only {matrix.nnz} are stored; features with so many zeros belong in "
-            "the data file"
-        )
-    array: NDArray[Any] = matrix.toarray()
-    return array
+    return sp.csr_array(matrix)
 
 
 def expands_too_much(archive: zipfile.ZipFile, size: int) -> bool:

@@ -1,24 +1,27 @@
-"""Read scored or assigned labels of points by their names: from JSON Lines, or from Python's dicts and lists."""
+"""Read scored or assigned labels of points by their names: from JSON Lines, tables, or Python's dicts and lists."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xmlgp.data.lines import LineReader, decoded_lines
-from xmlgp.errors import SettingsError, raise_errors
+from xmlgp.errors import DataFormatError, SettingsError, raise_errors
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.delimited import DELIMITERS, header_fields
 from xmlgp.text.json_lines import SUBJECT
 from xmlgp.text.json_objects import Malformed, read_objects
 from xmlgp.text.labels import BadName, LabelNumbers
+from xmlgp.text.table_rows import Row
 
-__all__ = ["NamedScores", "read_label_records", "scores_of_records"]
+__all__ = ["NamedScores", "label_table_delimiter", "read_label_records", "read_label_table", "scores_of_records"]
 
 #: The keys of the score of a label: those of xmlgp, and that of other programs. The first that is present counts.
 SCORES = ("probability", "utility", "score")
@@ -32,11 +35,15 @@ LABELS_ARE = ("are ranked by their scores", "are assigned or have no scores")
 
 
 class NamedScores(NamedTuple):
-    """Scores of points; the names of all K labels, or None; and the identifiers of the points, or None."""
+    """Scores of points; the names of all K labels, or None; and the identifiers of the points, or None.
+
+    Unless they are `complete`, points without labels are missing.
+    """
 
     scores: Scores
     names: Sequence[str] | None = None
     ids: list[Any] | None = None
+    complete: bool = True
 
 
 class _Point(NamedTuple):
@@ -56,6 +63,60 @@ def read_label_records(reader: LineReader) -> NamedScores:
     for _ in raise_errors(read_objects(lines, reader.path, lambda number, record: points.add(record))):
         pass
     return points.scores()
+
+
+def label_table_delimiter(line: bytes) -> str | None:
+    """Return what separates the fields of a line if it is the header of a table of labels, or None."""
+    text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
+    return next((mark for mark in DELIMITERS if set(SUBJECT) & set(header_fields(text, mark))), None)
+
+
+def read_label_table(rows: Iterator[tuple[int, Row] | DataFormatError], path: str) -> NamedScores:
+    """Return the scores of a table, with a row for each label of a point, as `LabelWriter` writes it.
+
+    The first row is the header. DataFormatError names a malformed row.
+    """
+    valid = raise_errors(rows)
+    line, header = next(valid, (1, []))
+    if "id" not in header or not set(SUBJECT) & set(header):
+        reason = "a table of scores has the columns id and label or uri; the scores come first, then the data"
+        raise DataFormatError(path, line, reason)
+    entries: dict[str, list[dict[str, object]]] = {}
+    last_lines: dict[str, int] = {}
+    for line, row in valid:
+        if len(row) != len(header):
+            reason = f"this row has {counted(len(row), 'field')}, but the header has {len(header)}"
+            raise DataFormatError(path, line, reason)
+        cells = dict(zip(map(str, header), map(str, row), strict=True))
+        try:
+            entry = _table_entry(cells)
+        except Malformed as error:
+            raise DataFormatError(path, line, str(error)) from None
+        entries.setdefault(cells["id"], []).append(entry)
+        last_lines[cells["id"]] = line
+    points = _Points()
+    for identifier, labels in entries.items():
+        try:
+            points.add({"id": identifier, "labels": labels})
+        except Malformed as error:
+            raise DataFormatError(path, last_lines[identifier], f"point {excerpt(identifier)}: {error}") from None
+    return points.scores()._replace(complete=False)
+
+
+def _table_entry(cells: Mapping[str, str]) -> dict[str, object]:
+    """Return the label in a row of a table as an entry of `labels` in a dict; raise Malformed."""
+    if not cells["id"].strip():
+        raise Malformed("the row has no id")
+    entry: dict[str, object] = {key: cells[key] for key in SUBJECT if key in cells}
+    _name(entry)
+    for key in SCORES:
+        if key in cells:
+            try:
+                entry[key] = float(cells[key])
+            except ValueError:
+                raise Malformed(f"{key} is {excerpt(cells[key])}, not a number") from None
+    _score(entry)
+    return entry
 
 
 def scores_of_records(records: Iterable[Mapping[str, object] | Iterable[object]]) -> NamedScores:

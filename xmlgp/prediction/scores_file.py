@@ -5,6 +5,9 @@ assigned to their points. N lines follow, `label:score label:score ...` with the
 standard deviations all pairs are triples, `label:score:std`. Pairs are separated by spaces or tabs; the line of a point
 without scores is empty. Blank lines may follow. Numbers are decimals as in a data file (`xmlgp.data.line_parser`), read
 in double precision.
+
+Files of other programs are read too. Without the first line, each line is a point, as napkinXC writes them. Pairs may
+be `label score` with tabs between them, as omikuji writes them.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import functools
 import itertools
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -34,6 +38,12 @@ __all__ = ["Scores", "read_open_scores", "read_scores", "write_scores"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)(?:[ \t]+(assigned))?[ \t]*\r?\n")
 
+#: The start of a line of omikuji, which writes scores with decimals.
+SPACED = rb"[ \t]*\d+ \d+\.\d+[\t\r\n]"
+
+#: The start of the first line of a file without `N K`, which is that of a point, perhaps one without scores.
+POINT = re.compile(rb"[ \t]*(?:\d+:|\r?\n)|" + SPACED)
+
 #: Pairs that are formatted at a time, to limit the memory of the text and its template.
 PAIRS_WRITTEN = 1 << 16
 
@@ -48,6 +58,9 @@ BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
 
 COLONS = bytes.maketrans(b":", b" ")
 
+#: Makes the pairs of omikuji those of a scores file.
+AS_PAIRS = bytes.maketrans(b" \t", b": ")
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
@@ -55,7 +68,8 @@ class Scores:
 
     `indptr`, N+1, says where each point starts in the other arrays: its scored labels, each at most once per point,
     their scores, and perhaps the standard deviations of these, n each. `assigned` says whether a file has the assigned
-    labels of each point, not a ranking.
+    labels of each point, not a ranking; `open`, whether it does not say how many labels there are, so that K is only
+    one more than the highest.
     """
 
     indptr: NDArray[np.integer]
@@ -64,6 +78,7 @@ class Scores:
     K: int
     std: NDArray[np.floating] | None = None
     assigned: bool = False
+    open: bool = False
 
     @classmethod
     def from_top(
@@ -183,29 +198,43 @@ def read_scores(path: str | os.PathLike[str], progress: Progress = silent) -> Sc
 def read_open_scores(reader: LineReader, progress: Progress = silent) -> Scores:
     """Read a scores file that is open at its first line, as `read_scores` does."""
     path = reader.path
-    N, K, assigned = _parse_header(reader.read_lines(1), path)
+    N: int | None = None
+    K = INDEX_BOUND - 1
+    assigned = False
+    declared = not POINT.match(reader.peek_line())
+    if declared:
+        N, K, assigned = _parse_header(reader.read_lines(1), path)
     blocks = []
     with progress(f"reading {path}", total=N, unit=" points") as bar:
         for block in _read_blocks(reader, N, K):
             blocks.append(block)
             bar.update(block.N)
-    return dataclasses.replace(Scores.stack(blocks, K), assigned=assigned)
+    scores = Scores.stack(blocks, K)
+    if not declared:
+        K = int(scores.labels.max(initial=-1)) + 1
+    return dataclasses.replace(scores, K=K, assigned=assigned, open=not declared)
 
 
-def _read_blocks(reader: LineReader, N: int, K: int) -> Iterator[Scores]:
-    """Yield the scores of the N points that follow the first line, a block at a time."""
+def _read_blocks(reader: LineReader, N: int | None, K: int) -> Iterator[Scores]:
+    """Yield the scores of the next N points, or of all points, a block at a time."""
     path = reader.path
     columns: int | None = None
-    missing = N
+    spaced = False
+    missing = sys.maxsize if N is None else N
     while missing:
         line = reader.line_number
         text = reader.read_lines(missing)
         if not text:
+            if N is None:
+                return
             reason = f"the file ends after {N - missing} points, but its first line declares {N}"
             raise ScoresFormatError(path, line, reason)
-        # The first pair of the file shows whether it has standard deviations.
+        # The first pair of the file shows how pairs are written, and whether they have standard deviations.
         if columns is None and (first := text.split(None, 1)[:1]):
             columns = 3 if first[0].count(b":") == 2 else 2
+            spaced = bool(re.match(SPACED, text.lstrip()))
+        if spaced:
+            text = text.translate(AS_PAIRS)
         block = _parse_block(text, K, columns or 2)
         if block is None:
             check_line = functools.partial(_check_line, K=K, columns=columns or 2)

@@ -88,7 +88,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     Parameters
     ----------
     scores : path, matrix N×K, Scores, Predictions or list
-        A scores file or JSON Lines, what `predict` returns or yields, or a list of the names of the labels of each
+        A file as for `xmlgp evaluate`, what `predict` returns or yields, or a list of the names of the labels of each
         point, which are assigned, or of pairs of name and score.
     labels : path, matrix N×K, list of lists of names, Dataset or Source
         The true labels; a path as for `xmlgp evaluate`. Names, also those of the columns of a DataFrame, are matched

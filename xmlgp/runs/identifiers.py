@@ -20,11 +20,15 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,99}(\.[0-9]{0,99})?([eE][+-]?[0-9]{1,2})?")
 
 
 class IdentifiedPoints(NamedTuple):
-    """N points: what messages call them, and their identifiers, which some or all (None) may lack."""
+    """N points: what messages call them, and their identifiers, which some or all (None) may lack.
+
+    Unless predicted points are `complete`, those without labels are missing.
+    """
 
     name: str
     ids: Sequence[str | int | None] | None
     N: int
+    complete: bool = True
 
     def texts(self) -> list[str] | None:
         """Return identifiers as texts, where one is missing the number of the point from 1; None if all are missing."""
@@ -50,6 +54,8 @@ def matched_rows(
 ) -> list[int] | None:
     """Return the place of each true point among the predicted ones, or None if both are in the same order.
 
+    The place is -1 of a point that is missing because it has no labels.
+
     Identifiers count in the way of `canonical_identifier` if more are equal so. True points without identifiers are
     called by their numbers if they are `numbered`. SettingsError if identifiers show that the points are others.
     """
@@ -64,7 +70,7 @@ def matched_rows(
     if own == wanted or (same_number and _are_row_numbers(own) and (wanted is None or _are_row_numbers(wanted))):
         return None
     has_none = f"{predicted.name} has identifiers, but {true.name} has none"
-    if wanted is None and not numbered:
+    if wanted is None and predicted.complete and not numbered:
         if same_number:
             note(f"{has_none}, {by_order}")
         return None
@@ -73,7 +79,7 @@ def matched_rows(
     keys = _comparable(own, numbers)
     places = {key: place for place, key in enumerate(keys[0])}
     missing = [number for number, key in zip(numbers, keys[1], strict=True) if key not in places]
-    if missing:
+    if missing and not _lack_labels(predicted, true, missing, note):
         reason = has_none if wanted is None else _counted_by_one(predicted, true, keys, (own[0], missing[0]))
         if wanted is not None and not (reason and same_number):
             raise _missing(predicted, true, own[0], missing)
@@ -84,9 +90,20 @@ def matched_rows(
     _check_unique(true.name, numbers, keys[1], "; --merge-ids makes one document of rows with the same identifier")
     if counted_from_0:
         note(f"{predicted.name} counts points from 0, so 0 is the first point of {true.name}")
-    rows = [places[key] for key in keys[1]]
-    _note_differences(predicted, true, [own[row] for row in rows], numbers, note)
+    rows = [places.get(key, -1) for key in keys[1]]
+    pairs = [(own[row], number) for row, number in zip(rows, numbers, strict=True) if row >= 0]
+    _note_differences(predicted, true, pairs, note)
     return rows
+
+
+def _lack_labels(
+    predicted: IdentifiedPoints, true: IdentifiedPoints, missing: list[str], note: Callable[[str], object]
+) -> bool:
+    """Return whether true points are missing because they have no labels, and note it: some others are there."""
+    if predicted.complete or len(missing) == true.N:
+        return False
+    note(f"{predicted.name} has no labels of {len(missing)} of {true.N} points, such as {excerpt(missing[0])}")
+    return True
 
 
 def _counted_by_one(
@@ -118,7 +135,7 @@ def _comparable(own: list[str], others: list[str]) -> tuple[list[str], list[str]
 
 def _missing(predicted: IdentifiedPoints, true: IdentifiedPoints, first: str, missing: list[str]) -> SettingsError:
     """Return the error of true points that have no prediction, of which the first has this identifier."""
-    if len(missing) < true.N or predicted.N != true.N:
+    if len(missing) < true.N or (predicted.complete and predicted.N != true.N):
         return SettingsError(f"{predicted.name} has no labels of {excerpt(missing[0])}, a point of {true.name}")
     return SettingsError(
         f"{predicted.name} and {true.name} have no identifier in common, such as {excerpt(first)} and "
@@ -137,16 +154,13 @@ def _check_unique(name: str, ids: list[str], keys: list[str], advice: str = "") 
 
 
 def _note_differences(
-    predicted: IdentifiedPoints,
-    true: IdentifiedPoints,
-    own: list[str],
-    wanted: list[str],
-    note: Callable[[str], object],
+    predicted: IdentifiedPoints, true: IdentifiedPoints, pairs: list[tuple[str, str]], note: Callable[[str], object]
 ) -> None:
-    """Note points that are left out, and identifiers that are not written in the same way."""
-    if predicted.N > true.N:
-        note(f"{predicted.name}: {predicted.N - true.N} of {predicted.N} points are not in {true.name} and left out")
-    for identifier, other in zip(own, wanted, strict=True):
+    """Note points that are left out, and identifiers that are not written in the same way, in pairs of both files."""
+    if len(pairs) < predicted.N:
+        left_out = predicted.N - len(pairs)
+        note(f"{predicted.name}: {left_out} of {predicted.N} points are not in {true.name} and left out")
+    for identifier, other in pairs:
         if identifier != other:
             pair = f"{excerpt(identifier)} of {predicted.name} is {excerpt(other)} of {true.name}"
             note(f"identifiers are compared without blanks, leading zeros and decimal zeros: {pair}")

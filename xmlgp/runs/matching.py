@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr, widened
+from xmlgp.data.dense_files import read_matrix
+from xmlgp.data.file_kinds import refusal
 from xmlgp.data.label_pairs import read_pairs
-from xmlgp.data.lines import LineReader
-from xmlgp.data.streams import open_input
-from xmlgp.errors import SettingsError, UsageError
+from xmlgp.data.lines import LineReader, decoded_lines
+from xmlgp.data.repository_format import INDEX_BOUND
+from xmlgp.data.streams import open_any
+from xmlgp.errors import NumericalError, SettingsError, UsageError
 from xmlgp.inputs.kinds import FilePath, is_matrix, is_path, title_of
 from xmlgp.inputs.memory import as_matrix, columns_of
 from xmlgp.inputs.source import Source
@@ -26,18 +29,27 @@ from xmlgp.inputs.unknown_labels import unknown_labels
 from xmlgp.model import MemoryPart, check_memory
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_formats import format_of
-from xmlgp.prediction.label_reader import NamedScores, read_label_records, scores_of_records
+from xmlgp.prediction.label_reader import (
+    NamedScores,
+    label_table_delimiter,
+    read_label_records,
+    read_label_table,
+    scores_of_records,
+)
 from xmlgp.prediction.scores_file import Scores, read_open_scores
+from xmlgp.prediction.table_output import TABLES
 from xmlgp.runs.common_names import describe_difference
 from xmlgp.runs.identifiers import IdentifiedPoints, matched_rows
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import Progress, Reporter, ignore
+from xmlgp.runtime.progress import Reporter, ignore
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.delimited import read_rows
 from xmlgp.text.documents import Columns
 from xmlgp.text.formats import has_corpus_ending
 from xmlgp.text.labels import LabelNumbers
+from xmlgp.text.table_files import open_table
 
 __all__ = ["Matched", "TrainingFacts", "check_label_count", "known_model", "matched", "training_facts"]
 
@@ -131,7 +143,7 @@ def matched(predictions: Iterable[Any], labels: Source, train: Any, reporter: Re
         return true_labels(labels, Purpose("test", functools.partial(_columns, train), named, several), reporter)
 
     for scores in predictions:
-        listed = _named_scores(scores, reporter.progress)
+        listed = _named_scores(scores, reporter)
         true = true_of(listed.names is not None, listed.scores.K > 1)
         has_columns = any((columns_of(scores, "label"), columns_of(labels.data, "label")))
         if has_columns and None in (listed.names, true.names) and facts_of(True).names is None:
@@ -142,10 +154,10 @@ def matched(predictions: Iterable[Any], labels: Source, train: Any, reporter: Re
         yield _match(scores, listed, labels.data, true, functools.partial(facts_of, named), reporter.note)
 
 
-def _named_scores(scores: Any, progress: Progress) -> NamedScores:
-    """Return the scores of a scores file, of JSON Lines, or of what Python has; see `evaluate`."""
+def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
+    """Return the scores of a file or of what Python has; see `evaluate`."""
     if is_path(scores):
-        return _scores_in_file(os.fspath(scores), progress)
+        return _scores_in_file(os.fspath(scores), reporter)
     if isinstance(scores, Scores):
         return NamedScores(scores)
     if isinstance(scores, Predictions):
@@ -154,23 +166,49 @@ def _named_scores(scores: Any, progress: Progress) -> NamedScores:
         raise UsageError("The scores are a model: give what it predicts, such as predict(model, points, k='all').")
     if not are_numbers(scores):
         return scores_of_records(scores)
-    matrix = as_matrix(scores, None, is_labels=True)
-    return NamedScores(Scores(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1]), columns_of(scores, "label"))
+    return NamedScores(_scores_in_matrix(scores, "the table of scores"), columns_of(scores, "label"))
 
 
-def _scores_in_file(path: str, progress: Progress) -> NamedScores:
+def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
+    """Return the scores of a scores file, JSON Lines, a table, or a matrix."""
     if os.path.isdir(path):
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
-    if format_of(path) not in (None, "jsonl"):
-        raise SettingsError(
-            f"{path}: tables are not read as scores; JSON Lines are, as `xmlgp predict --format jsonl` writes them"
-        )
-    with open_input(path) as stream:
-        reader = LineReader(stream, path)
+    if path.lower().endswith((".npy", ".npz")):
+        return NamedScores(_scores_in_matrix(read_matrix(path), path))
+    with open_any(path) as opened:
+        if opened.kind and opened.kind in TABLES.values():
+            with open_table(opened.stream, opened.kind, path, reporter.note) as table:
+                return read_label_table(table.rows, path)
+        if opened.kind:
+            raise refusal(opened.kind, path, opened.start)
+        reader = LineReader(opened.stream, path)
         first = reader.peek_line()
+        delimiter = label_table_delimiter(first) or {"csv": ",", "tsv": "\t"}.get(format_of(path) or "")
+        if delimiter:
+            # Tab-separated values have no quotes.
+            return read_label_table(read_rows(decoded_lines(reader), path, delimiter, delimiter != "\t"), path)
         if has_corpus_ending(path) or first.lstrip().startswith(b"{"):
             return read_label_records(reader)
-        return NamedScores(read_open_scores(reader, progress))
+        return NamedScores(read_open_scores(reader, reporter.progress))
+
+
+def _scores_in_matrix(table: Any, name: str) -> Scores:
+    """Return the scores that a matrix stores, N×K; SettingsError, which calls it by a name, if some are no scores."""
+    if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND:
+        raise SettingsError(f"{name}: scores are a matrix N×K, with a row for each point, not {table.shape}")
+    matrix = as_matrix(table, None, is_labels=True)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        stored = matrix.nnz
+        matrix.sum_duplicates()
+        if matrix.nnz < stored:
+            raise SettingsError(f"{name}: a label occurs twice in a row")
+    scores = Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
+    try:
+        scores.check_finite()
+    except NumericalError as error:
+        raise SettingsError(f"{name}: {error}; points and labels count from 0") from None
+    return scores
 
 
 def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) -> TrainingFacts:
@@ -225,10 +263,14 @@ def _match(
     data = title_of(labels, "the data")
     named = listed.names is not None or true.names is not None
     N, K = true.labels.shape
+    if listed.scores.open:
+        # Labels that the file does not list may be known to the model, the training points or the data.
+        declared = len(facts().names or ()) if named else (true.open and facts().shape or (0, 0, K))[2]
+        listed = listed._replace(scores=dataclasses.replace(listed.scores, K=max(listed.scores.K, declared)))
     # A scores file and an array have the order of the points, and so have what is predicted and labels in memory.
     in_order = listed.ids is None and (listed.names is None or is_matrix(scores))
     numbered = is_path(labels) and not isinstance(scores, Predictions)
-    points = IdentifiedPoints(name, listed.ids, listed.scores.N)
+    points = IdentifiedPoints(name, listed.ids, listed.scores.N, listed.complete)
     table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
     if true.open and not named and table.N == N:
         return _of_numbers(table, true.labels, facts)
@@ -377,7 +419,9 @@ def _of_same_points(
     note: Callable[[str], object],
 ) -> Scores:
     """Return the scores of the true points, by identifier if both have them; see `matched_rows`."""
-    rows = matched_rows(predicted, true, numbered, note)
+    rows = matched_rows(predicted, true, numbered, note) if predicted.N or predicted.complete else [-1] * true.N
     if rows is None:
         return listed.scores
-    return listed.scores.gather(listed.scores.indptr[rows], np.diff(listed.scores.indptr)[rows])
+    # The place -1 is that of points without labels.
+    counts = np.append(np.diff(listed.scores.indptr), 0)
+    return listed.scores.gather(listed.scores.indptr[rows], counts[rows])

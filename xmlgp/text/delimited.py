@@ -17,7 +17,7 @@ from xmlgp.text.doubts import note_repeated
 from xmlgp.text.format import Format, Start
 from xmlgp.text.table_rows import documents_of_rows, same_name
 
-__all__ = ["CSV", "TSV", "header_fields", "read_rows"]
+__all__ = ["CSV", "DELIMITERS", "TSV", "header_fields", "read_rows"]
 
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
