@@ -1,5 +1,6 @@
 """`xmlgp train`: where its settings come from, what it reports, and how it fails."""
 
+import json
 import re
 import warnings
 from pathlib import Path
@@ -49,16 +50,23 @@ def test_the_command_gives_the_model_of_the_library():
 def test_the_end_of_training_says_how_well_how_sure_and_what_next(monkeypatch):
     write_dataset("data/train.txt", small_dataset(N=300))
     # So few points cannot tell how sure the probabilities are.
-    well, commands = run("train", "data", "model", *SMALL).stderr.splitlines()
-    assert "off on average" not in run("show", "model").stdout
+    well, unsure, commands = run("train", "data", "model", *SMALL).stderr.splitlines()
+    assert unsure == "model: 30 held-out points are too few to say how far probabilities are off"
+    shown = run("show", "model").stdout
+    assert unsure.removeprefix("model: ") in shown
+    assert "off on average" not in shown
     monkeypatch.setattr(trained, "FEWEST", 0)
     monkeypatch.setattr(trained, "CHANCE", 0.0)
     _, sure, _ = run("train", "data", "model", *SMALL, "--overwrite").stderr.splitlines()
-    percent = r"[0-9]+\.[0-9]%"
-    precision = f"P@1 {percent}, P@3 {percent}, P@5 {percent} on 30 points held out of training"
+    interval = r" \[[0-9.]+, [0-9.]+\]"
+    percent = rf"[0-9]+\.[0-9]%{interval}"
+    precision = rf"P@1 {percent}, P@3 {percent}, P@5 {percent} on 30 points held out of training \(95 % intervals\)"
     assert re.fullmatch(rf"model: trained in [0-9.]+ s; {precision}", well)
-    reliability = r"probabilities are [0-9.]+ percentage points off on average \([0-9.]+ before calibration\)"
-    assert re.fullmatch(f"model: {reliability}", sure)
+    errors = rf"[0-9.]+{interval} percentage points off on average \([0-9.]+{interval} before calibration\)"
+    assert re.match(f"model: probabilities are {errors}", sure)
+    measures = json.loads(run("show", "model", "--json").stdout)["intervals"]
+    assert list(measures) == ["P@1", "P@3", "P@5", "uncalibrated_ECE@5", "ECE@5"]
+    assert f"P@1 {measures['P@1']['value']:.1f}% [{measures['P@1']['interval'][0]:.1f}, " in well
     assert commands == "model: next, `xmlgp predict model DATA`; `xmlgp show model` has the details"
     assert well.partition("; ")[2] in run("show", "model").stdout
     assert sure.removeprefix("model: ") in run("show", "model").stdout

@@ -234,7 +234,9 @@ def test_a_block_of_noise_is_dropped_and_the_other_is_not(judged):
     assert first == pytest.approx(both[0] - alone[0])
     assert model.held_out.dense_total == pytest.approx(first)
     words = model.held_out.worth_of_dense(["encoder", "dense 1"])
-    assert words.endswith(f": encoder +{first:.1f}, dense 1 nothing, it is dropped")
+    *_, (low, high) = model.held_out.dense_intervals
+    assert 0 < low < first < high
+    assert words.endswith(f": encoder +{first:.1f} [{low:+.1f}, {high:+.1f}], dense 1 nothing, it is dropped")
     means = model.parameters["dense_weights.mean"]
     assert means[:6].any(axis=1).all()
     assert not means[6:].any()

@@ -1,7 +1,10 @@
 """What the end of training says about probabilities: nothing that so few points cannot tell."""
 
+import json
+
 import pytest
 
+from xmlgp.metrics.intervals import Interval
 from xmlgp.training.trained import HeldOut
 
 
@@ -9,14 +12,51 @@ from xmlgp.training.trained import HeldOut
     ("points", "before", "after", "text"),
     [
         # A test set of 1,200 points showed 14.0 before and 4.1 after.
-        (40, 0.073, 0.120, ""),
-        (99, 0.3, 0.1, ""),
+        (40, 0.073, 0.120, "40 held-out points are too few to say how far probabilities are off"),
+        (99, 0.3, 0.1, "99 held-out points are too few to say how far probabilities are off"),
         (100, 0.087, 0.027, "probabilities are 2.7 percentage points off on average (8.7 before calibration)"),
-        (100, 0.059, 0.059, ""),
+        (100, 0.059, 0.059, "probabilities are right, as far as 100 held-out points can tell"),
         (100, 0.059, 0.061, "probabilities are 6.1 percentage points off on average (5.9 before calibration)"),
-        (244, 0.031, 0.031, ""),
+        (244, 0.031, 0.031, "probabilities are right, as far as 244 held-out points can tell"),
         (2000, 0.031, 0.02, "probabilities are 2.0 percentage points off on average (3.1 before calibration)"),
     ],
 )
 def test_errors_of_calibration_are_said_if_chance_would_not_make_them(points, before, after, text):
     assert HeldOut(points, 60.0, 40.0, 30.0, before, after).reliability() == text
+
+
+def test_intervals_follow_the_values():
+    ends = ((55.04, 64.96), (36, 44), (27, 33), (0.06, 0.11), (0.01, 0.05), (-0.01, 0.09))
+    measured = HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027)._replace(intervals=tuple(Interval(*pair) for pair in ends))
+    assert measured.precision(4) == (
+        "P@1 60.0% [55.0, 65.0], P@3 40.0% [36.0, 44.0] on 300 points held out of training (95 % intervals)"
+    )
+    assert measured.reliability() == (
+        "probabilities are 2.7 [1.0, 5.0] percentage points off on average (8.7 [6.0, 11.0] before calibration); 300 "
+        "held-out points are too few to say whether calibration helps"
+    )
+    assert HeldOut.from_untrusted(json.loads(json.dumps(measured._asdict()))) == measured
+
+
+def test_gains_of_dense_features_have_intervals():
+    measured = HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027, (0.9, 0.0), 0.9)
+    measured = measured._replace(dense_intervals=(Interval(0.14, 1.66), Interval(0, 0), Interval(0.14, 1.66)))
+    assert measured.worth_of_dense(["encoder", "dense 1"]) == (
+        "what dense features add to the nDCG@5 of 300 held-out points: encoder +0.9 [+0.1, +1.7], dense 1 nothing, it "
+        "is dropped"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"intervals": [[1, 2]]},
+        {"intervals": [[1, 2, 3]] * 6},
+        {"intervals": [["1", 2]] * 6},
+        {"intervals": {"low": 1}},
+        {"intervals": [1] * 6},
+        {"dense_gains": [1.0], "dense_intervals": [[0, 1]]},
+    ],
+)
+def test_damaged_intervals_are_refused(change):
+    assert HeldOut.from_untrusted(HeldOut(300, 60.0, 40.0, 30.0, 0.087, 0.027)._asdict() | change) is None

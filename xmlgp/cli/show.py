@@ -177,11 +177,14 @@ def _hyperparameters(folder: ModelFolder) -> Hyperparameters:
 
 
 def _for_programs(folder: ModelFolder) -> dict[str, Any]:
-    """Return what is read from arrays, to be added to the description; nothing if they are damaged."""
+    """Return the intervals of measures, and what is read from arrays unless they are damaged."""
+    additions: dict[str, Any] = {}
+    if folder.held_out:
+        additions["intervals"] = folder.held_out.for_programs(folder.description["data"]["K"])
     if folder.stage == "trained":
         with contextlib.suppress(*DAMAGE):
-            return {"hyperparameters": _hyperparameters(folder)}
-    return {}
+            additions["hyperparameters"] = _hyperparameters(folder)
+    return additions
 
 
 def _in_words(hyperparameters: Hyperparameters) -> Iterator[str]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import are_true, check_shapes, ranks_of, top_entries
+from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
+from xmlgp.metrics.statistics import Statistic
 
 __all__ = [
     "Bin",
@@ -26,6 +27,7 @@ __all__ = [
     "reliability_by_rank",
     "reliability_curve",
     "top_calibration_errors",
+    "top_calibration_statistics",
 ]
 
 #: Number of bins of Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017.
@@ -145,14 +147,33 @@ def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iter
 
     Users see these probabilities. Over all labels the error is small because most probabilities are near zero.
     """
-    ranks, _, p, y = _top(probabilities, labels, max(ks))
-    bins = _bin_of(p, _TOP_BINS)
-    names = [""] * _TOP_BINS
-    errors = {}
-    for k in ks:
-        first = ranks < k
-        errors[f"ECE@{k}"] = ReliabilityCurve.of_entries(names, bins[first], p[first], y[first]).error
-    return errors
+    statistics = top_calibration_statistics(probabilities, labels, ks)
+    return {name: statistic.value for name, statistic in statistics.items()}
+
+
+def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, Statistic]:
+    """Return the measures of `top_calibration_errors`, with the same parameters, as statistics of the points."""
+    ks = tuple(ks)
+    points, ranks, _, p, y = _top(probabilities, labels, max(ks))
+    return {
+        f"ECE@{k}": _calibration_statistic(points[ranks < k], p[ranks < k], y[ranks < k], labels.shape[0], _TOP_BINS)
+        for k in ks
+    }
+
+
+def _calibration_statistic(
+    points: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_], N: int, bins: int
+) -> Statistic:
+    """Return the expected calibration error of n entries, given their points of N, probabilities and whether true."""
+    places = points * bins + _bin_of(p, bins)
+    gaps = np.bincount(places, y - p.astype(np.float64), N * bins).reshape(N, bins)
+    counts = np.bincount(points, minlength=N)
+
+    def error(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        errors: NDArray[np.float64] = np.abs(sums[:, :bins]).sum(axis=1) / sums[:, bins]
+        return errors
+
+    return Statistic(np.column_stack([gaps, counts]), error)
 
 
 def reliability_by_rank(probabilities: csr_array, labels: csr_array, k: int) -> ReliabilityCurve:
@@ -160,7 +181,7 @@ def reliability_by_rank(probabilities: csr_array, labels: csr_array, k: int) -> 
 
     The number of ranks is the largest number of probabilities of a point, at most k.
     """
-    ranks, _, p, y = _top(probabilities, labels, k)
+    _, ranks, _, p, y = _top(probabilities, labels, k)
     return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
 
 
@@ -171,7 +192,7 @@ def reliability_by_frequency(
 
     The bins of the `ReliabilityCurve` are the `frequency_groups` of the number of training points of each label, K.
     """
-    _, top_labels, p, y = _top(probabilities, labels, k)
+    _, _, top_labels, p, y = _top(probabilities, labels, k)
     names, groups = frequency_groups(counts)
     return ReliabilityCurve.of_entries(names, groups[top_labels], p, y)
 
@@ -189,11 +210,11 @@ def frequency_groups(counts: NDArray[np.integer]) -> tuple[list[str], NDArray[np
 
 def _top(
     probabilities: csr_array, labels: csr_array, k: int
-) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
-    """Return rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer], NDArray[np.floating], NDArray[np.bool_]]:
+    """Return point, rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
     _check(probabilities, labels)
     best = top_entries(probabilities, k)
-    return ranks_of(best), best.indices, _in_range(best.data), are_true(best, labels)
+    return points_of(best), ranks_of(best), best.indices, _in_range(best.data), are_true(best, labels)
 
 
 def _bin_of(p: NDArray[np.floating], bins: int) -> NDArray[np.intp]:

@@ -17,6 +17,8 @@ from xmlgp.gp.log_parameters import LIMIT
 from xmlgp.gp.weight_space import DENSE, JOINT, SPARSE, LatentMap, names_of
 from xmlgp.label_index.clusters import LABEL_INDEX
 from xmlgp.linear_algebra import dense
+from xmlgp.metrics.intervals import Interval, differences
+from xmlgp.metrics.statistics import Statistic, ratio
 from xmlgp.prediction.logistic import logistic_scores
 from xmlgp.prediction.parts import descending
 from xmlgp.regression.neighbours import NeighbourPredictions, NeighbourRegression
@@ -71,12 +73,14 @@ UNJUDGED = DenseWeights(0.25, 0.3)
 class Worth(NamedTuple):
     """The chosen weights, and what each dense block and what all add to nDCG@5 of held-out points, in percent.
 
-    `ranked` has the probabilities of the first labels of each point with these weights, J×K, in order.
+    `intervals` are the 95 % intervals of each gain and of the total, paired by points. `ranked` has the probabilities
+    of the first labels of each point with these weights, J×K, in order.
     """
 
     weights: DenseWeights
     gains: tuple[float, ...]
     total: float
+    intervals: tuple[Interval, ...]
     ranked: csr_array
 
 
@@ -159,9 +163,9 @@ def judge_dense_features(
     bounds = points.features.dense.bounds() if points.features.dense else []
     score = judge.score(weights)
     if score <= alone:
-        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), 0.0, ranked)
+        nothing = (Interval(0, 0),) * (len(bounds) + 1)
+        return Worth(DenseWeights(0, 0), (0.0,) * len(bounds), 0.0, nothing, ranked)
     kept = list(range(len(bounds)))
-    without: dict[int, tuple[float, float]] = {}
     while len(kept) > 1:
         without = {block: judge.score(weights.dropping(block)) for block in kept}
         best = max(kept, key=lambda block: without[block])
@@ -170,12 +174,13 @@ def judge_dense_features(
         weights = weights.dropping(best)
         score = without[best]
         kept.remove(best)
-    if len(kept) == 1:
-        without = {kept[0]: alone}
+    zeros = DenseWeights(0, 0)
+    total, interval = judge.gain(weights, zeros)
     gains = [0.0] * len(bounds)
+    intervals = [Interval(0, 0)] * len(bounds)
     for block in kept:
-        gains[block] = max(score[0] - without[block][0], TIED)
-    return Worth(weights, tuple(gains), max(score[0] - alone[0], TIED), judge.ranking(weights))
+        gains[block], intervals[block] = judge.gain(weights, weights.dropping(block) if len(kept) > 1 else zeros)
+    return Worth(weights, tuple(gains), total, (*intervals, interval), judge.ranking(weights))
 
 
 class _Judge:
@@ -217,6 +222,18 @@ class _Judge:
         """Return the mean nDCG@5, in percent, and the mean log loss less than zero, which decides between equals."""
         gains, losses = next(self._measures(weights, [weights.neighbours]))
         return 100 * float(gains.mean()), -float(losses.mean())
+
+    def gain(self, weights: DenseWeights, less: DenseWeights) -> tuple[float, Interval]:
+        """Return by how much nDCG@5 is higher with some weights than with others, in percent, and its interval.
+
+        The gain is not zero, which stands for a block that is dropped.
+        """
+        compared = differences(self._ndcg_statistic(weights), self._ndcg_statistic(less))["nDCG@5"]
+        return max(compared.difference, TIED), compared.interval
+
+    def _ndcg_statistic(self, weights: DenseWeights) -> dict[str, Statistic]:
+        gains, _ = next(self._measures(weights, [weights.neighbours]))
+        return {"nDCG@5": ratio(gains, np.ones(len(gains)))}
 
     def ranking(self, weights: DenseWeights) -> csr_array:
         """Return the probabilities of the first labels of each point, J×K, in order."""

@@ -18,8 +18,9 @@ from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.weight_space import JOINT, PRIOR
 from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
-from xmlgp.metrics.probabilities import top_calibration_errors
-from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranks_of
+from xmlgp.metrics.intervals import Interval, differences, intervals
+from xmlgp.metrics.probabilities import top_calibration_statistics
+from xmlgp.metrics.ranking import are_true, evaluate_ranking, points_of, ranking_statistics, ranks_of
 from xmlgp.mlgpf.dense_weights import UNJUDGED, DenseWeights, HeldOutPoints, judge_dense_features, pooled_parameters
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.replay import Ranked
@@ -30,7 +31,7 @@ from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import hold_out
-from xmlgp.training.trained import MEASURED, HeldOut
+from xmlgp.training.trained import INTERVALS, MEASURED, HeldOut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -219,8 +220,10 @@ class HeldOutChoices(HeldOutStage):
         self._dense_weights = np.array(UNJUDGED[:2])
         self._dropped = np.zeros(len(self._bounds), bool)
         self._gains = np.zeros(len(self._bounds) + 1)
+        self._gain_intervals = np.zeros((len(self._bounds) + 1, 2))
         #: The numbers of `HeldOut`; zeros if nothing is measured.
         self._measures = np.zeros(len(MEASURED))
+        self._intervals = np.zeros((INTERVALS, 2))
         #: The parameters of the regression on all points.
         self._regression: Parameters | None = None
         #: The regression on neighbours, without held-out points.
@@ -241,7 +244,7 @@ class HeldOutChoices(HeldOutStage):
                 if self._bounds:
                     ranked = self._rank_with_dense(parameters | (without_held_out if joins else {}), ranked)
                 self._coefficients[:] = self._calibrate(ranked)
-                self._measures[:] = self._measure(ranked)
+                self._measure(ranked)
         self._chosen[:] = joins and self._regresses, self._judges
 
     def _fit(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
@@ -293,6 +296,7 @@ class HeldOutChoices(HeldOutStage):
         self._dense_weights[:] = worth.weights[:2]
         self._dropped[list(worth.weights.dropped)] = True
         self._gains[:] = *worth.gains, worth.total
+        self._gain_intervals[:] = worth.intervals
         return worth.ranked
 
     def _neighbours_of_trained(self, parameters: Parameters) -> NeighbourRegression | None:
@@ -328,25 +332,40 @@ class HeldOutChoices(HeldOutStage):
         self._keep(ranked)
         return fit_calibration(*self._ranked).coefficients
 
-    def _measure(self, ranked: csr_array) -> tuple[float, ...]:
-        """Return the numbers of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
+    def _measure(self, ranked: csr_array) -> None:
+        """Keep the numbers of `HeldOut`. The calibration of each half of the points is fitted to the other half."""
         p, correct = self._ranked
         calibrated = np.empty_like(p)
         for half in range(2):
             calibrated[half::2] = fit_calibration(p[1 - half :: 2], correct[1 - half :: 2])(p[half::2])
-        precision = evaluate_ranking(ranked, self._labels)
         entries = points_of(ranked), ranks_of(ranked)
-        shown = (csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape) for q in (p, calibrated))
-        errors = (top_calibration_errors(matrix, self._labels, (5,))["ECE@5"] for matrix in shown)
-        return len(p), *(precision[f"P@{k}"] for k in (1, 3, 5)), *errors
+        measures = ranking_statistics(ranked, self._labels)
+        statistics = {f"P@{k}": measures[f"P@{k}"] for k in (1, 3, 5)}
+        before, after = (
+            top_calibration_statistics(
+                csr_array((q[entries], ranked.indices, ranked.indptr), ranked.shape), self._labels, (5,)
+            )
+            for q in (p, calibrated)
+        )
+        statistics |= {"before": before["ECE@5"], "after": after["ECE@5"]}
+        self._measures[:] = len(p), *(statistic.value for statistic in statistics.values())
+        gain = differences(before, after)["ECE@5"].interval
+        self._intervals[:] = *intervals(statistics).values(), gain
 
     @property
     def measured(self) -> HeldOut | None:
         """What was measured, or None."""
         points, *measures = self._measures.tolist()
+        if not points:
+            return None
+        held_out = HeldOut(int(points), *measures)._replace(intervals=_pairs(self._intervals))
         # Without words, there is nothing that a single block could be compared with.
-        *gains, total = self._gains.tolist() if self._joint else [0.0]
-        return HeldOut(int(points), *measures)._replace(dense_gains=tuple(gains), dense_total=total) if points else None
+        if not self._joint:
+            return held_out
+        *gains, total = self._gains.tolist()
+        return held_out._replace(
+            dense_gains=tuple(gains), dense_total=total, dense_intervals=_pairs(self._gain_intervals)
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that the step changes, by name."""
@@ -354,10 +373,12 @@ class HeldOutChoices(HeldOutStage):
             "chosen": self._chosen,
             "calibration": self._coefficients,
             "measures": self._measures,
+            "intervals": self._intervals,
             "pool_weight": self._pool_weight,
             "dense_weights": self._dense_weights,
             "dropped": self._dropped,
             "gains": self._gains,
+            "gain_intervals": self._gain_intervals,
             **self._ranked._asdict(),
         }
         return {f"held_out.{name}": array for name, array in arrays.items()}
@@ -396,6 +417,11 @@ class HeldOutChoices(HeldOutStage):
         unknown = None if problem.unknown is None else problem.unknown[held_out]
         added = add_neighbours(neighbours, problem.coordinates.weighted(held_out), problem.labels[held_out], unknown)
         return parameters | self._neighbour_parameters(added)
+
+
+def _pairs(ends: NDArray[np.float64]) -> tuple[Interval, ...]:
+    """Return intervals, given the ends of each, n×2."""
+    return tuple(Interval(*pair) for pair in ends.tolist())
 
 
 def _scales(parameters: Parameters) -> NDArray[np.float32]:

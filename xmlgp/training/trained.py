@@ -15,11 +15,13 @@ from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.array_groups import Array, ArrayGroup, at_least
+from xmlgp.metrics.intervals import Interval
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.settings.fields import Settings
 
 __all__ = [
     "COUNTS",
+    "INTERVALS",
     "MEASURED",
     "STATISTICS",
     "TRAIN_AGAIN",
@@ -54,7 +56,8 @@ class HeldOut(NamedTuple):
 
     The precision of the best labels in percent; the expected calibration error of the probabilities of the best five
     as they are and before calibration, from 0 to 1; what each block of dense features, and what all, add to nDCG@5, in
-    percent.
+    percent. `intervals` has the 95 % intervals of the precisions, of both errors, and of what calibration takes off the
+    error; `dense_intervals` those of each block and of all. Models of earlier versions have no intervals.
     """
 
     points: int
@@ -65,26 +68,59 @@ class HeldOut(NamedTuple):
     calibrated_error: float
     dense_gains: tuple[float, ...] = ()
     dense_total: float = 0.0
+    intervals: tuple[Interval, ...] = ()
+    dense_intervals: tuple[Interval, ...] = ()
 
     @classmethod
     def from_untrusted(cls, entry: object) -> HeldOut | None:
         """Return the same from an object as JSON has it, or None if it is not one."""
-        # Models of earlier versions have no gains.
+        # Models of earlier versions have neither gains nor intervals.
         if not isinstance(entry, dict) or set(MEASURED) - entry.keys() or entry.keys() - set(cls._fields):
             return None
         gains = entry.get("dense_gains", [])
-        if not isinstance(gains, list | tuple):
+        pairs = [entry.get(name, []) for name in ("intervals", "dense_intervals")]
+        if not all(isinstance(values, list | tuple) for values in (gains, *pairs)):
             return None
-        measured = cls(**entry | {"dense_gains": tuple(gains)})
-        numbers = *measured[: len(MEASURED)], *gains, measured.dense_total
+        try:
+            intervals, dense_intervals = (tuple(Interval(*pair) for pair in values) for values in pairs)
+        except TypeError:
+            return None
+        if len(intervals) not in (0, INTERVALS) or (dense_intervals and len(dense_intervals) != len(gains) + 1):
+            return None
+        lists = {"dense_gains": tuple(gains), "intervals": intervals, "dense_intervals": dense_intervals}
+        measured = cls(**entry | lists)
+        ends = (end for interval in (*intervals, *dense_intervals) for end in interval)
+        numbers = *measured[: len(MEASURED)], *gains, measured.dense_total, *ends
         valid = type(measured.points) is int and all(type(number) in (int, float) for number in numbers)
         return measured if valid else None
 
     def precision(self, K: int) -> str:
         """Return the precision in words, given the number of labels."""
-        ranks = (1, self.precision_1), (3, self.precision_3), (5, self.precision_5)
-        measured = ", ".join(f"P@{k} {value:.1f}%" for k, value in ranks if k <= K)
-        return f"{measured} on {self.points} points held out of training"
+        values = self.precision_1, self.precision_3, self.precision_5
+        measured = [
+            f"P@{k} {value:.1f}%{within}"
+            for k, value, within in zip((1, 3, 5), values, self._within(1)[:3], strict=True)
+            if k <= K
+        ]
+        notes = " (95 % intervals)" if self.intervals else ""
+        return f"{', '.join(measured)} on {self.points} points held out of training{notes}"
+
+    def for_programs(self, K: int) -> dict[str, dict[str, Any]]:
+        """Return each measure with its value and its interval, given the number of labels; nothing without intervals."""
+        names = *(f"P@{k}" for k in (1, 3, 5)), "uncalibrated_ECE@5", "ECE@5"
+        values = zip(names, self[1 : len(MEASURED)], self.intervals, strict=False)
+        left_out = [f"P@{k}" for k in (3, 5) if k > K]
+        return {
+            name: {"value": value, "interval": list(interval)}
+            for name, value, interval in values
+            if name not in left_out
+        }
+
+    def _within(self, factor: float) -> list[str]:
+        """Return the intervals as a text that follows each value, times a factor; empty texts without intervals."""
+        if not self.intervals:
+            return [""] * INTERVALS
+        return [f" [{factor * low:.1f}, {factor * high:.1f}]" for low, high in self.intervals]
 
     def worth_of_dense(self, names: Sequence[str]) -> str:
         """Return in words what each block of dense features is worth, given their names; nothing without words."""
@@ -96,25 +132,39 @@ class HeldOut(NamedTuple):
                 f"{_joined(names)} did not raise the {on_points}: the model uses the words alone; trained without, it "
                 "would predict the same without"
             )
+        *within, within_total = [""] * (len(names) + 1)
+        if self.dense_intervals:
+            *within, within_total = (f" [{low:+.1f}, {high:+.1f}]" for low, high in self.dense_intervals)
         # Only a block that is dropped adds exactly nothing.
         gains = [
-            f"{name} {gain:+.1f}" if gain else f"{name} nothing, it is dropped"
-            for name, gain in zip(names, self.dense_gains, strict=True)
+            f"{name} {gain:+.1f}{interval}" if gain else f"{name} nothing, it is dropped"
+            for name, gain, interval in zip(names, self.dense_gains, within, strict=True)
         ]
-        together = f", together {self.dense_total:+.1f}" if sum(map(bool, self.dense_gains)) > 1 else ""
+        several = sum(map(bool, self.dense_gains)) > 1
+        together = f", together {self.dense_total:+.1f}{within_total}" if several else ""
         return f"what dense features add to the {on_points}: {', '.join(gains)}{together}"
 
     def reliability(self) -> str:
-        """Return the calibration errors in words, or nothing if they may be those of chance."""
+        """Return the calibration errors in words, or that the points cannot tell them."""
+        if self.points < FEWEST:
+            return f"{self.points} held-out points are too few to say how far probabilities are off"
         errors = self.calibrated_error, self.uncalibrated_error
-        if self.points < FEWEST or max(errors) < CHANCE / math.sqrt(self.points):
-            return ""
+        if max(errors) < CHANCE / math.sqrt(self.points):
+            return f"probabilities are right, as far as {self.points} held-out points can tell"
+        *_, of_before, of_after, of_gain = self._within(100)
         after, before = (f"{100 * error:.1f}" for error in errors)
-        return f"probabilities are {after} percentage points off on average ({before} before calibration)"
+        text = f"probabilities are {after}{of_after} percentage points off on average ({before}{of_before} before "
+        text += "calibration)"
+        if self.intervals and self.intervals[-1].low < 0 < self.intervals[-1].high:
+            text += f"; {self.points} held-out points are too few to say whether calibration helps"
+        return text
 
 
 #: The fields of `HeldOut` that every measurement has.
 MEASURED = HeldOut._fields[:6]
+
+#: The number of `intervals` of a `HeldOut`.
+INTERVALS = 6
 
 
 def _joined(names: Sequence[str]) -> str:
