@@ -106,14 +106,13 @@ class HeldOut(NamedTuple):
         return f"{', '.join(measured)} on {self.points} points held out of training{notes}"
 
     def for_programs(self, K: int) -> dict[str, dict[str, Any]]:
-        """Return each measure with its value and its interval, given the number of labels; nothing without intervals."""
-        names = *(f"P@{k}" for k in (1, 3, 5)), "uncalibrated_ECE@5", "ECE@5"
-        values = zip(names, self[1 : len(MEASURED)], self.intervals, strict=False)
-        left_out = [f"P@{k}" for k in (3, 5) if k > K]
+        """Return the value and the interval of each measure of K labels; nothing without intervals."""
+        places = {f"P@{k}": place for place, k in enumerate((1, 3, 5)) if k <= K}
+        places |= {"uncalibrated_ECE@5": 3, "ECE@5": 4}
         return {
-            name: {"value": value, "interval": list(interval)}
-            for name, value, interval in values
-            if name not in left_out
+            name: {"value": self[1 + place], "interval": list(self.intervals[place])}
+            for name, place in places.items()
+            if self.intervals
         }
 
     def _within(self, factor: float) -> list[str]:
