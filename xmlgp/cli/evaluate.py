@@ -13,12 +13,12 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
 
-__all__ = ["evaluate"]
+__all__ = ["columns", "evaluate", "parse_ks"]
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> list[int]:
+def parse_ks(context: click.Context, option: click.Parameter, value: str) -> list[int]:
     """Parse a list of ranks such as `1,3,5`; return them without repetitions, in ascending order."""
     try:
         ks = sorted({int(k) for k in value.split(",")})
@@ -41,7 +41,7 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
 @click.option(
     "-k",
     "ks",
-    callback=_parse_ks,
+    callback=parse_ks,
     default="1,3,5",
     show_default=True,
     metavar="K,K,...",
@@ -137,7 +137,7 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
         click.echo("\n\n".join(tables))
 
 
-def _columns(rows: list[list[str]]) -> str:
+def columns(rows: list[list[str]]) -> str:
     """Format rows of cells: the first column is aligned to the left, the others to the right."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "\n".join("  ".join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
@@ -146,18 +146,18 @@ def _columns(rows: list[list[str]]) -> str:
 def _reliability_table(title: str, rows: list[dict[str, Any]]) -> str:
     """Format a reliability curve, one bin per row."""
     cells = [[row["bin"], str(row["count"]), f"{row['probability']:.4f}", f"{row['true']:.4f}"] for row in rows]
-    return _columns([[title, "labels", "probability", "true"], *cells])
+    return columns([[title, "labels", "probability", "true"], *cells])
 
 
 def _binary_table(measures: Mapping[str, float], ks: list[int]) -> str:
     """Format the measures, one per row, accuracy in percent."""
-    return _columns([[name, f"{value:.{2 if name == 'accuracy' else 5}f}"] for name, value in measures.items()])
+    return columns([[name, f"{value:.{2 if name == 'accuracy' else 5}f}"] for name, value in measures.items()])
 
 
 def _assignment_table(measures: Mapping[str, float], ks: list[int]) -> str:
     """Format the measures of assigned labels, with a column for each kind of mean."""
     names, means = (list(dict.fromkeys(words)) for words in zip(*(name.split("_") for name in measures), strict=True))
-    return _columns(
+    return columns(
         [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
     )
 
