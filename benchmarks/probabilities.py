@@ -26,7 +26,7 @@ import peers
 from peers import NEVER, TOP, OneVsRest
 from scipy.special import expit
 
-from xmlgp.metrics.probabilities import log_loss, reliability_curve, top_calibration_errors
+from xmlgp.metrics.probabilities import calibration_statistics, log_loss, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, top_entries
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.scores_file import read_scores
@@ -82,7 +82,7 @@ def measure_top(probabilities, labels):
 def measure(prediction, labels):
     """Return the measures of a prediction by name."""
     whole = harness.all_entries(prediction.probabilities)
-    overall = {"log_loss": log_loss(whole, labels), "ECE": reliability_curve(whole, labels).error}
+    overall = {name: statistic.value for name, statistic in calibration_statistics(whole, labels).items()}
     return overall | measure_top(whole, labels) | {"train_s": prediction.seconds}
 
 

@@ -12,6 +12,7 @@ from xmlgp.metrics import probabilities as module
 from xmlgp.metrics.probabilities import (
     Bin,
     ReliabilityCurve,
+    calibration_statistics,
     frequency_groups,
     log_loss,
     reliability_by_frequency,
@@ -47,12 +48,22 @@ def test_hand_worked_calibration():
     assert curve.count.tolist() == [2, 4]
     assert curve.confidence == pytest.approx([0.2, 0.8])
     assert curve.frequency == pytest.approx([0.5, 1.0])
-    assert curve.error == pytest.approx(2 / 6 * 0.3 + 4 / 6 * 0.2)
     # Empty bins do not count.
     curve = reliability_curve(csr_array([[0.95]]), csr_array([[True]]), bins=4)
     assert curve.count.tolist() == [0, 0, 0, 1]
     assert np.isnan(curve.confidence[:3]).all()
-    assert curve.error == pytest.approx(0.05)
+
+
+def test_calibration_error_is_the_weighted_gap_of_fifteen_bins():
+    random = np.random.default_rng(2)
+    p = random.random((40, 6))
+    p[0, 0] = 1
+    truth = random.random((40, 6)) < p**2
+    which = random.random((40, 6)) < 0.7
+    bins = np.minimum((15 * p[which]).astype(int), 14)
+    gaps = [abs((truth[which] - p[which])[bins == b].sum()) for b in range(15)]
+    statistics = calibration_statistics(listed(p, which), csr_array(truth))
+    assert statistics["ECE"].value == pytest.approx(sum(gaps) / which.sum())
 
 
 @pytest.fixture

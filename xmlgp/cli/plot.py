@@ -16,7 +16,7 @@ from xmlgp.cli.options import (
 )
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.probabilities import ReliabilityCurve, log_loss, reliability_curve
+from xmlgp.metrics.probabilities import ReliabilityCurve, calibration_statistics, reliability_curve
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
@@ -112,14 +112,15 @@ def reliability(
         probabilities = top_entries(scored.scores.matrix, k or scored.scores.K)
         try:
             curve = reliability_curve(probabilities, scored.labels)
-            loss = log_loss(probabilities, scored.labels)
+            calibration = calibration_statistics(probabilities, scored.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
         # A k that no point exceeds leaves nothing out.
         is_complete = k is None or k >= np.diff(scored.scores.indptr).max(initial=0)
         coverage = describe_coverage(scored.scores, scored.K) if is_complete else f"the best {k} labels of each point"
         reading["note"](f"The curve of {path} is over {coverage}")
-        curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
+        loss, gap = (statistic.value for statistic in calibration.values())
+        curves[f"{path}: log loss {loss:.4f}, ECE {gap:.4f}"] = curve
     plot_reliability(curves, out)
     _print_path(out)
 

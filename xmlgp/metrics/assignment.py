@@ -1,12 +1,18 @@
 """Measures of assigned labels: precision, recall and F1, over all pairs, per label and per point."""
 
+from functools import partial
+
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import check_shapes, points_of, true_entries
+from xmlgp.metrics.statistics import Statistic, ratio
 
-__all__ = ["evaluate_assignment"]
+__all__ = ["assignment_statistics", "evaluate_assignment"]
+
+_MEASURES = ("precision", "recall", "F1")
 
 
 def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, float]:
@@ -29,25 +35,47 @@ def evaluate_assignment(assigned: csr_array, labels: csr_array) -> dict[str, flo
     `F1_micro`, `precision_macro` and so on. SettingsError is raised if the shapes disagree or no point has a true
     label.
     """
+    return {name: statistic.value for name, statistic in assignment_statistics(assigned, labels).items()}
+
+
+def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, Statistic]:
+    """Return the measures of `evaluate_assignment`, with the same parameters, as statistics of the points."""
     check_shapes(assigned, labels)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
     hits = true_entries(assigned, labels)
+    N = labels.shape[0]
+    points = points_of(assigned)
     # Only labels that occur are counted, because a file can claim any number of labels.
     present, columns = np.unique(np.concatenate([assigned.indices, labels.indices]), return_inverse=True)
     assigned_columns, true_columns = np.split(columns, [assigned.nnz])
-    by_label = np.array(
-        [
-            np.bincount(column, minlength=len(present))
-            for column in (assigned_columns[hits], assigned_columns, true_columns)
-        ]
-    )
-    hits_of_point = np.bincount(points_of(assigned)[hits], minlength=labels.shape[0])
-    by_point = np.array([hits_of_point, np.diff(assigned.indptr), np.diff(labels.indptr)])
-    counts = {"micro": by_label.sum(axis=1, keepdims=True), "macro": by_label, "point": by_point[:, by_point[2] > 0]}
-    measures = {}
-    for name, (TP, A, Y) in counts.items():
-        for measure, above, below in ("precision", TP, A), ("recall", TP, Y), ("F1", 2 * TP, A + Y):
-            # Where the denominator is 0, so is the numerator.
-            measures[f"{measure}_{name}"] = float((above / np.maximum(below, 1)).mean())
-    return measures
+    pairs = ((points[hits], assigned_columns[hits]), (points, assigned_columns), (points_of(labels), true_columns))
+    shape = (N, len(present))
+    by_label = csr_array(hstack([csr_array((np.ones(len(pair[0])), pair), shape) for pair in pairs], format="csr"))
+    by_point = np.column_stack([np.bincount(rows, minlength=N).astype(np.float64) for rows, _ in pairs])
+    statistics = {
+        f"{measure}_{mean}": Statistic(sums, partial(_mean_over_labels, measure), most=1.0)
+        for mean, sums in (("micro", by_point), ("macro", by_label))
+        for measure in _MEASURES
+    }
+    labelled = by_point[:, 2] > 0
+    for measure in _MEASURES:
+        statistics[f"{measure}_point"] = ratio(_share(measure, *by_point.T) * labelled, labelled, 1.0, 1.0)
+    return statistics
+
+
+def _share(
+    measure: str, TP: NDArray[np.float64], A: NDArray[np.float64], Y: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return precision, recall or F1 of each element."""
+    above, below = {"precision": (TP, A), "recall": (TP, Y), "F1": (2 * TP, A + Y)}[measure]
+    # Where the denominator is 0, so is the numerator.
+    share: NDArray[np.float64] = above / np.maximum(below, 1)
+    return share
+
+
+def _mean_over_labels(measure: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of a measure over the labels that occur, given TP, A and Y of each, S×3L."""
+    TP, A, Y = np.split(sums, 3, axis=1)
+    mean: NDArray[np.float64] = _share(measure, TP, A, Y).sum(axis=1) / np.count_nonzero(A + Y, axis=1)
+    return mean

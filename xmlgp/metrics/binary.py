@@ -4,11 +4,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.auc import roc_auc
-from xmlgp.metrics.probabilities import log_loss
+from xmlgp.metrics.auc import roc_auc_statistic
+from xmlgp.metrics.probabilities import calibration_statistics
 from xmlgp.metrics.ranking import check_shapes
+from xmlgp.metrics.statistics import Statistic, ratio
 
-__all__ = ["are_probabilities", "evaluate_binary"]
+__all__ = ["are_probabilities", "binary_statistics", "evaluate_binary"]
 
 
 def are_probabilities(scores: csr_array) -> bool:
@@ -26,6 +27,11 @@ def evaluate_binary(scores: csr_array, labels: csr_array) -> dict[str, float]:
 
     SettingsError is raised if the shapes disagree, there are no points, a point has no score or a score is NaN.
     """
+    return {name: statistic.value for name, statistic in binary_statistics(scores, labels).items()}
+
+
+def binary_statistics(scores: csr_array, labels: csr_array) -> dict[str, Statistic]:
+    """Return the measures of `evaluate_binary`, with the same parameters, as statistics of the points."""
     check_shapes(scores, labels)
     if not scores.shape[0]:
         raise SettingsError("there are no points to evaluate")
@@ -37,8 +43,8 @@ def evaluate_binary(scores: csr_array, labels: csr_array) -> dict[str, float]:
     probabilities = are_probabilities(scores)
     true = np.diff(labels.indptr) > 0
     correct = (scores.data > (0.5 if probabilities else 0)) == true
-    measures = {"accuracy": 100 * float(correct.mean())}
+    statistics = {"accuracy": ratio(correct, np.ones(len(correct)))}
     if probabilities:
-        measures["log_loss"] = log_loss(scores, labels)
-    auc = roc_auc(scores.data, true)
-    return measures if auc is None else measures | {"AUC": auc}
+        statistics["log_loss"] = calibration_statistics(scores, labels)["log_loss"]
+    auc = roc_auc_statistic(scores, labels)
+    return statistics if auc is None else statistics | {"AUC": auc}

@@ -6,21 +6,23 @@ N×K. All functions raise SettingsError if the shapes disagree, if there are no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
-from xmlgp.metrics.statistics import Statistic
+from xmlgp.metrics.statistics import Statistic, ratio
 
 __all__ = [
     "Bin",
     "ReliabilityCurve",
+    "calibration_statistics",
     "frequency_groups",
     "log_loss",
     "reliability_by_frequency",
@@ -103,42 +105,47 @@ class ReliabilityCurve:
         return means
 
     @property
-    def error(self) -> float:
-        """The expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|, from 0 to 1.
-
-        Each entry is a binary event. Confidence is the probability that it is true; in multi-class classification it
-        is the probability of the most likely class.
-        """
-        gaps = np.abs(self.frequency - self.confidence)
-        return float(np.nansum(self.count * gaps) / self.count.sum())
-
-    @property
     def filled(self) -> list[Bin]:
         """The bins that are not empty, a list of `Bin`."""
         columns = (values.tolist() for values in (self.count, self.confidence, self.frequency))
         return [row for row in map(Bin, self.names, *columns) if row.count]
 
 
-def log_loss(probabilities: csr_array, labels: csr_array) -> float:
-    """Compute the mean of −log p(y) over the listed entries, in nats. A top-k prediction lists only the top k labels.
+def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[str, Statistic]:
+    """Return log loss and calibration error of the listed entries as statistics of the points.
 
-    As in scikit-learn, p is clipped to [ε, 1 − ε] with the machine epsilon of its type.
+    - `log_loss`, the mean of −log p(y) in nats. A top-k prediction lists only the top k labels. As in scikit-learn, p
+      is clipped to [ε, 1 − ε] with the machine epsilon of its type;
+    - `ECE`, the expected calibration error, Σ_b n_b/n |frequency_b − confidence_b|, from 0 to 1, in 15 bins of equal
+      width. Each entry is a binary event. Confidence is the probability that it is true; in multi-class
+      classification it is the probability of the most likely class.
     """
-    count = 0
-    total = 0.0
-    for p, y in _listed_entries(probabilities, labels):
+    losses = []
+    counts = []
+    gaps = []
+    for block, p, y in _listed_entries(probabilities, labels):
+        points = points_of(block)
         epsilon = np.finfo(p.dtype).eps
-        p = np.clip(p, epsilon, 1 - epsilon)
-        count += y.size
-        total += -np.log(np.where(y, p, 1 - p)).sum(dtype=np.float64)
-    return float(total / count)
+        clipped = np.clip(p, epsilon, 1 - epsilon)
+        losses.append(np.bincount(points, -np.log(np.where(y, clipped, 1 - clipped)), block.shape[0]))
+        counts.append(np.diff(block.indptr))
+        gaps.append(_gaps(points, p, y, _BINS, block.shape[0]))
+    return {
+        "log_loss": ratio(np.concatenate(losses), np.concatenate(counts), 1.0, math.inf),
+        "ECE": Statistic(csr_array(vstack(gaps, format="csr")), _calibration_error),
+    }
+
+
+def log_loss(probabilities: csr_array, labels: csr_array) -> float:
+    """Compute the log loss of `calibration_statistics`."""
+    return calibration_statistics(probabilities, labels)["log_loss"].value
 
 
 def reliability_curve(probabilities: csr_array, labels: csr_array, bins: int = _BINS) -> ReliabilityCurve:
     """Compare the listed probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`)."""
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
     entries = _listed_entries(probabilities, labels)
-    curves = (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for p, y in entries)
+    curves = (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for _, p, y in entries)
     return sum(curves, start=ReliabilityCurve.empty())
 
 
@@ -152,28 +159,27 @@ def top_calibration_errors(probabilities: csr_array, labels: csr_array, ks: Iter
 
 
 def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: Iterable[int]) -> dict[str, Statistic]:
-    """Return the measures of `top_calibration_errors`, with the same parameters, as statistics of the points."""
+    """Return the errors of `top_calibration_errors`, with the same parameters, as statistics of the points."""
     ks = tuple(ks)
     points, ranks, _, p, y = _top(probabilities, labels, max(ks))
-    return {
-        f"ECE@{k}": _calibration_statistic(points[ranks < k], p[ranks < k], y[ranks < k], labels.shape[0], _TOP_BINS)
-        for k in ks
-    }
+    statistics = {}
+    for k in ks:
+        first = ranks < k
+        gaps = _gaps(points[first], p[first], y[first], _TOP_BINS, labels.shape[0])
+        statistics[f"ECE@{k}"] = Statistic(gaps, _calibration_error)
+    return statistics
 
 
-def _calibration_statistic(
-    points: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_], N: int, bins: int
-) -> Statistic:
-    """Return the expected calibration error of n entries, given their points of N, probabilities and whether true."""
-    places = points * bins + _bin_of(p, bins)
-    gaps = np.bincount(places, y - p.astype(np.float64), N * bins).reshape(N, bins)
-    counts = np.bincount(points, minlength=N)
+def _gaps(points: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_], bins: int, N: int) -> csr_array:
+    """Return Σ (y − p) of each of N points in each bin, and its number of entries, N×(bins + 1)."""
+    columns = np.concatenate([_bin_of(p, bins), np.full(len(p), bins)])
+    values = np.concatenate([y - p.astype(np.float64), np.ones(len(p))])
+    return csr_array((values, (np.tile(points, 2), columns)), shape=(N, bins + 1))
 
-    def error(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        errors: NDArray[np.float64] = np.abs(sums[:, :bins]).sum(axis=1) / sums[:, bins]
-        return errors
 
-    return Statistic(np.column_stack([gaps, counts]), error)
+def _calibration_error(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    error: NDArray[np.float64] = np.abs(sums[:, :-1]).sum(axis=1) / sums[:, -1]
+    return error
 
 
 def reliability_by_rank(probabilities: csr_array, labels: csr_array, k: int) -> ReliabilityCurve:
@@ -223,14 +229,14 @@ def _bin_of(p: NDArray[np.floating], bins: int) -> NDArray[np.intp]:
 
 def _listed_entries(
     probabilities: csr_array, labels: csr_array
-) -> Iterator[tuple[NDArray[np.floating], NDArray[np.bool_]]]:
-    """Yield the listed probabilities and whether each is true, as flat arrays, in blocks of points."""
+) -> Iterator[tuple[csr_array, NDArray[np.floating], NDArray[np.bool_]]]:
+    """Yield blocks of points with their listed probabilities and whether each is true, as flat arrays."""
     _check(probabilities, labels)
     step = max(1, _BLOCK_ENTRIES * labels.shape[0] // probabilities.nnz)
     for start in range(0, labels.shape[0], step):
         block = probabilities[start : start + step]
         block.sum_duplicates()
-        yield _in_range(block.data), are_true(block, labels[start : start + step])
+        yield block, _in_range(block.data), are_true(block, labels[start : start + step])
 
 
 def _check(probabilities: csr_array, labels: csr_array) -> None:

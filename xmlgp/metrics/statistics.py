@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -47,4 +48,9 @@ class Statistic:
 def ratio(above: ArrayLike, below: ArrayLike, factor: float = 100.0, most: float = 100.0) -> Statistic:
     """Return the statistic factor · Σ_i a_i / Σ_i b_i of N points, given a and b, N each; `most` as for `Statistic`."""
     columns = np.column_stack([np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)])
-    return Statistic(columns, lambda sums: factor * sums[:, 0] / sums[:, 1], most)
+    return Statistic(columns, partial(_ratio, factor), most)
+
+
+def _ratio(factor: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    shares: NDArray[np.float64] = factor * sums[:, 0] / sums[:, 1]
+    return shares

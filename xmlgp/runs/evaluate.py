@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,20 @@ from xmlgp.inputs.kinds import FilePath, Matrix, is_path, title_of
 from xmlgp.inputs.source import Labels, Source
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.inputs.unknown_labels import note_unknown
-from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.auc import multilabel_roc_auc
-from xmlgp.metrics.binary import are_probabilities, evaluate_binary
+from xmlgp.metrics.assignment import assignment_statistics
+from xmlgp.metrics.auc import auc_statistics
+from xmlgp.metrics.binary import are_probabilities, binary_statistics
+from xmlgp.metrics.intervals import Interval, intervals
 from xmlgp.metrics.probabilities import (
     Bin,
-    log_loss,
+    calibration_statistics,
     reliability_by_frequency,
     reliability_by_rank,
-    reliability_curve,
-    top_calibration_errors,
+    top_calibration_statistics,
 )
 from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.ranking import ranking_statistics
+from xmlgp.metrics.statistics import Statistic
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runs.matching import Matched, matched
 from xmlgp.runs.predict import Predictions
@@ -52,6 +54,10 @@ class Evaluation:
         By their names. Of a ranking those of `evaluate_ranking`, `multilabel_roc_auc` and, of probabilities,
         `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned labels those of
         `evaluate_assignment`.
+    statistics : dict of str to Statistic
+        The measures as functions of sums over points, from which intervals and differences are computed.
+    points : int
+        The number of points that count: all points of binary data, otherwise those with a true label.
     reliability : dict of str to list of Bin
         Probabilities beside how often they come true, by "rank" and by "training points" of the label, of labels up to
         the greatest k; empty unless it is asked for.
@@ -61,9 +67,20 @@ class Evaluation:
     """
 
     kind: str
-    measures: dict[str, float]
+    measures: dict[str, float] = field(init=False)
+    statistics: dict[str, Statistic] = field(repr=False, compare=False)
+    points: int
     reliability: dict[str, list[Bin]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        measures = {name: statistic.value for name, statistic in self.statistics.items()}
+        object.__setattr__(self, "measures", measures)
+
+    @cached_property
+    def intervals(self) -> dict[str, Interval]:
+        """The 95 % interval of each measure, over test sets of as many points from the same source."""
+        return intervals(self.statistics)
 
 
 @memory_errors_reported()
@@ -129,6 +146,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
     if (calibration or reliability) and not assigned:
         check_probabilities(matching.scores, name)
+    labelled = int(np.count_nonzero(np.diff(matching.labels.indptr)))
     unused = {
         "training data": train is not None and not matching.named,
         "`reliability=True`": reliability,
@@ -137,8 +155,8 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     if assigned:
         unused |= {"`auc=True`": auc, "`calibration=True`": calibration}
         _note_unused(unused, "on assigned labels", reporter.note)
-        measures = evaluate_assignment(matching.scores.matrix, matching.labels)
-        return Evaluation("assignment", measures, unknown=matching.unknown)
+        statistics = assignment_statistics(matching.scores.matrix, matching.labels)
+        return Evaluation("assignment", statistics, labelled, unknown=matching.unknown)
     if matching.scores.K == 1:
         _note_unused(unused, "on binary data", reporter.note)
         return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
@@ -154,13 +172,13 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         reporter.note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
     else:
         reporter.note("Without training data there are no propensity-scored measures")
-    measures = evaluate_ranking(matching.scores.matrix, matching.labels, ks, propensities)
+    statistics = ranking_statistics(matching.scores.matrix, matching.labels, ks, propensities)
     if auc:
-        measures |= ranking.auc(with_listing=not calibration)
+        statistics |= ranking.auc(with_listing=not calibration)
     if calibration:
-        measures |= ranking.calibration()
+        statistics |= ranking.calibration()
     curves = ranking.reliability(counts) if reliability else {}
-    return Evaluation("ranking", measures, curves, matching.unknown)
+    return Evaluation("ranking", statistics, labelled, curves, matching.unknown)
 
 
 def _note_pairs(source: Source, note: Callable[[str], object]) -> None:
@@ -198,7 +216,7 @@ class _Ranking:
         if ks[-1] > self._longest > 0:
             note(f"{name} lists at most {self._longest} labels per point; for larger k the others count as wrong")
 
-    def auc(self, with_listing: bool) -> dict[str, float]:
+    def auc(self, with_listing: bool) -> dict[str, Statistic]:
         """Return the areas under the ROC curve; the note about log loss says which labels are listed."""
         if len(self._scores.labels) < self._scores.N * self._K:
             text = "AUC treats the labels that are not listed as tied in the last place"
@@ -206,13 +224,12 @@ class _Ranking:
                 text += f"; {self._name} lists at most {self._longest} of {self._K} per point, `xmlgp predict -k all` "
                 text += "lists all"
             self._note(text)
-        return multilabel_roc_auc(*self._pair)
+        return auc_statistics(*self._pair)
 
-    def calibration(self) -> dict[str, float]:
+    def calibration(self) -> dict[str, Statistic]:
         """Return log loss and calibration errors."""
         self._note(f"Log loss and ECE are over {describe_coverage(self._scores, self._K)}")
-        measures = {"log_loss": log_loss(*self._pair), "ECE": reliability_curve(*self._pair).error}
-        return measures | top_calibration_errors(*self._pair, self._ks)
+        return calibration_statistics(*self._pair) | top_calibration_statistics(*self._pair, self._ks)
 
     def reliability(self, counts: NDArray[np.int64] | None) -> dict[str, list[Bin]]:
         """Return how often labels come true, by rank, and by the number of training points if that is known."""
@@ -260,9 +277,9 @@ def _evaluate_binary(
         note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
     else:
         note(f"Some scores in {name} are outside [0, 1], so they are taken as utilities, without log loss")
-    measures = evaluate_binary(scores.matrix, true)
+    statistics = binary_statistics(scores.matrix, true)
     if calibration:
-        measures["ECE"] = reliability_curve(scores.matrix, true).error
-    if "AUC" not in measures:
+        statistics["ECE"] = calibration_statistics(scores.matrix, true)["ECE"]
+    if "AUC" not in statistics:
         note("AUC is undefined, as all points have the label or none has it")
-    return Evaluation("binary", measures)
+    return Evaluation("binary", statistics, scores.N)
