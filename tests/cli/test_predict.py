@@ -16,12 +16,15 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, changed_description, run, said
+from tests.cli.texts import as_json, documents
 from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.data.dataset import Dataset, stack
 from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.label_choice import LabelChoice, parse_measure
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.trained_model import open_predictor
@@ -77,6 +80,60 @@ def test_files_of_assigned_labels_say_so(options):
     assert {json.loads(row)["assigned"] for row in rows} == {True}
     assert run("predict", "-q", "model", "data", "-k", "2").stdout.startswith("9 7\n")
     assert "assigned" not in run("predict", "-q", "model", "data", "-k", "2", "--format", "jsonl").stdout
+
+
+@pytest.mark.parametrize("measure", ["macro-f1@2", "coverage@2", "psp@2"])
+def test_labels_are_chosen_for_a_measure_of_all_points(measure):
+    run("predict", "model", "data", "-k", "all", "-o", "all.scores")
+    data = ModelFolder("model").description["data"]
+    counts = np.asarray(read_dataset("data/train.txt").labels.sum(axis=0))
+    q = estimate_propensities(counts, data["N"], data["D"]).values if measure == "psp@2" else None
+    expected = LabelChoice(*parse_measure(measure), q).of_scores(read_scores("all.scores"))
+    result = run("predict", "model", "data", "--optimise", measure, "--with-std", "-o", "chosen.scores")
+    assert (result.exit_code, result.output) == (0, "")
+    chosen = read_scores("chosen.scores")
+    assert chosen.labels.tolist() == expected.labels.tolist()
+    assert chosen.scores.tolist() == expected.scores.tolist()
+    assert (chosen.std > 0).all()
+    assert not chosen.assigned
+    answers = run("predict", "model", "data", "--optimise", measure, "--format", "jsonl", "--explain", "1").stdout
+    labels = [json.loads(line)["labels"] for line in answers.splitlines()]
+    assert [label["label"] for point in labels for label in point] == chosen.labels.tolist()
+    assert all(label["for"] or label["against"] for point in labels for label in point)
+    # Of the labels that are allowed.
+    Path("some").write_text("2\n5\n6\n")
+    run("predict", "model", "data", "--optimise", measure, "--without", "some", "-o", "chosen.scores")
+    assert set(read_scores("chosen.scores").labels) <= {0, 1, 3, 4}
+    assert set(np.diff(read_scores("chosen.scores").indptr)) == {2}
+
+
+def test_points_in_malformed_lines_do_not_count_in_what_is_optimised(tmp_path):
+    (tmp_path / "train.jsonl").write_text(as_json(documents(60, 0)))
+    run("train", "train.jsonl", "text", *SMALL)
+    rows = as_json(documents(6, 1)).splitlines()
+    (tmp_path / "good.jsonl").write_text("\n".join(rows))
+    (tmp_path / "bad.jsonl").write_text("\n".join([*rows[:3], "[", *rows[3:]]))
+    options = ["--optimise", "macro-f1@1", "--bad-lines"]
+    good = run("predict", "text", "good.jsonl", *options, "report").stdout.splitlines()
+    skipped = run("predict", "text", "bad.jsonl", *options, "skip").stdout.splitlines()
+    reported = run("predict", "text", "bad.jsonl", *options, "report").stdout.splitlines()
+    assert [json.loads(line)["labels"] for line in skipped] == [json.loads(line)["labels"] for line in good]
+    assert reported[:3] + reported[4:] == skipped
+    assert "error" in json.loads(reported[3])
+    # Without these options, nothing is answered.
+    stopped = run("predict", "text", "bad.jsonl", "--optimise", "macro-f1@1")
+    assert (stopped.exit_code, stopped.stdout) == (1, "")
+
+
+def test_a_model_without_counts_of_labels_has_no_propensities():
+    def without_counts(description):
+        for name in "labels", "features":
+            del description["arrays"][f"parameters.statistics.{name}"]
+
+    changed_description("model", without_counts)
+    line = said(run("predict", "model", "data", "--optimise", "psp@2"))
+    assert line == "model has no counts of its labels, which the propensities of psp need"
+    assert run("predict", "model", "data", "--optimise", "coverage@2").stdout.startswith("9 7\n")
 
 
 def test_default_settings_rank_far_better_than_chance(tmp_path):

@@ -79,6 +79,7 @@ def on_workers(cluster, files, monkeypatch):
     [
         ("subspace", ["-k", "all", "--with-std", "--output", "probability"]),
         ("topics", []),
+        ("regression", ["--optimise", "macro-f1@2"]),
         ("regression", ["--assign", "--with-std", "--no-calibration", "--memory", "1"]),
         ("regression", ["--without", "some", "--threshold", "0.2", "--limit", "2", "--format", "tsv"]),
     ],

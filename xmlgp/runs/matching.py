@@ -224,7 +224,7 @@ def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) ->
         return TrainingFacts(points.names, (N, points.D, K), np.bincount(points.labels.indices, minlength=K))
     if isinstance(model, TrainedModel):
         data = model.data
-        counts = model.parameters.get("statistics.labels")
+        counts = model.label_counts
     else:
         data = model.description["data"]
         counts = model.array("parameters.statistics.labels")

@@ -14,14 +14,16 @@ from scipy.sparse import csr_array
 
 from xmlgp.data.file_kinds import compressed_ending
 from xmlgp.data.streams import check_outputs, open_output
-from xmlgp.errors import DataFormatError, UsageError, memory_errors_reported
+from xmlgp.errors import DataFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, check_count, check_exists, is_path
 from xmlgp.inputs.points import Identifier, PointStream
 from xmlgp.inputs.source import DenseFeatures, Points, Source
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.label_index.clusters import FEWEST_LABELS, LabelIndex
+from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
+from xmlgp.prediction.label_choice import LabelChoice, parse_measure
 from xmlgp.prediction.label_formats import FORMATS, check_format, format_of
 from xmlgp.prediction.label_reader import NamedScores
 from xmlgp.prediction.label_writer import LabelExplanations, LabelWriter, ScoredPoints
@@ -55,6 +57,7 @@ def predict(  # noqa: PLR0913, which are the options of the command
     threshold: float | None = None,
     limit: int | None = None,
     assign: bool = False,
+    optimise: str | None = None,
     output: str | None = None,
     approximate: bool | float | None = None,
     calibrated: bool = True,
@@ -71,8 +74,9 @@ def predict(  # noqa: PLR0913, which are the options of the command
     """Return the labels of points, a ranking or those assigned.
 
     With k, every point has as many labels, a ranking. A threshold assigns the labels with at least this score, a limit
-    at most so many, `assign` those of the highest expected F1. Without any of these, the threshold and the limit that
-    `tune` chose apply, and without them the 5 best labels are listed.
+    at most so many, `assign` those of the highest expected F1, and `optimise` chooses a ranking for a measure of all
+    points together. Without any of these, the threshold and the limit that `tune` chose apply, and without them the 5
+    best labels are listed.
 
     Parameters
     ----------
@@ -83,6 +87,11 @@ def predict(  # noqa: PLR0913, which are the options of the command
     threshold : float, optional
     limit : int, optional
     assign : bool
+    optimise : str, optional
+        "macro-f1@K", "coverage@K" or "psp@K", such as "macro-f1@5": each point has the K labels, of its 64 most
+        probable ones or of 4 K if these are more, by which the measure of all points is expected to be highest,
+        the most probable first. The propensities of psp are those of the points that the model knows. For the other
+        two, all points are scored before the first is answered, which takes about 3 KB of memory for each.
     output : str, optional
         "probability" or "utility", by which labels are ranked. Default: as the model was trained for.
     approximate : bool or float, optional
@@ -116,15 +125,8 @@ def predict(  # noqa: PLR0913, which are the options of the command
     SettingsError
         If the model cannot explain, or no label is allowed.
     """
-    if k is not None and (threshold is not None or limit or assign):
-        raise UsageError("`k=K` is for rankings; to assign at most so many labels, give `limit=K`.")
-    check_count("limit", limit)
+    _check_choice(k, threshold, limit, assign, optimise, output)
     check_count("explain", explain)
-    check_count("k", None if k == "all" else k, " or all")
-    if assign and threshold is not None:
-        raise UsageError("assign and threshold exclude each other.")
-    if assign and output == "utility":
-        raise UsageError("assign needs probabilities, not utilities.")
     if bad_lines not in BAD_LINES:
         raise UsageError(f"bad_lines is one of {', '.join(BAD_LINES)}, not {bad_lines!r}.")
     reporter = Reporter.of(progress, note)
@@ -136,15 +138,18 @@ def predict(  # noqa: PLR0913, which are the options of the command
     if explain:
         predictor.check_explainable()
     uncalibrated = not calibrated and predictor.calibration is not None
-    output = "probability" if assign else output or predictor.default_output
+    output = "probability" if assign or optimise else output or predictor.default_output
     if not calibrated and not (uncalibrated and output == "probability"):
         effect = "utilities are not calibrated anyway" if uncalibrated else f"{model} has no calibration to leave out"
         reporter.note(effect)
     if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
         raise UsageError(f"the threshold {threshold:g} is not a probability from 0 to 1.")
+    choice = None if optimise is None else _label_choice(optimise, model)
     rule = None
     if threshold is not None or limit is not None or assign:
         rule = AssignmentRule(threshold, limit, assign)
+    elif choice:
+        k = choice.listed
     elif k is None:
         rule = _tuned_rule(model, output, uncalibrated, reporter.note)
     assigned = rule is not None
@@ -154,7 +159,38 @@ def predict(  # noqa: PLR0913, which are the options of the command
     folder = _folder_for(model, work)
     location = ModelLocation.of(folder) if folder else None
     scoring = Scoring(predictor, location, rule, output, with_std, memory, calibrated, allowed, recall)
-    return Predictions(model, source, scoring, assigned, explain, bad_lines, reporter, work, (only, without))
+    return Predictions(model, source, scoring, assigned, explain, bad_lines, reporter, work, (only, without), choice)
+
+
+def _check_choice(
+    k: int | str | None,
+    threshold: float | None,
+    limit: int | None,
+    assign: bool,
+    optimise: str | None,
+    output: str | None,
+) -> None:
+    """Raise UsageError for ways to choose labels that contradict each other, see `predict`."""
+    if optimise is not None and (k is not None or threshold is not None or limit or assign):
+        raise UsageError("`optimise=MEASURE` says how many labels a point has: give no k, threshold, limit or assign.")
+    if k is not None and (threshold is not None or limit or assign):
+        raise UsageError("`k=K` is for rankings; to assign at most so many labels, give `limit=K`.")
+    check_count("limit", limit)
+    check_count("k", None if k == "all" else k, " or all")
+    if assign and threshold is not None:
+        raise UsageError("assign and threshold exclude each other.")
+    if (assign or optimise) and output == "utility":
+        raise UsageError(f"{'assign' if assign else 'optimise'} needs probabilities, not utilities.")
+
+
+def _label_choice(optimise: str, model: TrainedModel) -> LabelChoice:
+    """Return how labels are chosen for a measure, with the propensities of the model if it needs them."""
+    measure, k = parse_measure(optimise)
+    if measure != "psp":
+        return LabelChoice(measure, k)
+    if model.label_counts is None:
+        raise SettingsError(f"{model} has no counts of its labels, which the propensities of psp need")
+    return LabelChoice(measure, k, estimate_propensities(model.label_counts, model.data["N"], model.data["D"]).values)
 
 
 def _tuned_rule(
@@ -229,10 +265,11 @@ class Predictions:
     _reporter: Reporter
     _work: Work
     _label_files: tuple[object, ...]
+    _choice: LabelChoice | None = None
 
     def __repr__(self) -> str:
         data: Any = self._source.data
-        limit = self._scoring.rule.limit
+        limit = self._choice.k if self._choice else self._scoring.rule.limit
         data = data.dataset if isinstance(data, TrainingData) else data
         shape = getattr(data, "shape", None)
         if not shape and isinstance(data, Sized) and not is_path(data):
@@ -319,6 +356,16 @@ class Predictions:
         return LabelWriter(names.shown, output, self._scoring.with_std, explain, names.uris, self._assigned)
 
     def _scored(self, points: PointStream, N: int | None = None) -> Iterator[ScoredPoints]:
+        """Yield blocks of points with their labels."""
+        blocks = self._listed(points, N)
+        if not self._choice:
+            return blocks
+        if not self._explain:
+            # Features that nobody needs would be kept until all points are scored.
+            blocks = (block._replace(features=block.features.empty_rows(0)) for block in blocks)
+        return self._choice.of_blocks(blocks, self._reporter.progress)
+
+    def _listed(self, points: PointStream, N: int | None) -> Iterator[ScoredPoints]:
         left_out: list[DataFormatError] = []
         with memory_errors_reported(), self._reporter.progress("predict", N, " points") as bar:
             for block in score_blocks(self._scoring, points.blocks(), self._work, points.waits):

@@ -104,6 +104,12 @@ class TrainedModel:
         return Known(self.names, data["D"], data["K"], data.get("dense", ()), str(self), folder)
 
     @property
+    def label_counts(self) -> NDArray[np.integer] | None:
+        """How many of the points that the model knows have each label, K; None if it does not say."""
+        counts = self.parameters.get("statistics.labels")
+        return None if counts is None or counts.shape != (self.data["K"],) else counts
+
+    @property
     def block_names(self) -> list[str]:
         """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
         return names_of_blocks(self.data, self.names.vectorizer)
