@@ -110,7 +110,8 @@ def test_groups_have_the_standard_error_of_points(monkeypatch: pytest.MonkeyPatc
     assert grouped.high - grouped.low == pytest.approx(high - low, rel=0.12)
 
 
-def test_sparse_columns_are_resampled_as_dense_ones() -> None:
+def test_sparse_columns_are_resampled_as_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPARSE_RESAMPLES", module.RESAMPLES)
     measured = macro(300, np.random.default_rng(1))
     dense = Statistic(measured.columns.toarray(), measured.function)
     assert intervals({"x": measured})["x"] == pytest.approx(intervals({"x": dense})["x"])

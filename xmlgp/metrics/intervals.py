@@ -32,6 +32,10 @@ __all__ = ["Difference", "Interval", "differences", "intervals"]
 #: Sets of points that are drawn. The standard error of 1,000 has a relative error of 2 %.
 RESAMPLES = 1000
 
+#: Sets of points on which measures with sparse columns are computed: as many sums as labels take time. The relative
+#: error of the standard error is 5 %, which changes the confidence by a tenth of a percent.
+SPARSE_RESAMPLES = 200
+
 #: Sets of points that are drawn at a time.
 DRAWN = 50
 
@@ -175,15 +179,16 @@ def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.fl
     # One product for all.
     joined = np.hstack([np.empty((min(N, GROUPS), 0)), *dense.values()])
     starts = np.cumsum([0, *(columns.shape[1] for columns in dense.values())])
-    for weights in _drawn_weights(min(N, GROUPS), random):
+    for block, weights in enumerate(_drawn_weights(min(N, GROUPS), random)):
         products = weights @ joined
         sums = {key: products[:, start:stop] for key, start, stop in zip(dense, starts[:-1], starts[1:], strict=True)}
-        if sparse:
+        if sparse and block * DRAWN < SPARSE_RESAMPLES:
             by_point = np.ascontiguousarray(weights.T)
             sums |= {key: (columns @ by_point).T for key, columns in sparse.items()}
         with np.errstate(divide="ignore", invalid="ignore"):
             for drawn, statistic in zip(values, statistics, strict=True):
-                drawn.append(statistic.function(sums[id(statistic.columns)]))
+                if id(statistic.columns) in sums:
+                    drawn.append(statistic.function(sums[id(statistic.columns)]))
     return [np.concatenate(drawn) for drawn in values]
 
 
