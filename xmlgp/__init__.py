@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Predictions,
         Preview,
         Source,
+        Split,
         TrainedModel,
         Tuned,
         evaluate,
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
         preview,
         report,
         serve,
+        split,
         train,
         tune,
     )
 
-__all__ = ["Evaluation", "Predictions", "Preview", "Source", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "train", "tune"]
+__all__ = ["Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel", "Tuned", "__version__"]
+__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "split"]
+__all__ += ["train", "tune"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from xmlgp.runs.learn import learn
     from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
     from xmlgp.runs.report import report
+    from xmlgp.runs.split import Split, split
     from xmlgp.runs.train import preprocess, train
     from xmlgp.runs.trained_model import TrainedModel, load
     from xmlgp.runs.tune import tune
     from xmlgp.runtime.threads import limit_threads
     from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "Source", "TrainedModel", "Tuned"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report", "serve"]
-__all__ += ["train", "tune"]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel"]
+__all__ += ["Tuned", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report"]
+__all__ += ["serve", "split", "train", "tune"]
 
 #: The modules of the names.
 MODULES = {
@@ -34,6 +35,7 @@ MODULES = {
     "runs.learn": ("learn",),
     "runs.predict": ("BAD_LINES", "RANKED", "Predictions", "predict"),
     "runs.report": ("report",),
+    "runs.split": ("Split", "split"),
     "runs.train": ("preprocess", "train"),
     "runs.trained_model": ("TrainedModel", "load"),
     "runs.tune": ("tune",),

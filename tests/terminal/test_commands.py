@@ -40,6 +40,7 @@ COMMANDS = {
     "report": ("report text test.jsonl -o new", ["report"]),
     "evaluate": ("evaluate rows.scores data --train data/train.txt --calibration", ["reading rows.scores"]),
     "vectorize": ("vectorize train.jsonl new --test test.jsonl", ["reading train.jsonl", "writing new/train.txt"]),
+    "split": ("split train.jsonl new", ["reading train.jsonl"]),
     "fetch": ("fetch known --mirror mirror --into new", ["unpacking train.txt"]),
     "fetch what is there": ("fetch known --mirror mirror --into mirror", []),
     "show": ("show rows", []),

@@ -30,6 +30,7 @@ __all__ = ["CONTEXT_SETTINGS", "Command", "main", "with_options"]
 #: `xmlgp --help` need not import SciPy.
 COMMANDS = {
     "fetch": "Download a data set of the catalogue.",
+    "split": "Divide data into training and test points.",
     "vectorize": "Turn a corpus of text into a data set.",
     "preprocess": "Prepare a data set for training.",
     "train": "Train a model.",

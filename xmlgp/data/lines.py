@@ -124,7 +124,7 @@ class LineReader:
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
-        self._line_end: bytes | None = None  # the byte that ends lines, once it is known
+        self.line_end: bytes | None = None  # the byte that ends lines, once it is known
         self._begun = False
         self._finished = False
         self._truncated = False
@@ -235,14 +235,14 @@ class LineReader:
 
         No line is complete until it is certain what ends lines; then the text so far becomes part of the piece.
         """
-        if self._line_end is None and b"\n" in piece:
-            self._line_end = b"\n"
+        if self.line_end is None and b"\n" in piece:
+            self.line_end = b"\n"
         enough = not piece or len(self._text) + len(piece) > FIRST_BYTES
-        if self._line_end is None and enough and (b"\r" in self._text or b"\r" in piece):
-            self._line_end = b"\r"
+        if self.line_end is None and enough and (b"\r" in self._text or b"\r" in piece):
+            self.line_end = b"\r"
             piece = bytes(self._text) + piece
             self._text.clear()
-        return piece.replace(b"\r", b"\n") if self._line_end == b"\r" else piece
+        return piece.replace(b"\r", b"\n") if self.line_end == b"\r" else piece
 
 
 def decoded_lines(

@@ -32,8 +32,14 @@ OF_DATA = re.compile(
 #: The file that every model folder has, and no other folder.
 MODEL = "model.json"
 
-#: Other files that are read: names and dense features beside data, and the files of a model folder.
-OTHERS = re.compile(r"(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|arrays/.*")
+#: Endings of corpora that no other data have.
+CORPUS = r"\.(csv|tsv|jsonl|ndjson|xlsx|xlsm|parquet|arff)"
+
+#: Other files that are read: corpora, names and dense features beside data, and the files of a model folder.
+OTHERS = re.compile(
+    rf"(train|test){CORPUS}(\.(gz|bz2|xz|zst))?|(features|labels|Xf|Yf)\.txt|model\.json|data\.yaml|[^/]*\.np[yz]|"
+    "arrays/.*"
+)
 
 
 def locate(path: str | os.PathLike[str], part: str) -> str:
@@ -41,9 +47,10 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
 
     A file or `-` is returned as it is, except that a file of labels alone is replaced by the file of their features, if
     that is beside it. In a folder the file
-    is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, or the only `*.PART.svm`; the training points may also be in
-    the only other `.svm` file. Each may have an ending of `COMPRESSED_ENDINGS`. A folder of documents is returned as it
-    is. XmlgpError is raised if a folder has no such file, or several.
+    is PART.txt, PART.svm, trn_X_Xf.txt or tst_X_Xf.txt, the only `*.PART.svm`, or PART with the ending of a corpus; the
+    training points may also be in the only other `.svm` file. Each may have an ending of `COMPRESSED_ENDINGS`. A folder
+    of documents is returned as it is, or else the folder PART if that has documents. XmlgpError is raised if a folder
+    has no such file, or several.
     """
     folder = Path(path)
     # An empty name, such as an unset variable in a shell, is not a folder; Path("") is the current one.
@@ -60,6 +67,7 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
         lambda name: _is_part(files[name].name, start, LABELS_OF),
         lambda name: _is_part(files[name].name, start, FEATURES_OF),
         lambda name: name.endswith(f".{part}.svm"),
+        re.compile(f"{part}{CORPUS}").fullmatch,
     ]
     expected = f"{part}.txt, {part}.svm, {SHORT[part]}_X_Xf.txt or *.{part}.svm"
     if part == "train":
@@ -71,6 +79,8 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
             raise XmlgpError(f"{folder}: the {part} file may be {' or '.join(names)}; name the file")
         if names:
             return str(files[names[0]])
+    if os.path.isdir(folder / part) and documents_in(folder / part):
+        return str(folder / part)
     documents = "documents *.txt or *.json"
     if part != "test":
         documents = "documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"

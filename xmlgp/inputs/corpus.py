@@ -102,12 +102,13 @@ class Corpus:
             read, vectorizer.D, labels.names, widths, vectorizer.finds_words, beside, self.reader.waits
         )
 
-    def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None]]:
-        """Return Y, N×K, the names of labels in order, and the identifiers of documents, which need no texts."""
+    def labels(self, columns: Columns | None) -> tuple[csr_array, list[str], list[Identifier | None], list[int]]:
+        """Return Y, N×K, the names of labels in order, and the identifiers and lines of documents, without texts."""
         label_numbers = LabelNumbers()
         numbers: list[int] = []
         lengths = []
         ids = []
+        lines = []
         with self._reporter.progress(f"reading {self.path}", unit=" documents") as bar:
             for document in self._documents(columns, with_texts=False):
                 try:
@@ -116,11 +117,12 @@ class Corpus:
                     raise DataFormatError(self.path, document.line, str(error)) from None
                 lengths.append(len(document.labels))
                 ids.append(document.id)
+                lines.append(document.line)
                 bar.update(1)
         # Labels were numbered as they occurred; columns are in the order of names.
         names, positions = label_numbers.ordered()
         columns_of_labels = positions[np.array(numbers, np.int32)]
-        return matrix_of_labels(columns_of_labels, np.array(lengths, np.int64), len(names)), names, ids
+        return matrix_of_labels(columns_of_labels, np.array(lengths, np.int64), len(names)), names, ids, lines
 
     def _documents(self, columns: Columns | None, with_texts: bool = True) -> Iterator[Document]:
         return read_documents(self.reader, self._options, columns, True, self._reporter.note, with_texts)

@@ -156,7 +156,7 @@ class Source:
         `Analysis` and the points are not texts.
         """
         self.check()
-        source, rows = self._divided("train", None)
+        source, rows = self.without_dense("train", None)
         analysis = self._analysis()
         with source._open("train", None, reporter) as opened:
             source._check_training_file(folder, reporter)
@@ -190,7 +190,7 @@ class Source:
     def numbered(self, names: Names, extend: bool) -> TrainingData:
         """Return points in memory with words and labels numbered by names; see `InMemory.numbered`."""
         self.refuse_unknown()
-        source, rows = self._divided("train", None)
+        source, rows = self.without_dense("train", None)
         return InMemory(source.data, source.labels).numbered(names, extend).beside(rows)
 
     @contextlib.contextmanager
@@ -247,15 +247,15 @@ class Source:
         return self.analysis
 
     def _prepared(self, part: str, known: Known) -> tuple[Source, DenseRows | None]:
-        """Find the encoder of a model where the options say it is, then divide the points as `_divided` does."""
+        """Find the encoder of a model where the options say it is, then return what `without_dense` does."""
         if self.encoder or self.download:
             encoder = known.names.vectorizer and known.names.vectorizer.encoder
             if not encoder:
                 raise SettingsError("the model was trained without an encoder")
             encoder.find(self.encoder, self.download)
-        return self._divided(part, known)
+        return self.without_dense(part, known)
 
-    def _divided(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
+    def without_dense(self, part: str, known: Known | None) -> tuple[Source, DenseRows | None]:
         """Return the points without their dense features, and the dense features, or None.
 
         Unless dense features are given, they are those that `data.yaml` in a folder names. Without `data`, the points

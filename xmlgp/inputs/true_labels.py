@@ -77,7 +77,7 @@ def true_labels(source: Source, purpose: Purpose, reporter: Reporter) -> Labelle
 def _labels_of_file(source: Source, purpose: Purpose, reporter: Reporter) -> LabelledPoints:
     with source.labelled_file(purpose.part, reporter) as opened:
         if isinstance(opened, Corpus):
-            matrix, names, ids = opened.labels(purpose.columns())
+            matrix, names, ids, _ = opened.labels(purpose.columns())
             return LabelledPoints(matrix, names, ids)
         matrix, names_beside, D, is_open = opened.labels(purpose.named, purpose.several)
         return LabelledPoints(matrix, names_beside, None, D, is_open)

@@ -41,11 +41,13 @@ class DocumentFolder(StoredCorpus):
 
     `NAME.tsv` has a URI, perhaps in brackets, and perhaps a tab and a label in each line, `NAME.key` a label; if both
     exist, the former counts. `NAME.json` is an object as in JSON Lines, perhaps with an identifier; where it has no
-    labels, those beside it count. The files are UTF-8, or of another encoding.
+    labels, those beside it count. The files are UTF-8, or of another encoding. `names` are the NAMEs of the documents
+    that were read.
     """
 
     def __init__(self, path: str, encoding: str | None = None, note: Callable[[str], object] = ignore) -> None:
         super().__init__(path)
+        self.names: list[str] = []
         self._encoding = encoding
         self._note = note
 
@@ -72,6 +74,7 @@ class DocumentFolder(StoredCorpus):
                 without_labels += 1
             else:
                 count += 1
+                self.names.append(name)
                 yield document
         self._note_left_out(count, without_labels, without_text)
 

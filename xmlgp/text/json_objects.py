@@ -13,7 +13,7 @@ from xmlgp.data.lines import MAX_LINE_BYTES
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["Malformed", "read_objects", "show_value"]
+__all__ = ["Malformed", "elements", "read_objects", "show_value"]
 
 Parsed = TypeVar("Parsed")
 
@@ -40,7 +40,7 @@ def read_objects(
     number, line = next(((number, line) for number, line in lines if line and not line.isspace()), (1, ""))
     lines = chain([(number, line)], lines)
     if line.lstrip(BLANK).startswith("["):
-        for position, (number, text) in enumerate(_elements(lines, path), 1):
+        for position, (number, text) in enumerate(elements(lines, path), 1):
             yield _object(text, number, path, parse, f"element {position}")
     else:
         for number, line in lines:
@@ -128,7 +128,7 @@ class _Brackets:
                     yield match.start(), mark
 
 
-def _elements(lines: Iterator[tuple[int, str]], path: str) -> Iterator[tuple[int, str]]:
+def elements(lines: Iterator[tuple[int, str]], path: str) -> Iterator[tuple[int, str]]:
     """Yield the line where each element of an array starts, and its text."""
     brackets = _Brackets()
     parts: list[str] = []  # of the element, line by line

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from openpyxl.cell import Cell
     from openpyxl.worksheet.worksheet import Worksheet
 
-__all__ = ["LIBRARIES", "MOST_ROWS", "TableFile", "as_text", "open_table", "table_library"]
+__all__ = ["LIBRARIES", "MOST_ROWS", "TableFile", "as_text", "first_sheet", "movable", "open_table", "table_library"]
 
 Item = TypeVar("Item")
 
@@ -89,19 +89,23 @@ class TableFile(StoredCorpus):
 def open_table(
     stream: BinaryIO, kind: FileKind, path: str, note: Callable[[str], object] = ignore
 ) -> Iterator[TableFile]:
-    """Yield the `TableFile` of a stream that `open_any` has opened.
-
-    The libraries move within a file, so what is compressed or comes through a pipe is copied to a temporary one.
-    """
+    """Yield the `TableFile` of a stream that `open_any` has opened."""
     library = table_library(kind, path)
-    with contextlib.ExitStack() as stack:
-        if compression_of(stream) or file_size(stream) is None:
-            copy = stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(stream, copy)
-            copy.seek(0)
-            stream = copy
+    with movable(stream) as file:
         read = _excel_rows if kind is XLSX else _parquet_rows
-        yield TableFile(path, _guarded(_without_empty(read(library, stream, path, note)), kind, path))
+        yield TableFile(path, _guarded(_without_empty(read(library, file, path, note)), kind, path))
+
+
+@contextlib.contextmanager
+def movable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield a stream that the libraries can move within: of what is compressed or comes through a pipe, a copy."""
+    if not compression_of(stream) and file_size(stream) is not None:
+        yield stream
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(stream, copy)
+        copy.seek(0)
+        yield copy
 
 
 def _without_empty(rows: Iterator[tuple[int, Row] | DataFormatError]) -> Iterator[tuple[int, Row] | DataFormatError]:
@@ -193,13 +197,13 @@ def _excel_rows(
         _check_size(sizes[True], stream, path)
         _check_size(sizes[False], stream, path, FREE_PARTS, MOST_PARTS)
         has_formulas = _has_formulas(archive, path)
-    sheet = _first_sheet(openpyxl, stream, data_only=True)
+    sheet = first_sheet(openpyxl, stream, data_only=True)
     unread = len(sheet.parent.worksheets) - 1
     if unread:
         what = counted(unread, "other is", "others are")
         note(f"{path}: the sheet {excerpt(sheet.title)} is read, and {what} not; save another sheet as a file of its "
              "own to read it")  # fmt: skip
-    formulas = _first_sheet(openpyxl, stream, data_only=False).iter_rows() if has_formulas else itertools.repeat(())
+    formulas = first_sheet(openpyxl, stream, data_only=False).iter_rows() if has_formulas else itertools.repeat(())
     rows = zip(sheet.iter_rows(values_only=not has_formulas), formulas, strict=False)
     errors = 0
     for number, (row, formula) in enumerate(rows, 1):
@@ -218,7 +222,7 @@ def _excel_rows(
         note(f"{path}: {cells} of Excel such as #N/A, and counted as empty")
 
 
-def _first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool) -> Worksheet:
+def first_sheet(openpyxl: ModuleType, stream: BinaryIO, data_only: bool) -> Worksheet:
     """Return the first sheet of a workbook that is not hidden, to be read row by row."""
     stream.seek(0)
     book = openpyxl.load_workbook(stream, read_only=True, data_only=data_only, keep_links=False)

@@ -1,0 +1,63 @@
+"""`xmlgp split`: divide data into training and test points."""
+
+from __future__ import annotations
+
+import click
+
+from xmlgp import api
+from xmlgp.cli.options import INPUT, NonEmptyPath, Note, OptionValue, dense_option, reading_options, source_of
+from xmlgp.runtime.progress import Progress, Reporter
+
+__all__ = ["split"]
+
+
+@click.command()
+@click.argument("data", type=INPUT)
+@click.argument("out", type=NonEmptyPath(file_okay=False))
+@click.option(
+    "--test",
+    type=float,
+    default=0.25,
+    show_default=True,
+    metavar="SHARE|N",
+    help="The share of test points, below 1, or their number.",
+)
+@click.option(
+    "--stratified", is_flag=True, help="Give each label, also a rare one, the same share of its points in both parts."
+)
+@click.option(
+    "--group-column",
+    "groups",
+    metavar="NAME",
+    help="Keep the documents with the same value in a column or JSON field in one part, such as those of an author.",
+)
+@click.option("--in-order", is_flag=True, help="Take the last points for testing, such as the latest ones.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
+@click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
+@dense_option
+@reading_options
+def split(
+    data: str, out: str, stratified: bool, in_order: bool, progress: Progress, note: Note, **options: OptionValue
+) -> None:
+    """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
+
+    DATA is a file of rows of numbers, a corpus of text, or a folder, as for `xmlgp train`, with labels. OUT gets train
+    and test with the ending of DATA, or the folders train and test of a folder of documents. The points are copied as
+    they are, in their order; files of one kind and compression become files of the same. Names of labels and features
+    beside rows go along. `xmlgp train OUT` and `xmlgp evaluate SCORES OUT` find the files.
+
+    The points are divided at random, unless an option says otherwise. With --stratified a label of four points or more
+    is nearly always in both parts, which suits measures that count each label alike. Rows that --merge-ids makes one
+    document stay together.
+
+    \b
+    Examples:
+      xmlgp split tickets.csv data/tickets --test 0.2 --stratified
+      xmlgp split notes.jsonl data/notes --group-column author
+    """
+    if stratified and in_order:
+        raise click.UsageError("--stratified and --in-order exclude each other.")
+    method = "stratified" if stratified else "in-order" if in_order else "random"
+    source = source_of(data, options)
+    for file in api.split(source, out, method=method, reporter=Reporter(progress, note), **options).files:
+        click.echo(file)
