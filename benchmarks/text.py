@@ -11,7 +11,8 @@ after the other. Numbers are of whole processes: the median of the repeats, and 
 `corpus` takes train.jsonl and test.jsonl of the folder DATA, as benchmarks/packages.py writes them; without them, it is
 skipped with a message. It runs `xmlgp vectorize`, `xmlgp train` and `xmlgp predict` on text, with an empty cache, the
 options of each --variant for `vectorize`, and --options for `train`. The peers are `tfidf`, scikit-learn's
-TfidfVectorizer and omikuji, and `tfidf-sublinear`, the same with sublinear_tf=True, both with their defaults otherwise.
+TfidfVectorizer and omikuji, `tfidf-sublinear`, the same with sublinear_tf=True, both with their defaults otherwise, and
+`fasttext`, whose package is fasttext-wheel.
 All use all cores. `xmlgp evaluate` measures all, in percent and ECE@5 from 0 to 1. With --held-out the measures are of
 a quarter of the training documents, on which nothing is trained, and the test documents are not read: to choose among
 variants.
@@ -42,7 +43,7 @@ LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5", "ECE@5")
 
 #: Options of benchmarks/text_peers.py.
-PEERS = {"tfidf": [], "tfidf-sublinear": ["--sublinear"]}
+PEERS = {"tfidf": [], "tfidf-sublinear": ["--sublinear"], "fasttext": ["--fasttext"]}
 
 #: Of the training documents, for --held-out.
 HELD_OUT = 0.25

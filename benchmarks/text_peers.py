@@ -1,23 +1,29 @@
 """Other tools on text, each in a process of its own.
 
     python benchmarks/text_peers.py count FILE
-    python benchmarks/text_peers.py tags FOLDER SCORES [--sublinear] [--times FILE]
+    python benchmarks/text_peers.py tags FOLDER SCORES [--sublinear | --fasttext] [--times FILE]
 
 `count` counts the words of a file of `text<TAB>labels` by scikit-learn's CountVectorizer, and writes nothing. `tags`
 trains omikuji on train.jsonl of FOLDER, by the features of scikit-learn's TfidfVectorizer, and predicts the five best
 labels of test.jsonl. It writes SCORES, a scores file of xmlgp with the labels in alphabetical order, and the seconds of
 each step as JSON to the file of --times. Omikuji trains from a file only, so one is written between. All parameters
-have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. This file imports neither xmlgp nor Click,
-as the environment of the peers may lack them.
+have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. --fasttext instead trains fastText on the
+same words, with one logistic regression a label (`ova`), pairs of words, 25 epochs and a rate of 0.5, the best of those
+tried. This file imports neither xmlgp nor Click, as the environment of the peers may lack them.
 """
 
 import argparse
 import json
+import os
+import re
 import tempfile
 import time
 from pathlib import Path
 
 from peers import TOP, Omikuji, silence, write_scores
+
+#: What the seconds are of.
+STEPS = ("vectorize", "write", "train", "predict")
 
 
 def count_words(path):
@@ -71,8 +77,34 @@ def tag(folder, scores, sublinear):
         rows = peer.rank(vectorizer.transform(read_corpus(folder / "test.jsonl")[0]), TOP)
         write_scores(scores, rows, len(known))
         ended()
-    steps = ("vectorize", "write", "train", "predict")
-    return {step: end - start for step, start, end in zip(steps, times[:-1], times[1:], strict=True)}
+    return {step: end - start for step, start, end in zip(STEPS, times[:-1], times[1:], strict=True)}
+
+
+def tag_by_fasttext(folder, scores):
+    """Do the same with fastText."""
+    import fasttext
+
+    def words(text):
+        return " ".join(re.findall(r"\b\w\w+\b", text.lower()))
+
+    texts, names = read_corpus(folder / "train.jsonl")
+    known = {name: number for number, name in enumerate(sorted({name for row in names for name in row}))}
+    times = [time.perf_counter()]
+    with tempfile.TemporaryDirectory() as temporary, silence():
+        file = Path(temporary, "train.txt")
+        with open(file, "w", encoding="utf-8") as stream:
+            for text, row in zip(texts, names, strict=True):
+                print(*(f"__label__{known[name]}" for name in row), words(text), file=stream)
+        times.append(time.perf_counter())
+        settings = {"loss": "ova", "lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "thread": os.cpu_count()}
+        model = fasttext.train_supervised(str(file), verbose=0, **settings)
+    times.append(time.perf_counter())
+    labels, values = model.predict([words(text) for text in read_corpus(folder / "test.jsonl")[0]], k=TOP)
+    rows = (zip((int(label[9:]) for label in row), own, strict=True) for row, own in zip(labels, values, strict=True))
+    # Its probabilities are up to 1.00001.
+    write_scores(scores, [[(label, min(float(p), 1.0)) for label, p in row] for row in rows], len(known))
+    times.append(time.perf_counter())
+    return {step: end - start for step, start, end in zip(STEPS[1:], times[:-1], times[1:], strict=True)}
 
 
 def main():
@@ -81,12 +113,14 @@ def main():
     parser.add_argument("path", type=Path, metavar="FILE or FOLDER")
     parser.add_argument("scores", nargs="?")
     parser.add_argument("--sublinear", action="store_true")
+    parser.add_argument("--fasttext", action="store_true")
     parser.add_argument("--times", type=Path)
     args = parser.parse_args()
     if args.task == "count":
         count_words(args.path)
     else:
-        times = tag(args.path, args.scores, args.sublinear)
+        path, scores = args.path, args.scores
+        times = tag_by_fasttext(path, scores) if args.fasttext else tag(path, scores, args.sublinear)
         if args.times:
             args.times.write_text(json.dumps(times))
 
