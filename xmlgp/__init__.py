@@ -10,6 +10,7 @@ from xmlgp.version import __version__
 
 if TYPE_CHECKING:
     from xmlgp.api import (
+        Comparison,
         Evaluation,
         Predictions,
         Preview,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         Split,
         TrainedModel,
         Tuned,
+        compare,
         evaluate,
         learn,
         limit_threads,
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
         tune,
     )
 
-__all__ = ["Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel", "Tuned", "__version__"]
-__all__ += ["evaluate", "learn", "limit_threads", "load", "predict", "preview", "report", "serve", "split"]
-__all__ += ["train", "tune"]
+__all__ = ["Comparison", "Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel", "Tuned"]
+__all__ += ["__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preview", "report"]
+__all__ += ["serve", "split", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from xmlgp.inputs.source import Source
     from xmlgp.prediction.tuning import Tuned
     from xmlgp.runs.batch import Preview, preview
+    from xmlgp.runs.compare import Comparison, compare
     from xmlgp.runs.evaluate import Evaluation, evaluate
     from xmlgp.runs.learn import learn
     from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
     from xmlgp.runtime.threads import limit_threads
     from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel"]
-__all__ += ["Tuned", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess", "preview", "report"]
-__all__ += ["serve", "split", "train", "tune"]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "Predictions", "Preview", "Source", "Split"]
+__all__ += ["TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess"]
+__all__ += ["preview", "report", "serve", "split", "train", "tune"]
 
 #: The modules of the names.
 MODULES = {
     "inputs.source": ("Source",),
     "prediction.tuning": ("Tuned",),
     "runs.batch": ("Preview", "preview"),
+    "runs.compare": ("Comparison", "compare"),
     "runs.evaluate": ("Evaluation", "evaluate"),
     "runs.learn": ("learn",),
     "runs.predict": ("BAD_LINES", "RANKED", "Predictions", "predict"),

@@ -37,6 +37,7 @@ COMMANDS = {
     "learn": "Go on with a trained model.",
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
+    "compare": "Compare the scores of two methods.",
     "tune": "Choose how many labels to assign.",
     "settings": "List the settings of models.",
     "show": "Describe a model folder.",

@@ -92,7 +92,7 @@ def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: in
     Both methods are measured on the same sets of points, so what both find hard does not count. The interval is d ± zs,
     with the difference d, its standard error s, and z of Student's t as for `intervals`; p is the probability of t
     beyond ±d/s. For means of bounded numbers, s² has the square of one point's share added, as if one more point
-    differed: where few points differ, the normal distribution is too narrow.
+    differed: where few points differ, the normal distribution is too narrow. No interval goes beyond what is possible.
     """
     names = [name for name in a if name in b]
     drawn = _resampled([methods[name] for methods in (a, b) for name in names], seed)
@@ -108,13 +108,15 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
     count = max(_count(a.columns), _count(b.columns))
     difference = a.value - b.value
     error = _standard_error(drawn, count)
-    if difference == 0 and error == 0:
+    # The sums of equal columns may differ in their last digits.
+    if difference == 0 and error <= 1e-12 * abs(a.value):
         return Difference(a.value, b.value, 0.0, Interval(0.0, 0.0), 1.0)
     if math.isfinite(a.most):
         error = math.hypot(error, a.most / count)
     reach = _quantile(count) * error
     p = 2 * float(stdtr(count - 1, -abs(difference) / error)) if count > 1 and error > 0 else math.nan
-    return Difference(a.value, b.value, difference, Interval(difference - reach, difference + reach), p)
+    ends = Interval(max(difference - reach, -a.most), min(difference + reach, a.most))
+    return Difference(a.value, b.value, difference, ends, p)
 
 
 def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:

@@ -39,7 +39,7 @@ from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import Progress, Reporter
 
-__all__ = ["Evaluation", "check_probabilities", "describe_coverage", "evaluate"]
+__all__ = ["Evaluation", "binary_evaluation", "check_probabilities", "describe_coverage", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         return Evaluation("assignment", statistics, labelled, unknown=matching.unknown)
     if matching.scores.K == 1:
         _note_unused(unused, "on binary data", reporter.note)
-        return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
+        return binary_evaluation(matching.scores, matching.labels, name, calibration, reporter.note)
     ranking = _Ranking(matching, name, ks, reporter.note)
     counts = None
     propensities = None
@@ -266,13 +266,16 @@ def _note_unused(options: Mapping[str, bool], reason: str, note: Callable[[str],
             note(f"{name} has no effect {reason}")
 
 
-def _evaluate_binary(
+def binary_evaluation(
     scores: Scores, true: csr_array, name: str, calibration: bool, note: Callable[[str], object]
 ) -> Evaluation:
+    """Return the measures of data of one label, and note what scores are; ScoresFormatError if a point has none."""
     missing = np.flatnonzero(np.diff(scores.indptr) == 0)
     if len(missing):
-        # The first point is in the second line.
-        raise ScoresFormatError(name, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
+        # The first point is in the second line, if the first one has the sizes.
+        raise ScoresFormatError(
+            name, int(missing[0]) + 2 - scores.open, "the point has no score, but accuracy needs one per point"
+        )
     if are_probabilities(scores.matrix):
         note(f"All scores in {name} are in [0, 1], so they are taken as probabilities")
     else:

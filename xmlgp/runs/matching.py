@@ -82,6 +82,7 @@ class Matched(NamedTuple):
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
     the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` maps
     numbers that labels have in the data, an array, to their columns, −1 for others, or to None if they have names only.
+    `names` are those of all labels if these are `named`, and `ids` the identifiers of the points, or None.
     """
 
     scores: Scores
@@ -91,6 +92,8 @@ class Matched(NamedTuple):
     named: bool
     facts: Callable[[], TrainingFacts]
     columns: Callable[[NDArray[Any]], NDArray[Any] | None]
+    names: Sequence[str] | None = None
+    ids: Sequence[Any] | None = None
 
     def without(self, path: FilePath, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
@@ -273,7 +276,7 @@ def _match(
     points = IdentifiedPoints(name, listed.ids, listed.scores.N, listed.complete)
     table = _of_same_points(points, listed, IdentifiedPoints(data, true.ids, N), numbered, ignore if in_order else note)
     if true.open and not named and table.N == N:
-        return _of_numbers(table, true.labels, facts)
+        return _of_numbers(table, true.labels, facts)._replace(ids=true.ids)
     if table.N != N or not (named or table.K == K):
         sizes = [
             counted(n, "point") if named else f"{counted(n, 'point')} and {counted(k, 'label')}"
@@ -281,7 +284,7 @@ def _match(
         ]
         raise SettingsError(f"{name} has {sizes[0]}, but {data} has {sizes[1]}")
     if not named:
-        return Matched(table, true.labels, K, {}, named, facts, functools.partial(_below, K))
+        return Matched(table, true.labels, K, {}, named, facts, functools.partial(_below, K), None, true.ids)
     known = facts().names or (listed.names if isinstance(scores, Predictions) or is_matrix(scores) else None)
     if known is None and listed.names is None:
         raise _nameless(name, data)
@@ -332,7 +335,8 @@ def _of_names(
     unknown = unknown_labels(names, matrix, K, table.labels)
     # The labels of a corpus, whose points have identifiers or None, have no numbers other than their names.
     pairs = zip(range(len(of_true)), true_columns.tolist(), strict=True) if true.ids is None else _numbers(names)
-    return Matched(table, matrix, K, unknown, True, facts, functools.partial(_columns_by_number, pairs))
+    columns = functools.partial(_columns_by_number, pairs)
+    return Matched(table, matrix, K, unknown, True, facts, columns, names, true.ids)
 
 
 def _columns_of(
