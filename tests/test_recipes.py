@@ -6,7 +6,7 @@ import pytest
 
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.errors import SettingsError
+from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import DEFAULT_RECIPE, resolve
 
@@ -149,6 +149,37 @@ def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
     with pytest.raises(SettingsError, match="recipes of known must map names of settings to values"):
         resolve(catalogue, "special", KNOWN, {})
     resolve(catalogue, "special", UNKNOWN, {})
+
+
+def test_a_file_is_a_recipe_of_its_own(tmp_path, catalogue):
+    file = tmp_path / "mine.yaml"
+    file.write_text("settings: {model: bmlpl, topics: 5}\n")
+    for name in (file, str(file)):
+        # Neither the default recipe nor those of the data set matter.
+        assert resolve(catalogue, name, KNOWN, {"seed": 2}) == (BMLPLSettings(topics=5, seed=2), None)
+    with pytest.raises(SettingsError, match=r"mine\.yaml is of the model bmlpl, not of mlgpf$"):
+        resolve(catalogue, file, KNOWN, {"model": "mlgpf"})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("settings: {factors: 0}", "recipe FILE: factors is 0, but must be an integer"),
+        ("settings: {factor: 3}", "recipe FILE: factor is not a setting; did you mean factors?"),
+        ("settings: [factors]", "FILE: settings must be a mapping, not ['factors']"),
+        ("factors: 3", "FILE: unknown key 'factors'"),
+        ("settings: !!python/object/apply:os.getcwd []", "FILE: invalid YAML: could not determine a constructor"),
+        ("settings: {", "FILE: invalid YAML: "),
+        (None, "FILE: the file cannot be read (No such file or directory)"),
+    ],
+)
+def test_mistakes_in_a_recipe_file_are_named(tmp_path, catalogue, content, message):
+    file = tmp_path / "mine.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises((CatalogueError, SettingsError)) as caught:
+        resolve(catalogue, file, UNKNOWN, {})
+    assert str(caught.value).startswith(message.replace("FILE", str(file)))
 
 
 def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):

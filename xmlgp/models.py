@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.data.catalogue import Catalogue, Entry
+from xmlgp.data.checked_yaml import MAPPING, read_checked
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.settings.fields import Settings, check, from_text, in_words
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "check_names", "default_model", "fields_of", "read_settings"]
-__all__ += ["resolve", "resolve_for", "settings_from", "settings_in_words"]
+__all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "Recipe", "check_names", "default_model", "fields_of"]
+__all__ += ["read_settings", "resolve", "resolve_for", "settings_from", "settings_in_words"]
 
 #: The record of each model, by its name.
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
@@ -24,6 +26,13 @@ MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
 DEFAULT_MODEL = "mlgpf"
 
 DEFAULT_RECIPE = "default"
+
+#: A recipe by its name in the catalogue, or a file.
+Recipe: TypeAlias = "str | os.PathLike[str]"
+
+#: The endings of files that are recipes, and what they contain.
+RECIPE_ENDINGS = (".yaml", ".yml")
+RECIPE = {"settings": MAPPING}
 
 
 def default_model(data_format: str | None) -> str:
@@ -113,19 +122,20 @@ def _reason(name: str, models: Sequence[str]) -> str:
 
 
 def resolve(
-    catalogue: Catalogue, name: str | None, shape: tuple[int, int, int], chosen: Mapping[str, Any]
+    catalogue: Catalogue, name: Recipe | None, shape: tuple[int, int, int], chosen: Mapping[str, Any]
 ) -> tuple[Settings, Entry | None]:
-    """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` of the data set or None.
+    """Return the `Settings` of a recipe for a data set, and the catalogue's `Entry` that adds to them or None.
 
     Each of these overrides those before it: the defaults of the model; the recipe; the settings of its paper for the
     data set; the settings of this recipe for this data set; what the user chose, perhaps the `model` too. With
-    `DEFAULT_RECIPE` or None and another model than the recipe's, the settings are the defaults of that model.
+    `DEFAULT_RECIPE` or None and another model than the recipe's, the settings are the defaults of that model. A recipe
+    in a file is the same for all data sets.
     """
-    entry = catalogue.find_by_shape(*shape)
+    entry = None if _is_file(name) else catalogue.find_by_shape(*shape)
     return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry
 
 
-def resolve_for(catalogue: Catalogue, name: str | None, entry: Entry | None, chosen: Mapping[str, Any]) -> Settings:
+def resolve_for(catalogue: Catalogue, name: Recipe | None, entry: Entry | None, chosen: Mapping[str, Any]) -> Settings:
     """Return the settings of a recipe for an entry of the catalogue, or for none, as `resolve` does.
 
     A SettingsError is raised for an unknown recipe, one of another model than the user chose, or for a setting.
@@ -141,8 +151,17 @@ def resolve_for(catalogue: Catalogue, name: str | None, entry: Entry | None, cho
     raise SettingsError(f"recipe {name} is of the model {shown}, not of {chosen['model']}")
 
 
-def _merged(catalogue: Catalogue, name: str, entry: Entry | None) -> dict[str, Any]:
-    """Return the catalogue's settings of a recipe for a data set."""
+def _is_file(name: Recipe | None) -> bool:
+    """Return whether a recipe is a file."""
+    return isinstance(name, os.PathLike) or str(name).lower().endswith(RECIPE_ENDINGS)
+
+
+def _merged(catalogue: Catalogue, name: Recipe, entry: Entry | None) -> dict[str, Any]:
+    """Return the settings of a recipe for a data set, of a file or the catalogue's."""
+    if _is_file(name):
+        settings: dict[str, Any] = read_checked(name, RECIPE)["settings"]
+        return settings
+    name = str(name)
     # A catalogue without recipes still has the default one.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
     if name not in recipes:
