@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Evaluation,
         Predictions,
         Preview,
+        SearchResult,
         Source,
         Split,
         TrainedModel,
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
         predict,
         preview,
         report,
+        search,
         serve,
         split,
         train,
         tune,
     )
 
-__all__ = ["Comparison", "Evaluation", "Predictions", "Preview", "Source", "Split", "TrainedModel", "Tuned"]
-__all__ += ["__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preview", "report"]
-__all__ += ["serve", "split", "train", "tune"]
+__all__ = ["Comparison", "Evaluation", "Predictions", "Preview", "SearchResult", "Source", "Split", "TrainedModel"]
+__all__ += ["Tuned", "__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preview"]
+__all__ += ["report", "search", "serve", "split", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

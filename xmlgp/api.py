@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xmlgp.runs.learn import learn
     from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
     from xmlgp.runs.report import report
+    from xmlgp.runs.search import SearchResult, search
     from xmlgp.runs.split import Split, split
     from xmlgp.runs.train import preprocess, train
     from xmlgp.runs.trained_model import TrainedModel, load
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from xmlgp.runtime.threads import limit_threads
     from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "Predictions", "Preview", "Source", "Split"]
-__all__ += ["TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preprocess"]
-__all__ += ["preview", "report", "serve", "split", "train", "tune"]
+__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "Predictions", "Preview", "SearchResult"]
+__all__ += ["Source", "Split", "TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load"]
+__all__ += ["predict", "preprocess", "preview", "report", "search", "serve", "split", "train", "tune"]
 
 #: The modules of the names.
 MODULES = {
@@ -37,6 +38,7 @@ MODULES = {
     "runs.learn": ("learn",),
     "runs.predict": ("BAD_LINES", "RANKED", "Predictions", "predict"),
     "runs.report": ("report",),
+    "runs.search": ("SearchResult", "search"),
     "runs.split": ("Split", "split"),
     "runs.train": ("preprocess", "train"),
     "runs.trained_model": ("TrainedModel", "load"),

@@ -34,6 +34,7 @@ FILES = {
     "wide.txt": "1 1 9\n6 0:1\n",
     "few.unknown": "\n\n",
     "wide.unknown": "\n7\n",
+    "one.txt": "2 25 1\n0 0:1\n 1:1\n",
     "two.txt": "2 25 2\n1 0:1\n 1:1\n",
     "both.unknown": "0,1\n\n",
     "bare.txt": "2 25 2\n 0:1\n 1:1\n",

@@ -39,6 +39,7 @@ COMMANDS = {
     "evaluate": "Compare scores with the true labels.",
     "compare": "Compare the scores of two methods.",
     "tune": "Choose how many labels to assign.",
+    "search": "Compare settings of models.",
     "settings": "List the settings of models.",
     "show": "Describe a model folder.",
     "topics": "List the labels of each topic.",

@@ -1,6 +1,7 @@
 """The options that choose a model and its settings."""
 
 import functools
+from collections.abc import Collection
 
 import click
 
@@ -34,10 +35,19 @@ FLAGS = {
 }
 
 
-def settings_options(preprocess_only: bool = False) -> Decorator:
+SET = "Set any setting, such as calibration=false; `xmlgp settings` lists them. May be given several times."
+
+SET_SEVERAL = (
+    "Compare values of a setting, such as factors=50,100 or model=mlgpf,bmlpl; `xmlgp settings` lists them. If it is "
+    "given for several settings, all combinations are compared."
+)
+
+
+def settings_options(preprocess_only: bool = False, compared: bool = False) -> Decorator:
     """Add `--model`, `--recipe`, `--set` and the options of `FLAGS`, perhaps only those that preprocessing depends on.
 
-    The command gets `recipe` and `settings`, a mapping.
+    The command gets `recipe` and `settings`, a mapping. If settings are `compared`, those of `--set` are lists of
+    values.
     """
     specs = {name: spec for model in MODELS for name, spec in fields_of(model).items()}
     flags = [name for name in FLAGS if specs[name].metadata["preprocess"] or not preprocess_only]
@@ -46,7 +56,9 @@ def settings_options(preprocess_only: bool = False) -> Decorator:
     defaults = [f"{name} for data in {data_format} format" for name, data_format in formats.items()]
     options: list[Decorator] = [
         click.option(
-            "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
+            "--recipe",
+            metavar="NAME|FILE",
+            help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file of settings; options override it.",
         ),
         click.option(
             "--model",
@@ -59,8 +71,8 @@ def settings_options(preprocess_only: bool = False) -> Decorator:
             "--set",
             "assignments",
             multiple=True,
-            metavar="NAME=VALUE",
-            help="Set any setting, such as calibration=false; `xmlgp settings` lists them. May be given several times.",
+            metavar="NAME=VALUE,VALUE" if compared else "NAME=VALUE",
+            help=SET_SEVERAL if compared else SET,
         ),
     ]
 
@@ -68,28 +80,37 @@ def settings_options(preprocess_only: bool = False) -> Decorator:
         @functools.wraps(command)
         def wrapped(model_name: str | None, assignments: tuple[str, ...], **options: OptionValue) -> object:
             texts = {name: str(value) for name in flags if (value := options.pop(name)) is not None}
+            present = {"model": model_name} if model_name else {}
             try:
-                settings = read_settings(_with_assignments(texts, assignments), model_name)
+                assigned = _assigned({**present, **texts}, assignments)
+                values = {name: _values(name, text, model_name) for name, text in assigned.items() if compared}
+                settings = read_settings(texts if compared else {**texts, **assigned}, model_name)
             except SettingsError as error:
                 raise click.UsageError(str(error)) from error
-            return command(settings=({"model": model_name} if model_name else {}) | settings, **options)
+            return command(settings={**present, **settings, **values}, **options)
 
         return add_options(wrapped, options)
 
     return decorate
 
 
-def _with_assignments(texts: dict[str, str], assignments: tuple[str, ...]) -> dict[str, str]:
-    """Return the texts of settings with those of `--set NAME=VALUE`."""
-    texts = dict(texts)
+def _assigned(texts: Collection[str], assignments: tuple[str, ...]) -> dict[str, str]:
+    """Return the texts of `--set NAME=VALUE` by name; none may be among the names that are set already."""
+    assigned: dict[str, str] = {}
     for assignment in assignments:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise click.UsageError(f"--set {assignment} is not of the form NAME=VALUE.")
-        if name in texts:
+        if name in texts or name in assigned:
             raise click.UsageError(f"{name} is set twice.")
-        texts[name] = text
-    return texts
+        assigned[name] = text
+    return assigned
+
+
+def _values(name: str, text: str, model: str | None) -> list[object]:
+    """Return the values of a setting, or models, that a text with commas lists."""
+    texts = [part.strip() for part in text.split(",")]
+    return list(texts) if name == "model" else [read_settings({name: part}, model)[name] for part in texts]
 
 
 def _setting_option(name: str) -> Decorator:

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.metrics.statistics import Columns, Statistic
 
-__all__ = ["Difference", "Interval", "differences", "intervals"]
+__all__ = ["ALPHA", "Difference", "Interval", "differences", "intervals"]
 
 #: Sets of points that are drawn. The standard error of 1,000 has a relative error of 2 %.
 RESAMPLES = 1000

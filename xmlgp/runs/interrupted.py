@@ -17,7 +17,7 @@ from xmlgp.inputs.source import widths_in_words
 from xmlgp.model_folder.arrays import Entry, is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import DEFAULT_MODEL, MODELS, check_names, resolve, settings_from
+from xmlgp.models import DEFAULT_MODEL, MODELS, Recipe, check_names, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import core_count
@@ -31,6 +31,7 @@ __all__ = [
     "Destination",
     "InterruptedRun",
     "Request",
+    "advise",
     "describe_run",
     "model_is_left",
     "plan_run",
@@ -297,7 +298,7 @@ def resume_or_discard(
     return None, discarded
 
 
-def _advise(error: BaseException, advice: str | None, resumable: bool) -> None:
+def advise(error: BaseException, advice: str | None, resumable: bool) -> None:
     """Say in an interruption, one of Python's own too, how things stand, and whether the run can be resumed."""
     vars(error).update(advice=advice, resumable=resumable)
 
@@ -310,7 +311,7 @@ def what_is_left(path: Path, note: Callable[[str], object]) -> Iterator[None]:
     except (Interrupted, KeyboardInterrupt) as error:
         run = readable_run(path)
         if run:
-            _advise(error, f"stopped {run.where}", resumable=True)
+            advise(error, f"stopped {run.where}", resumable=True)
         raise
     except (ClusterError, NumericalError, OSError, MemoryError):
         run = readable_run(path)
@@ -332,7 +333,7 @@ def model_is_left(path: FilePath) -> Iterator[None]:
         if ModelFolder(path).description != before:
             advice = "the new model is complete"
             resumable = False
-        _advise(error, advice, resumable)
+        advise(error, advice, resumable)
         # Python 3.10 has no notes.
         if isinstance(error, KeyboardInterrupt) and hasattr(error, "add_note"):
             error.add_note(f"{path}: {advice}{'; learn the same points again to resume' if resumable else ''}")
@@ -348,7 +349,7 @@ class Request(NamedTuple):
     """
 
     chosen: Mapping[str, Any] | Settings
-    recipe: str | None = None
+    recipe: Recipe | None = None
     default_model: str | None = None
     overwrite: bool = False
 

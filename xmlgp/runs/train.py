@@ -17,7 +17,7 @@ from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.models import MODELS, default_model
+from xmlgp.models import MODELS, Recipe, default_model
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
@@ -46,7 +46,7 @@ from xmlgp.text.vocabulary import name_labels, read_vocabulary
 from xmlgp.training.checkpoints import Checkpoint, CheckpointWriter
 from xmlgp.work import THIS_MACHINE, Work
 
-__all__ = ["CHECKPOINT_SECONDS", "preprocess", "train"]
+__all__ = ["CHECKPOINT_SECONDS", "check_training", "preprocess", "train"]
 
 #: From one checkpoint to the next within an epoch.
 CHECKPOINT_SECONDS = 300
@@ -60,7 +60,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
     labels: Labels | None = None,
     dense: DenseFeatures | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
-    recipe: str | None = None,
+    recipe: Recipe | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
@@ -100,7 +100,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     dense: DenseFeatures | None = None,
     unknown: UnknownLabels | None = None,
     settings: Mapping[str, Any] | Settings | None = None,
-    recipe: str | None = None,
+    recipe: Recipe | None = None,
     resume: bool | None = None,
     overwrite: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -134,8 +134,8 @@ def train(  # noqa: PLR0913, which are the options of the command
     settings : mapping, optional
         Settings by name, see `xmlgp settings`, and perhaps the `model`: "mlgpf", "bmlpl" or "gpc". A `Settings` object
         is taken as it is.
-    recipe : str, optional
-        Named settings of the catalogue, which `settings` override.
+    recipe : str or path, optional
+        Named settings of the catalogue, or a file of settings (.yaml), which `settings` override.
     resume : bool, optional
         True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False: discard
         an interrupted run. None: resume an interrupted run of the same data and settings; another one is discarded, but
@@ -191,8 +191,7 @@ def train(  # noqa: PLR0913, which are the options of the command
     chosen, notes = request.settings(dataset)
     for text in notes:
         reporter.note(text)
-    _check(dataset, chosen, work)
-    check_memory("training", MODELS[chosen.model].memory(chosen, dataset))
+    check_training(dataset, chosen, work)
     _note_one_sided(dataset, reporter)
     preprocessed = preprocess_data(dataset, chosen, reporter.progress, work)
     return _trained(dataset, chosen, preprocessed, names, reporter.progress, work)
@@ -202,6 +201,12 @@ def _note_one_sided(dataset: Dataset, reporter: Reporter) -> None:
     """Note labels whose unknown pairs leave judged points of one kind, or none."""
     for text in one_sided_labels(dataset):
         reporter.note(text)
+
+
+def check_training(dataset: Dataset, settings: Settings, work: Work) -> None:
+    """Raise SettingsError as `_check` does, or if training does not fit into memory."""
+    _check(dataset, settings, work)
+    check_memory("training", MODELS[settings.model].memory(settings, dataset))
 
 
 def _check(dataset: Dataset, settings: Settings, work: Work) -> None:
@@ -262,8 +267,7 @@ class FolderTraining:
         plan = plan_run(Destination(self.path), self.dataset, request, resume, notes.append)
         if plan:
             # Before it is said that an interrupted run is discarded.
-            _check(self.dataset, plan.settings, self.work)
-            check_memory("training", MODELS[plan.settings.model].memory(plan.settings, self.dataset))
+            check_training(self.dataset, plan.settings, self.work)
         for text in notes:
             self.note(text)
         return plan

@@ -1,0 +1,119 @@
+"""The metric by which a search compares settings."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import UsageError, nearest
+from xmlgp.metrics.intervals import Interval
+from xmlgp.metrics.macro import macro_statistics
+from xmlgp.metrics.ranking import ranking_statistics, true_entries
+from xmlgp.metrics.statistics import Statistic, ratio
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import Scores
+
+__all__ = ["Metric", "shown"]
+
+#: The measures of the k best labels, of rankings and of `macro_statistics`.
+RANKINGS = ("P", "nDCG", "PSP", "PSnDCG")
+MACRO = ("recall", "coverage", "macro-precision", "macro-recall", "macro-F1")
+
+#: The measure of the probabilities of all labels.
+LOG_LOSS = "log-loss"
+
+#: Best labels that are kept of each point, at least.
+KEPT = 5
+
+
+class Metric(NamedTuple):
+    """A measure of the k best labels, such as nDCG@5, in percent; or, if k is None, the log loss of all, in nats."""
+
+    name: str
+    k: int | None
+
+    @classmethod
+    def of(cls, text: str | None, K: int) -> Metric:
+        """Return the metric that a user names, or the default one; UsageError if data of K labels have none such."""
+        if text is None:
+            text = "nDCG@5" if K > 1 else LOG_LOSS
+        if text.lower() == LOG_LOSS:
+            return cls(LOG_LOSS, None)
+        names = {name.lower(): name for name in (*RANKINGS, *MACRO)}
+        match = re.fullmatch(r"([a-z0-9-]+)@([1-9]\d{0,8})", text.lower())
+        if not match or match[1] not in names:
+            near = nearest(text.lower().partition("@")[0], names)
+            known = f"there are {', '.join(f'{name}@K' for name in names.values())} and {LOG_LOSS}"
+            raise UsageError(f"the metric {text!r} is unknown; {f'did you mean {names[near]}@5?' if near else known}")
+        if K == 1:
+            raise UsageError(f"a single label has no ranking; the metric for it is {LOG_LOSS}")
+        return cls(f"{names[match[1]]}@{match[2]}", int(match[2]))
+
+    @property
+    def sign(self) -> int:
+        """1 if higher values are better, or −1."""
+        return -1 if self.k is None else 1
+
+    @property
+    def needs_propensities(self) -> bool:
+        """Whether it weights labels by their propensities."""
+        return self.name.startswith("PS")
+
+    @property
+    def depth(self) -> int | None:
+        """The number of best labels that are kept of each point, of which all metrics up to it are computed."""
+        return None if self.k is None else max(self.k, KEPT)
+
+    def width(self, K: int) -> int:
+        """Return the number of columns of what `kept` returns."""
+        return 1 if self.depth is None else 2 * min(self.depth, K)
+
+    def kept(self, predictor: Predictor, points: Dataset) -> NDArray[np.float64]:
+        """Return what `statistic` needs of predictions: the best labels, then their scores, n×2d, or losses, n×1."""
+        rows = np.empty((points.N, self.width(predictor.label_count)))
+        first = 0
+        for scores in predictor.top(points.features, self.depth, "probability" if self.k is None else None):
+            block = slice(first, first + scores.N)
+            if self.k is None:
+                rows[block, 0] = _losses(scores.matrix, points.labels[block])
+            else:
+                numbers = scores.labels, scores.scores
+                rows[block] = np.hstack([part.reshape(scores.N, -1) for part in numbers])
+            first = block.stop
+        return rows
+
+    def statistic(
+        self, kept: NDArray[np.float64], labels: csr_array, propensities: NDArray[np.floating] | None
+    ) -> Statistic:
+        """Return the metric of points, given what is kept of them, the true labels, n×K, and propensities, K."""
+        if self.k is None:
+            return ratio(kept[:, 0], np.ones(len(kept)), 1.0, math.inf)
+        best, scores = np.hsplit(kept, 2)
+        ranking = Scores.from_top(best.astype(np.int32), scores, labels.shape[1])
+        if self.name.partition("@")[0] in MACRO:
+            return macro_statistics(ranking.matrix, labels, (self.k,))[self.name]
+        return ranking_statistics(ranking.matrix, labels, (self.k,), propensities)[self.name]
+
+
+def shown(metric: str, value: float, interval: Interval | None = None, sign: str = "") -> str:
+    """Return a value of a metric, or with the sign "+" a difference, in words, perhaps with its interval."""
+    layout = f"{sign}.{5 if metric == LOG_LOSS else 2}f"
+    if interval is None:
+        return format(value, layout)
+    return f"{value:{layout}} [{interval.low:{layout}}, {interval.high:{layout}}]"
+
+
+def _losses(probabilities: csr_array, labels: csr_array) -> NDArray[np.float64]:
+    """Return the mean of −log p(y) over the K labels of each point, n, given the probabilities of all."""
+    epsilon = np.finfo(probabilities.dtype).eps
+    p = np.clip(probabilities.data, epsilon, 1 - epsilon).astype(np.float64)
+    true = true_entries(probabilities, labels)
+    p[true] = 1 - p[true]
+    losses: NDArray[np.float64] = -np.log1p(-p).reshape(probabilities.shape).mean(axis=1)
+    return losses
