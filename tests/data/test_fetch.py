@@ -120,6 +120,8 @@ def test_wrong_content_is_removed(server, source, data, content, message):
     with pytest.raises(FetchError) as error:
         fetch(entry_of(source, [checksum(TRAIN)]), data)
     assert message in str(error.value)
+    assert str(error.value).startswith("small: ")
+    assert str(error.value).endswith("; use --mirror with a folder that contains small/train.txt, small/test.txt")
     assert str(error.value).isprintable()
     assert not data.exists()
 

@@ -62,7 +62,7 @@ def download(address: str, path: Path, limit: int, progress: Progress = silent) 
         while cause.__context__:
             cause = cause.__context__
         reason = escape(str(cause)) or type(cause).__name__
-        raise FetchError(f"{escape(address)}: the download failed ({reason}); --mirror takes a copy") from error
+        raise FetchError(f"{escape(address)}: the download failed ({reason})") from error
 
 
 def _check(response: requests.Response, **options: object) -> None:

@@ -76,9 +76,8 @@ def fetch(
     if mirror:
         entry = entry.copied_to(mirror)
     if entry.source is None:
-        files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
         note = f" ({entry.note})" if entry.note else ""
-        raise FetchError(f"{entry.name} cannot be downloaded{note}; use --mirror with a folder that contains {files}")
+        raise FetchError(f"{entry.name} cannot be downloaded{note}; {_advice(entry)}")
     waiting = progress("waiting for another fetch of this data set", unit=None)
     with (
         report_errors_as(into),
@@ -89,9 +88,18 @@ def fetch(
         complete.mkdir()
         # Another process may have fetched some files while this one waited for the lock.
         for file in entry.files if force else _missing_files(entry, folder):
-            _fetch_verified(entry, entry.source, file, complete / file.name, progress)
+            try:
+                _fetch_verified(entry, entry.source, file, complete / file.name, progress)
+            except FetchError as error:
+                raise error if mirror else FetchError(f"{entry.name}: {error}; {_advice(entry)}") from error
         _move_files(complete, folder)
     return FetchedDataset(paths, origin)
+
+
+def _advice(entry: Entry) -> str:
+    """Return how to get a data set that cannot be downloaded."""
+    files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
+    return f"use --mirror with a folder that contains {files}"
 
 
 def _move_files(complete: Path, folder: Path) -> None:
