@@ -168,7 +168,9 @@ def _micro(entries: _Entries) -> Statistic:
         negatives * losses + np.bincount(listed[1], all_entries.losses - losses, N),
         negatives,
     ]
-    (n_positive,), (n_negative,), (area,) = all_entries.n_positive, all_entries.n_negative, all_entries.areas
+    (n_positive,) = all_entries.n_positive
+    (n_negative,) = all_entries.n_negative
+    (area,) = all_entries.areas
     return Statistic(np.column_stack(columns), partial(_area, n_positive, n_negative, area), most=1.0)
 
 
