@@ -174,10 +174,10 @@ def _write_dense(rows: DenseRows, is_test: NDArray[np.bool_], folder: Path) -> l
         for name, array in zip(blocks, rows.dense.arrays, strict=True):
             with create_file(folder / name) as stream:
                 write_array(stream, array[kept])
-        lines.append(f"  {part}: [{', '.join(blocks)}]\n")
+        lines.append(f"  {part}: [{', '.join(blocks)}]")
         names += blocks
     with create_file(folder / DATA_FILE) as stream:
-        stream.write("\n".join(lines).encode())
+        stream.write("\n".join([*lines, ""]).encode())
     return names
 
 
@@ -190,4 +190,6 @@ def _summary(records: Records, is_test: NDArray[np.bool_]) -> str:
     points = counted(len(is_test), "point" if records.ids is None else "document")
     size = f"{np.count_nonzero(is_test)} ({100 * is_test.mean():.1f} %) for testing"
     verb = "is" if in_one == 1 else "are"
-    return f"{records.path}: {points}, {size}; {in_one} of {counted(present, 'label')} {verb} in one part only"
+    text = f"{records.path}: {points}, {size}; {in_one} of {counted(present, 'label')} {verb} in one part only"
+    alone = int(np.count_nonzero(counts == 1))
+    return f"{text}, as {counted(alone, 'has', 'have')} a single point" if alone else text
