@@ -49,6 +49,7 @@ BENCHMARKS = {
     "many_labels": ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--generated-peers", ""]
     + ["--options", "--epochs 1 -P 3", "--repeats", "1", "--folder", "OUT"],
     "negatives": ["DATA", "--labels", "30", "--seeds", "1", "--sampled", "3", *QUICK],
+    "optimise": ["DATA", "-k", "2", "--peers", "", *QUICK],
     "out_of_core": ["--folder", "OUT", "--scale", "0.0002", "-R", "20", "-M", "10", "-P", "3"],
     "precision": ["--data", "DATA", "--only", "no-calibration", "--seeds", "2", *QUICK],
     "prediction": ["DATA", "--large-labels", "0", "--repeats", "1", "--peers", ""],
