@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
 from xmlgp import api
-from xmlgp.cli.evaluate import columns, parse_ks
+from xmlgp.cli.evaluate import columns, filter_option, ks_option
 from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
-from xmlgp.metrics.intervals import Difference, Interval
-from xmlgp.runs.compare import POINTS, Comparison, FrequencyGroup, Listed, PointDifference
+from xmlgp.metrics.intervals import Difference
+from xmlgp.runs.compare import POINTS, Comparison, FrequencyGroup, PointDifference
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
 
@@ -24,11 +22,11 @@ __all__ = ["compare"]
 #: Columns of text, if standard output is no narrower terminal.
 WIDTH = 100
 
+#: The titles of what tables have of a difference.
+HEAD = ["A", "B", "A - B", "95 % interval", "p"]
+
 #: Measures of a ranking that are printed by default.
 RANKING = ("P", "nDCG", "PSP", "PSnDCG")
-
-#: Measures of which less is better.
-LOSSES = ("log_loss",)
 
 #: Measures in percent beside those @k.
 PERCENT = ("accuracy",)
@@ -43,15 +41,7 @@ PERCENT = ("accuracy",)
     type=INPUT,
     help="Training data or a model, for PSP and PSnDCG, differences by training points of labels, and names of labels.",
 )
-@click.option(
-    "-k",
-    "ks",
-    callback=parse_ks,
-    default="1,3,5",
-    show_default=True,
-    metavar="K,K,...",
-    help="Values of k for the measures @k.",
-)
+@ks_option
 @click.option("--macro", is_flag=True, help="Also print recall@k, coverage@k and macro precision, recall and F1@k.")
 @click.option(
     "--points",
@@ -61,12 +51,7 @@ PERCENT = ("accuracy",)
     show_default=True,
     help="Print so many of the points that differ most.",
 )
-@click.option(
-    "--filter-labels",
-    type=INPUT,
-    metavar="FILE",
-    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
-)
+@filter_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
 def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, **options: OptionValue) -> None:
@@ -84,8 +69,8 @@ def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, *
     With --train, it also prints the share of the true labels among the first k labels, recall, by the number of
     training points of the label, for the greatest k, and what these labels add to the difference in P@k.
 
-    The points that differ most follow, by the discounted hits among the first k labels, or by F1 of assigned labels. A
-    * marks true labels.
+    The points that differ most follow, by F1 of the first k labels, for the greatest k, or of assigned labels. A star
+    marks true labels.
 
     \b
     Examples:
@@ -103,7 +88,8 @@ def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, *
     if as_json:
         click.echo(json.dumps(_facts(measures, result, points)))
         return
-    parts = [f"A  {a}\nB  {b}", _measures_table(measures)]
+    rows = [[name, *_cells(row, _digits(name))] for name, row in measures.items()]
+    parts = [f"A  {a}\nB  {b}", columns([["", *HEAD], *rows])]
     if result.groups:
         parts.append(_groups_table(result.groups, result.k))
     if points:
@@ -123,22 +109,16 @@ def _digits(name: str) -> int:
 
 def _cells(row: Difference, digits: int = 2) -> list[str]:
     """Return what a table has of a difference."""
-    interval = f"[{row.interval.low:+.{digits}f}, {row.interval.high:+.{digits}f}]"
-    p = "" if math.isnan(row.p) else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
-    return [f"{row.a:.{digits}f}", f"{row.b:.{digits}f}", f"{row.difference:+.{digits}f}", interval, p]
-
-
-def _measures_table(measures: Mapping[str, Difference]) -> str:
-    rows = [[name, *_cells(row, _digits(name))] for name, row in measures.items()]
-    return columns([["", "A", "B", "A - B", "95 % interval", "p"], *rows])
+    low, high = (f"{end:+.{digits}f}" for end in row.interval)
+    p = "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
+    return [f"{row.a:.{digits}f}", f"{row.b:.{digits}f}", f"{row.difference:+.{digits}f}", f"[{low}, {high}]", p]
 
 
 def _groups_table(groups: Sequence[FrequencyGroup], k: int) -> str:
     """Format the differences by training points, one group per row."""
     rows = [[row.training_points, str(row.true), *_cells(row.recall), f"{row.precision:+.2f}"] for row in groups]
-    title = f"recall@{k} by training points of the label, and what these labels add to A - B of P@{k}"
-    head = ["points", "true", "A", "B", "A - B", "95 % interval", "p", f"P@{k}"]
-    return f"{_wrapped(title)}\n{columns([head, *rows])}"
+    title = _wrapped(f"recall@{k} by training points of the label, and what these labels add to A - B of P@{k}")
+    return f"{title}\n{columns([['points', 'true', *HEAD, f'P@{k}'], *rows])}"
 
 
 def _points_text(points: Sequence[PointDifference], k: int) -> str:
@@ -146,49 +126,33 @@ def _points_text(points: Sequence[PointDifference], k: int) -> str:
     where = f" in their first {counted(k, 'label')}" if k else ""
     lines = [_wrapped(f"points that differ most{where}; * marks true labels")]
     for row in points:
-        lines.append(
-            f"point {escape(str(row.point))}: A has {row.a.hits}, B has {row.b.hits} of {len(row.labels)} true labels"
-        )
-        lines += [
-            _wrapped(f"  {title}  {'; '.join(labels)}".rstrip(), "     ")
-            for title, labels in (
-                ("true", [escape(str(label)) for label in row.labels]),
-                ("A   ", _marked(row.a, row.labels)),
-                ("B   ", _marked(row.b, row.labels)),
-            )
-        ]
+        of_all = f"of {counted(len(row.labels), 'true label')}"
+        lines.append(f"point {escape(str(row.point))}: A has {row.hits[0]}, B has {row.hits[1]} {of_all}")
+        # Names in one file may be numbers in another.
+        true = list(map(str, row.labels))
+        for title, labels in (("true", row.labels), ("A   ", row.a), ("B   ", row.b)):
+            mark = {name: "*" for name in true if title != "true"}
+            shown = "; ".join([mark.get(name, "") + escape(name) for name in map(str, labels)])
+            lines.append(_wrapped(f"  {title}  {shown}".rstrip(), "        "))
     return "\n".join(lines)
-
-
-def _marked(listed: Listed, true: Sequence[Any]) -> list[str]:
-    """Return labels, those that are true with a mark."""
-    return [f"{'*' if label in true else ''}{escape(str(label))}" for label in listed.labels]
 
 
 def _conclusion(measures: Mapping[str, Difference]) -> str:
     """Return in words which differences are beyond chance."""
-    ahead: dict[str, list[str]] = {"A is ahead of B": [], "B is ahead of A": []}
-    for name, row in measures.items():
-        if row.interval.low > 0 or row.interval.high < 0:
-            is_better = (row.difference > 0) != (name in LOSSES)
-            ahead["A is ahead of B" if is_better else "B is ahead of A"].append(name)
     parts = []
-    for who, names in ahead.items():
+    certain = 0
+    for who, sign in ("A is above B", 1), ("B is above A", -1):
+        names = [name for name, row in measures.items() if min(sign * end for end in row.interval) > 0]
+        certain += len(names)
         if names:
             row = measures[names[0]]
-            ends = sorted(map(abs, row.interval))
-            low, high, gap = (f"{value:.{_digits(names[0])}f}" for value in (*ends, abs(row.difference)))
-            rest = " and ".join(filter(None, [", ".join(names[1:-1]), *names[1:][-1:]]))
-            where = "in every measure, " if len(names) == len(measures) > 1 else ""
-            also = f", and in {rest}" if rest and not where else ""
-            parts.append(f"{who} {where}in {names[0]} by {gap} ({low} to {high}){also}")
-    if all(row.difference == 0 and row.p == 1 for row in measures.values()):
-        return "A and B are equal in every measure."
+            ends = (*row.interval[::sign], row.difference)
+            low, high, gap = (f"{abs(value):.{_digits(names[0])}f}" for value in ends)
+            parts.append(f"{who} in {', '.join([f'{names[0]} by {gap} ({low} to {high})', *names[1:]])}")
     if not parts:
         return "No difference is certain: chance makes differences as large."
-    sure = sum(map(len, ahead.values()))
-    if sure < len(measures):
-        parts.append(f"the other difference{'s' if len(measures) - sure > 1 else ''} may be chance")
+    if certain < len(measures):
+        parts.append("other differences may be chance")
     return "; ".join(parts) + "."
 
 
@@ -196,21 +160,7 @@ def _facts(
     measures: Mapping[str, Difference], result: Comparison, points: Sequence[PointDifference]
 ) -> dict[str, object]:
     """Return a comparison for JSON, without parts that are empty."""
-    groups = [
-        {"training_points": row.training_points, "labels": row.labels, "true": row.true}
-        | {f"recall@{result.k}": _difference_facts(row.recall), f"P@{result.k}": row.precision}
-        for row in result.groups
-    ]
-    shown = [row._asdict() | {"a": row.a._asdict(), "b": row.b._asdict()} for row in points]
-    additions = {"training_points": groups, "points": shown, "unknown_labels": result.unknown}
-    return {name: _difference_facts(row) for name, row in measures.items()} | {
-        name: value for name, value in additions.items() if value
-    }
-
-
-def _difference_facts(row: Difference) -> dict[str, object]:
-    """Return a difference for JSON, which has no NaN."""
-    return {
-        name: list(value) if isinstance(value, Interval) else None if math.isnan(value) else value
-        for name, value in row._asdict().items()
-    }
+    groups = [row._asdict() | {"recall": row.recall._asdict()} for row in result.groups]
+    additions = {"groups": groups, "points": [row._asdict() for row in points], "unknown_labels": result.unknown}
+    facts = {name: row._asdict() for name, row in measures.items()}
+    return facts | {name: value for name, value in additions.items() if value}

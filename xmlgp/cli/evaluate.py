@@ -13,12 +13,12 @@ import click
 from xmlgp import api
 from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
 
-__all__ = ["columns", "evaluate", "parse_ks"]
+__all__ = ["columns", "evaluate", "filter_option", "ks_option"]
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def parse_ks(context: click.Context, option: click.Parameter, value: str) -> list[int]:
+def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> list[int]:
     """Parse a list of ranks such as `1,3,5`; return them without repetitions, in ascending order."""
     try:
         ks = sorted({int(k) for k in value.split(",")})
@@ -27,6 +27,24 @@ def parse_ks(context: click.Context, option: click.Parameter, value: str) -> lis
     if ks[0] < 1:
         raise click.BadParameter(f"{value!r} is not a list of positive whole numbers such as 1,3,5.")
     return ks
+
+
+ks_option = click.option(
+    "-k",
+    "ks",
+    callback=_parse_ks,
+    default="1,3,5",
+    show_default=True,
+    metavar="K,K,...",
+    help="Values of k for the measures @k.",
+)
+
+filter_option = click.option(
+    "--filter-labels",
+    type=INPUT,
+    metavar="FILE",
+    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
+)
 
 
 @click.command()
@@ -38,15 +56,7 @@ def parse_ks(context: click.Context, option: click.Parameter, value: str) -> lis
     help="Training data or a model, for the names of labels, and the numbers of points per label that PSP, PSnDCG and "
     "--reliability use.",
 )
-@click.option(
-    "-k",
-    "ks",
-    callback=parse_ks,
-    default="1,3,5",
-    show_default=True,
-    metavar="K,K,...",
-    help="Values of k for the measures @k.",
-)
+@ks_option
 @click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
@@ -58,12 +68,7 @@ def parse_ks(context: click.Context, option: click.Parameter, value: str) -> lis
     help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
     "says]",
 )
-@click.option(
-    "--filter-labels",
-    type=INPUT,
-    metavar="FILE",
-    help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
-)
+@filter_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @reading_options
 def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:

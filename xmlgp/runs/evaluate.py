@@ -39,7 +39,7 @@ from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import Progress, Reporter
 
-__all__ = ["Evaluation", "binary_evaluation", "check_probabilities", "describe_coverage", "evaluate"]
+__all__ = ["Evaluation", "check_probabilities", "describe_coverage", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Evaluation:
 
 @memory_errors_reported()
 def evaluate(  # noqa: PLR0913, which are the options of the command
-    scores: FilePath | Matrix | Scores | Predictions | Sequence[Any],
+    scores: FilePath | Matrix | Scores | Predictions | Matched | Sequence[Any],
     labels: FilePath | Labels | Dataset | TrainingData | Source,
     *,
     train: FilePath | Dataset | TrainingData | Source | TrainedModel | None = None,
@@ -136,12 +136,14 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         raise UsageError("A propensity model needs training points.")
     reporter = Reporter.of(progress, note)
     source = Source.of(labels)
-    name = title_of(scores, "the table of scores")
-    (matching,) = matched([scores], source, train, reporter)
+    if isinstance(scores, Matched):
+        matching = scores
+    else:
+        (matching,) = matched([scores], source, train, reporter)
+        _note_pairs(source, filter_labels, reporter.note)
     if filter_labels is not None:
         matching = matching.without(filter_labels, reporter.note)
-    else:
-        _note_pairs(source, reporter.note)
+    name = matching.name
     note_unknown(title_of(source.data, "the data"), matching.unknown, matching.labels, reporter.note)
     assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
     if (calibration or reliability) and not assigned:
@@ -159,7 +161,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         return Evaluation("assignment", statistics, labelled, unknown=matching.unknown)
     if matching.scores.K == 1:
         _note_unused(unused, "on binary data", reporter.note)
-        return binary_evaluation(matching.scores, matching.labels, name, calibration, reporter.note)
+        return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
     ranking = _Ranking(matching, name, ks, reporter.note)
     counts = None
     propensities = None
@@ -181,9 +183,9 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     return Evaluation("ranking", statistics, labelled, curves, matching.unknown)
 
 
-def _note_pairs(source: Source, note: Callable[[str], object]) -> None:
-    """Note the files of pairs beside the true labels, which are not used."""
-    if is_path(source.data):
+def _note_pairs(source: Source, filter_labels: FilePath | None, note: Callable[[str], object]) -> None:
+    """Note the files of pairs beside the true labels, which are not used without `filter_labels`."""
+    if is_path(source.data) and filter_labels is None:
         for file in pairs_beside(locate(source.data, "test"), "test"):
             note(f"{file} is not used; `filter_labels=FILE` leaves out such pairs of a point and a label")
 
@@ -266,7 +268,7 @@ def _note_unused(options: Mapping[str, bool], reason: str, note: Callable[[str],
             note(f"{name} has no effect {reason}")
 
 
-def binary_evaluation(
+def _evaluate_binary(
     scores: Scores, true: csr_array, name: str, calibration: bool, note: Callable[[str], object]
 ) -> Evaluation:
     """Return the measures of data of one label, and note what scores are; ScoresFormatError if a point has none."""

@@ -82,7 +82,8 @@ class Matched(NamedTuple):
     The first K are the known ones: those of the training points, or all without any. `unknown` has the true ones among
     the others, the most frequent first, with their points. `facts` returns the `TrainingFacts`. `columns` maps
     numbers that labels have in the data, an array, to their columns, −1 for others, or to None if they have names only.
-    `names` are those of all labels if these are `named`, and `ids` the identifiers of the points, or None.
+    `names` are those of all labels if these are `named`, and `ids` the identifiers of the points, or None. Messages
+    call the scores `name`.
     """
 
     scores: Scores
@@ -94,6 +95,7 @@ class Matched(NamedTuple):
     columns: Callable[[NDArray[Any]], NDArray[Any] | None]
     names: Sequence[str] | None = None
     ids: Sequence[Any] | None = None
+    name: str = ""
 
     def without(self, path: FilePath, note: Callable[[str], object]) -> Matched:
         """Return the same without the pairs of a point and a label in a file, neither as scores nor as true labels."""
@@ -154,7 +156,8 @@ def matched(predictions: Iterable[Any], labels: Source, train: Any, reporter: Re
             listed = listed._replace(names=None)
             true = true._replace(names=None)
         named = listed.names is not None or true.names is not None
-        yield _match(scores, listed, labels.data, true, functools.partial(facts_of, named), reporter.note)
+        matching = _match(scores, listed, labels.data, true, functools.partial(facts_of, named), reporter.note)
+        yield matching._replace(name=title_of(scores, "the table of scores"))
 
 
 def _named_scores(scores: Any, reporter: Reporter) -> NamedScores:
@@ -200,12 +203,8 @@ def _scores_in_matrix(table: Any, name: str) -> Scores:
     if len(table.shape) != 2 or table.shape[1] >= INDEX_BOUND:
         raise SettingsError(f"{name}: scores are a matrix N×K, with a row for each point, not {table.shape}")
     matrix = as_matrix(table, None, is_labels=True)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        stored = matrix.nnz
-        matrix.sum_duplicates()
-        if matrix.nnz < stored:
-            raise SettingsError(f"{name}: a label occurs twice in a row")
+    if not matrix.sorted_indices().has_canonical_format:
+        raise SettingsError(f"{name}: a label occurs twice in a row")
     scores = Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
     try:
         scores.check_finite()
