@@ -25,7 +25,10 @@ def test_the_table_has_a_row_for_each_settings_and_notes_say_what_they_are_worth
     assert (workdir / "out" / "recipe.yaml").read_text().splitlines()[0] == f"# xmlgp search: {worth}"
     answer = json.loads(run(*QUICK, "out", "--set", "weighting=unit,none", "--json").stdout)
     assert [row["name"] for row in answer["rows"]] == [row.split()[0] for row in rows]
-    shown = answer["rows"][0]["P@1"]
+    assert (answer["metric"], answer["worth"]) == ("P@1", worth)
+    shown = answer["rows"][0]
+    assert shown["settings"]["model"] == "bmlpl"
+    assert shown["difference"]["a"] == shown["value"]
     assert f"{shown['value']:.2f} [{shown['interval'][0]:.2f}, {shown['interval'][1]:.2f}]" in rows[0]
 
 

@@ -90,21 +90,10 @@ def search(
 def _facts(result: SearchResult) -> dict[str, Any]:
     """Return a result for JSON."""
     rows = [
-        {
-            "name": row.name,
-            "settings": row.settings.with_model(),
-            result.metric: {"value": row.value, "interval": row.interval},
-            "difference": {
-                "value": row.difference.difference,
-                "interval": row.difference.interval,
-                "p": row.difference.p,
-            },
-            "folds": row.folds,
-            "seconds": row.seconds,
-        }
+        vars(row) | {"settings": row.settings.with_model(), "difference": row.difference._asdict()}
         for row in result.rows
     ]
-    return {"metric": result.metric, "folds": result.folds, "best": result.best.name, "rows": rows}
+    return vars(result) | {"best": result.best.name, "rows": rows}
 
 
 def _table(result: SearchResult) -> str:

@@ -6,12 +6,13 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,11 @@ from xmlgp.runs.train import train
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.npy import map_array, write_array
-from xmlgp.runtime.progress import Bar, Progress, Reporter, silent
+from xmlgp.runtime.progress import Bar, Reporter
 from xmlgp.runtime.random_streams import Stream, random_stream
 from xmlgp.version import __version__
 
-__all__ = ["Folds", "Judged", "Race", "Store", "allowing_for", "hopeless"]
+__all__ = ["Folds", "Race", "allowing_for", "hopeless"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,104 +65,76 @@ class Folds:
         return {"data": self.dataset.fingerprint, "folds": [self.count, self.seed], "validation": validation}
 
 
-class Judged(NamedTuple):
-    """What a metric keeps of the predictions for one fold, and the seconds of training."""
-
-    kept: NDArray[np.float64]
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Store:
-    """Results in a folder, each in a file that is named by what it depends on; or nowhere."""
-
-    folder: Path | None
-    facts: Mapping[str, Any]
-
-    def read(self, candidate: Candidate, fold: int, shape: tuple[int, int]) -> Judged | None:
-        """Return a result with as many rows and columns, or None if there is none, or a damaged one."""
-        file = self._file(candidate, fold)
-        if file is None:
-            return None
-        try:
-            rows = map_array(file)
-        except (OSError, ValueError):
-            return None
-        # The last column repeats the seconds.
-        return Judged(rows[:, :-1], float(rows[0, -1])) if rows.shape == (shape[0], shape[1] + 1) else None
-
-    def write(self, candidate: Candidate, fold: int, judged: Judged) -> None:
-        """Store a result."""
-        if file := self._file(candidate, fold):
-            seconds = np.full(len(judged.kept), judged.seconds)
-            with atomic_write(file) as stream:
-                write_array(stream, np.column_stack([judged.kept, seconds]))
-
-    def _file(self, candidate: Candidate, fold: int) -> Path | None:
-        about = {**self.facts, "version": __version__, "settings": candidate.settings.with_model(), "fold": fold}
-        digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-        return self.folder and self.folder / f"{digest[:32]}.npy"
-
-
 @dataclass(frozen=True, eq=False)
 class Race:
-    """Candidates, the first of which is the default and is never dropped, and what they are compared by."""
+    """Candidates, the first of which is the default and is never dropped, and what they are compared by.
+
+    `judged` has the results of each candidate by its name, one for each fold until it is dropped: what the metric
+    keeps of the held-out points, and in a last column the seconds of training. A folder has each result in a file that
+    is named by what it depends on.
+    """
 
     candidates: Sequence[Candidate]
     folds: Folds
     metric: Metric
     propensities: NDArray[np.floating] | None
-    store: Store
+    folder: Path | None
     reporter: Reporter
-    #: The results of each candidate by its name, one for each fold until it is dropped.
-    judged: dict[str, list[Judged]] = field(default_factory=dict)
+    judged: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Train and judge the candidates."""
-        racing = list(self.candidates)
-        self.judged.update((candidate.name, []) for candidate in racing)
-        pairs = [(candidate, fold) for candidate in racing for fold in range(self.folds.count)]
-        missing = {pair for pair in pairs if self._stored(*pair) is None}
-        if len(missing) < len(pairs):
-            self.reporter.note(f"{len(pairs) - len(missing)} of {len(pairs)} trainings are done already")
-        with self._what_is_left(), self.reporter.progress("search", len(missing), None) as bar:
-            for fold in range(self.folds.count):
+        racing = self.candidates
+        count = self.folds.count
+        total = len(racing) * count
+        files = [self._file(candidate, fold) for candidate in racing for fold in range(count)]
+        if done := sum(file is not None and file.exists() for file in files):
+            self.reporter.note(f"{done} of {total} trainings are done already")
+        with self._what_is_left(total), self.reporter.progress("search", total, None) as bar:
+            for fold in range(count):
                 for candidate in racing:
-                    bar.update(0, fold=f"{fold + 1}/{self.folds.count}", settings=candidate.name)
-                    self.judged[candidate.name].append(self._judge(candidate, fold, bar))
-                racing = self._without_losers(racing, fold)
-                left = set(racing)
-                bar.update(sum(later > fold and candidate not in left for candidate, later in missing))
-                missing = {pair for pair in missing if pair[0] in left}
+                    bar.update(0, fold=f"{fold + 1}/{count}", settings=candidate.name)
+                    self.judged.setdefault(candidate.name, []).append(self._judge(candidate, fold, bar))
+                left = self._without_losers(racing, fold + 1)
+                bar.update((len(racing) - len(left)) * (count - fold - 1))
+                racing = left
 
     def statistic(self, name: str, count: int) -> Statistic:
         """Return the metric of a candidate on the points that the first folds hold out."""
-        kept = np.concatenate([judged.kept for judged in self.judged[name][:count]])
-        return self.metric.statistic(kept, self.folds.labels(count), self.propensities)
+        results = np.concatenate(self.judged[name][:count])
+        return self.metric.statistic(results[:, :-1], self.folds.labels(count), self.propensities)
 
-    def _stored(self, candidate: Candidate, fold: int) -> Judged | None:
-        """Return a result that is stored, or None."""
-        shape = self.folds.split(fold)[1].N, self.metric.width(self.folds.dataset.K)
-        return self.store.read(candidate, fold, shape)
-
-    def _judge(self, candidate: Candidate, fold: int, bar: Bar) -> Judged:
-        """Return the result of a candidate on a fold, and store it."""
-        if stored := self._stored(candidate, fold):
-            return stored
+    def _judge(self, candidate: Candidate, fold: int, bar: Bar) -> NDArray[np.float64]:
+        """Return the result of a candidate on a fold, and store it; a damaged one is computed again."""
+        file = self._file(candidate, fold)
+        share = _Share(bar)
+        if file:
+            with contextlib.suppress(OSError, ValueError):
+                stored: NDArray[np.float64] = map_array(file)
+                share.finish()
+                return stored
         points, held_out = self.folds.split(fold)
         began = time.perf_counter()
-        with _as_one(bar) as progress:
-            model = train(points, settings=candidate.settings, progress=progress)
+        model = train(points, settings=candidate.settings, progress=share.show)
         seconds = time.perf_counter() - began
-        judged = Judged(self.metric.kept(model.predictor, held_out), seconds)
-        self.store.write(candidate, fold, judged)
+        share.finish()
+        judged = np.column_stack([self.metric.kept(model.predictor, held_out), np.full(held_out.N, seconds)])
+        if file:
+            with atomic_write(file) as stream:
+                write_array(stream, judged)
         return judged
 
-    def _without_losers(self, racing: Sequence[Candidate], fold: int) -> list[Candidate]:
-        """Return the candidates that may still win after a fold."""
-        done = fold + 1
+    def _file(self, candidate: Candidate, fold: int) -> Path | None:
+        """Return the file of a result."""
+        about = {**self.folds.facts, "fold": fold, "settings": candidate.settings.with_model()}
+        about |= {"best": self.metric.depth, "version": __version__}
+        digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+        return self.folder and self.folder / f"{digest[:32]}.npy"
+
+    def _without_losers(self, racing: Sequence[Candidate], done: int) -> Sequence[Candidate]:
+        """Return the candidates that may still win after some folds."""
         if done == self.folds.count or not self.folds.labels(done).nnz:
-            return list(racing)
+            return racing
         statistics = {candidate.name: self.statistic(candidate.name, done) for candidate in racing}
         looks = (len(self.candidates) - 1) * (self.folds.count - 1)
         losers = hopeless(statistics, looks, self.metric.sign)
@@ -173,14 +146,13 @@ class Race:
         return [candidate for candidate in racing if candidate.name not in losers]
 
     @contextlib.contextmanager
-    def _what_is_left(self) -> Iterator[None]:
+    def _what_is_left(self, total: int) -> Iterator[None]:
         """Say in an interruption how many trainings are done."""
         try:
             yield
         except (Interrupted, KeyboardInterrupt) as error:
             done = sum(map(len, self.judged.values()))
-            total = len(self.candidates) * self.folds.count
-            advise(error, f"stopped after {done} of {total} trainings", resumable=self.store.folder is not None)
+            advise(error, f"stopped after {done} of {total} trainings", resumable=self.folder is not None)
             raise
 
 
@@ -209,32 +181,28 @@ def allowing_for(difference: Difference, comparisons: int) -> Interval:
 
 
 class _Share:
-    """A bar of one training of a search: its share moves the bar of the search."""
+    """A bar for one training of a search, which moves the bar of the search by one in all."""
 
-    def __init__(self, bar: Bar, total: float) -> None:
+    def __init__(self, bar: Bar) -> None:
         self._bar = bar
-        self._total = total
-        self.moved = 0.0
-
-    def update(self, n: float = 1, **facts: object) -> None:
-        step = min(n / self._total, 1 - self.moved)
-        self.moved += step
-        self._bar.update(step)
-
-
-@contextlib.contextmanager
-def _as_one(bar: Bar) -> Iterator[Progress]:
-    """Yield a `progress` for training that moves a bar by one in all."""
-    shares: list[_Share] = []
+        self._total = math.inf
+        self._left = 1.0
 
     @contextlib.contextmanager
-    def show(label: str, total: float | None = None, unit: str | None = "it") -> Iterator[Bar]:
-        if label == "train" and total and not shares:
-            shares.append(_Share(bar, total))
-            yield shares[0]
-        else:
-            with silent(label, total, unit) as hidden:
-                yield hidden
+    def show(self, label: str, total: float | None = None, unit: str | None = "it") -> Iterator[Bar]:
+        """Show the steps of training, not other work; a `progress`."""
+        self._total = total if label == "train" and total else math.inf
+        yield self
 
-    yield show
-    bar.update(1 - sum(share.moved for share in shares))
+    def update(self, n: float = 1, **facts: object) -> None:
+        """Advance by some steps."""
+        self._move(n / self._total)
+
+    def finish(self) -> None:
+        """Advance to the end."""
+        self._move(1)
+
+    def _move(self, share: float) -> None:
+        step = min(share, self._left)
+        self._left -= step
+        self._bar.update(step)

@@ -18,7 +18,7 @@ from xmlgp.metrics.intervals import Difference, Interval, differences, intervals
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.models import Recipe, default_model
 from xmlgp.runs.candidates import DEFAULT, Candidate, candidates_of, write_recipe
-from xmlgp.runs.race import Folds, Race, Store, allowing_for
+from xmlgp.runs.race import Folds, Race, allowing_for
 from xmlgp.runs.search_metric import Metric, shown
 from xmlgp.runs.train import check_training
 from xmlgp.runtime.atomic_files import check_writable, make_folders
@@ -152,8 +152,7 @@ def search(
     if folder:
         make_folders(folder / "folds")
         check_writable(folder)
-    store = Store(folder and folder / "folds", {**folds.facts, "best": measure.depth})
-    race = Race(candidates, folds, measure, propensities, store, reporter)
+    race = Race(candidates, folds, measure, propensities, folder and folder / "folds", reporter)
     race.run()
     result = _result(race)
     if folder:
@@ -217,5 +216,5 @@ def _compared(race: Race, candidate: Candidate) -> Compared:
         interval=intervals(statistic)[""],
         difference=differences(statistic, default)[""],
         folds=count,
-        seconds=sum(result.seconds for result in results) / count,
+        seconds=float(np.mean([result[0, -1] for result in results])),
     )

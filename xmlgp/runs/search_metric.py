@@ -14,7 +14,8 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import UsageError, nearest
 from xmlgp.metrics.intervals import Interval
 from xmlgp.metrics.macro import macro_statistics
-from xmlgp.metrics.ranking import ranking_statistics, true_entries
+from xmlgp.metrics.probabilities import calibration_statistics
+from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import Statistic, ratio
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
@@ -70,23 +71,19 @@ class Metric(NamedTuple):
         """The number of best labels that are kept of each point, of which all metrics up to it are computed."""
         return None if self.k is None else max(self.k, KEPT)
 
-    def width(self, K: int) -> int:
-        """Return the number of columns of what `kept` returns."""
-        return 1 if self.depth is None else 2 * min(self.depth, K)
-
     def kept(self, predictor: Predictor, points: Dataset) -> NDArray[np.float64]:
         """Return what `statistic` needs of predictions: the best labels, then their scores, n×2d, or losses, n×1."""
-        rows = np.empty((points.N, self.width(predictor.label_count)))
+        blocks = []
         first = 0
-        for scores in predictor.top(points.features, self.depth, "probability" if self.k is None else None):
-            block = slice(first, first + scores.N)
-            if self.k is None:
-                rows[block, 0] = _losses(scores.matrix, points.labels[block])
+        for scores in predictor.top(points.features, self.depth, "probability" if self.depth is None else None):
+            if self.depth is None:
+                labels = points.labels[first : first + scores.N]
+                losses, counts = calibration_statistics(scores.matrix, labels)["log_loss"].columns.T
+                blocks.append((losses / counts)[:, None])
             else:
-                numbers = scores.labels, scores.scores
-                rows[block] = np.hstack([part.reshape(scores.N, -1) for part in numbers])
-            first = block.stop
-        return rows
+                blocks.append(np.hstack([part.reshape(scores.N, -1) for part in (scores.labels, scores.scores)]))
+            first += scores.N
+        return np.concatenate(blocks)
 
     def statistic(
         self, kept: NDArray[np.float64], labels: csr_array, propensities: NDArray[np.floating] | None
@@ -107,13 +104,3 @@ def shown(metric: str, value: float, interval: Interval | None = None, sign: str
     if interval is None:
         return format(value, layout)
     return f"{value:{layout}} [{interval.low:{layout}}, {interval.high:{layout}}]"
-
-
-def _losses(probabilities: csr_array, labels: csr_array) -> NDArray[np.float64]:
-    """Return the mean of −log p(y) over the K labels of each point, n, given the probabilities of all."""
-    epsilon = np.finfo(probabilities.dtype).eps
-    p = np.clip(probabilities.data, epsilon, 1 - epsilon).astype(np.float64)
-    true = true_entries(probabilities, labels)
-    p[true] = 1 - p[true]
-    losses: NDArray[np.float64] = -np.log1p(-p).reshape(probabilities.shape).mean(axis=1)
-    return losses
