@@ -184,6 +184,9 @@ def test_groups_and_rows_of_one_document_stay_together():
             files, _ = split("rows.csv", "out", "--overwrite", *options, *method)
             train, test = (set(pd.read_csv(file)[column]) for file in files)
             assert not train & test
+    Path("some.csv").write_text(Path("rows.csv").read_text().replace(",b\n", ",\n"))
+    notes = run("split", "some.csv", "some", "--group-column", "author").stderr
+    assert "some.csv: 100 documents have no 'author', and may each be in either part\n" in notes
     # Together, rows of an identifier have two authors: of the four, two are one group each.
     files, _ = split("rows.csv", "out", "--overwrite", "--merge-ids", "--group-column", "author", "--test", "0.5")
     assert {frozenset(pd.read_csv(file).author) for file in files} == {frozenset("ab"), frozenset("cd")}

@@ -51,32 +51,29 @@ def choose_test_points(
     order = np.argsort(-first_points) if method == "in-order" else random.permutation(len(sizes))
     units: list[NDArray[np.int64]] = []
     if method == "stratified":
-        position = np.argsort(order)
         pairs = labels.tocoo()
-        by_label = csr_array(
-            (pairs.data, (pairs.col, position[unit_of[pairs.row]])), shape=(labels.shape[1], len(order))
-        )
+        places = np.argsort(order)[unit_of[pairs.row]]
+        by_label = csr_array((pairs.data, (pairs.col, places)), shape=(labels.shape[1], len(order)))
         by_label.sum_duplicates()
+        # In one random order for all labels, which leaves them closer to their shares than an order for each.
         units = [order[some] for some in np.split(by_label.indices, by_label.indptr[1:-1])]
-        # Nothing can be done for a label whose points are all in one unit.
-        units = sorted((some for some in units if len(some) > 1), key=len)
-    is_test = np.zeros(len(sizes), bool)
-    undecided = np.ones(len(sizes), bool)
+    # Nothing can be done for a label whose points are all in one unit.
+    rarest_first = sorted((some for some in units if len(some) > 1), key=len)
+    part = np.full(len(sizes), -1)
     left = [N - test_size, test_size]
-    for some in [*units, order]:
-        count = np.inf if some is order else share * len(some) + random.random() - np.count_nonzero(is_test[some])
-        for unit in some[undecided[some]].tolist():
+    for some in [*rarest_first, order]:
+        count = np.inf if some is order else share * len(some) + random.random() - np.count_nonzero(part[some] == 1)
+        for unit in some[part[some] < 0].tolist():
             side = int(count >= 1)
             if 2 * left[side] < sizes[unit]:
                 side = 1 - side
             left[side] -= sizes[unit]
             count -= side
-            is_test[unit] = side
-        undecided[some] = False
+            part[unit] = side
+    is_test: NDArray[np.bool_] = part[unit_of] == 1
     if is_test.all() or not is_test.any():
         raise SettingsError(f"the {N} points are in {counted(len(sizes), 'group')}, too large for such parts")
-    points: NDArray[np.bool_] = is_test[unit_of]
-    return points
+    return is_test
 
 
 def _units(groups: Sequence[Sequence[Hashable]], N: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

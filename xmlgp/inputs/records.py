@@ -7,7 +7,7 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -25,7 +25,9 @@ from xmlgp.inputs.corpus import Corpus
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.inputs.points import Identifier
 from xmlgp.inputs.source import Source
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.progress import QUIET, Reporter
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.document_folder import DocumentFolder
 from xmlgp.text.documents import NO_OPTIONS
 from xmlgp.text.formats import FORMATS, format_of_corpus
@@ -104,17 +106,24 @@ def read_records(source: Source, reporter: Reporter) -> Records:
     return records._replace(starts=starts[len(starts) - N :])
 
 
-def group_values(source: Source, records: Records, column: str) -> Sequence[Identifier | None]:
-    """Return the value of a column, or a field, of each document."""
+def group_values(
+    source: Source, records: Records, column: str, note: Callable[[str], object]
+) -> Sequence[Identifier | None]:
+    """Return the value of a column, or a field, of each document, and note how many have none."""
     if records.ids is None or not (records.format is None or FORMATS[records.format].has_columns):
         raise SettingsError(f"{records.path} has no columns, by which points could be in groups")
     options = (source.corpus or NO_OPTIONS)._replace(id=column, merge_ids=False, format=records.format)
     try:
         with replace(source, corpus=options).labelled_file("train", QUIET) as documents:
-            return cast(Corpus, documents).labels(None)[2]
+            values = cast(Corpus, documents).labels(None)[2]
     except DataFormatError as error:
         # The advice is on another option.
         raise DataFormatError(error.path, error.line, error.reason.partition("; --id-column")[0]) from None
+    missing = sum(value in (None, "") for value in values)
+    if missing:
+        have = counted(missing, "document has", "documents have")
+        note(f"{records.path}: {have} no {excerpt(column)}, and may each be in either part")
+    return values
 
 
 def copy_records(records: Records, is_test: NDArray[np.bool_], folder: Path) -> list[str]:

@@ -117,7 +117,7 @@ def _split_file(
         rows.check(len(records.starts))
     grouping: list[Sequence[Hashable]] = [records.ids or ()] if source.corpus and source.corpus.merge_ids else []
     if groups is not None:
-        grouping.append(group_values(source, records, groups) if isinstance(groups, str) else groups)
+        grouping.append(group_values(source, records, groups, reporter.note) if isinstance(groups, str) else groups)
     is_test = choose(records.labels, grouping)
     files = _write(records, rows, is_test, out, overwrite) if out else []
     reporter.note(_summary(records, is_test))
@@ -185,11 +185,10 @@ def _summary(records: Records, is_test: NDArray[np.bool_]) -> str:
     """Return how many points are for testing, and how many labels are not in both parts."""
     counts = records.labels.sum(axis=0)
     test_counts = records.labels[is_test].sum(axis=0)
-    present = int(np.count_nonzero(counts))
+    present = np.count_nonzero(counts)
     in_one = present - np.count_nonzero((test_counts > 0) & (test_counts < counts))
     points = counted(len(is_test), "point" if records.ids is None else "document")
     size = f"{np.count_nonzero(is_test)} ({100 * is_test.mean():.1f} %) for testing"
-    verb = "is" if in_one == 1 else "are"
-    text = f"{records.path}: {points}, {size}; {in_one} of {counted(present, 'label')} {verb} in one part only"
-    alone = int(np.count_nonzero(counts == 1))
-    return f"{text}, as {counted(alone, 'has', 'have')} a single point" if alone else text
+    text = f"{records.path}: {points}, {size}; {in_one} of {present} labels are in one part only"
+    alone = np.count_nonzero(counts == 1)
+    return f"{text} ({alone} have a single point)" if alone else text
