@@ -36,6 +36,7 @@ BENCHMARKS = {
     "assignment": ["DATA", "--peers", "", *QUICK],
     "bmlpl": ["DATA", "-T", "4", "--iterations", "3"],
     "cluster": ["time", "DATA", "--workers", "0", "--options", "-P 3 --epochs 1"],
+    "compare": ["DATA", "--weighted", "--peers", "", *QUICK],
     "dense table": ["CORPUS", "--tools", "xmlgp", "--keep", "OUT", "--options", "--epochs 1 -P 3"],
     "dense kernels": ["CORPUS", "--options", "--epochs 1 -P 3"],
     "dense sizes": ["--points", "300", "--width", "4", "--labels", "8", "--words", *QUICK],
