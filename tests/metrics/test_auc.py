@@ -3,11 +3,13 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
-from tests.metrics.problems import sparse, sparse_problems
+from tests.metrics.problems import listed, sparse, sparse_problems
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.auc import multilabel_roc_auc
+from xmlgp.metrics.auc import auc_statistics, multilabel_roc_auc, roc_auc_statistic
+from xmlgp.metrics.intervals import intervals
 
 
 def reference(scores, truth):
@@ -60,6 +62,52 @@ def test_a_huge_label_space_allocates_nothing():
     assert result["AUC_macro"] == 0.5
     assert result["AUC_instance"] == 1
     assert result["AUC_micro"] == pytest.approx(1 - 0.5 / (2 * (last + 1) - 2), rel=1e-15)
+
+
+def test_points_change_the_areas_as_leaving_them_out_does():
+    random = np.random.default_rng(4)
+    truth = random.random((80, 7)) < 0.25
+    # Scores have ties, and four in ten entries are unlisted, positives among them.
+    scores = np.round(random.normal(truth, 1), 1)
+    arguments = listed(scores, random.random((80, 7)) < 0.6), csr_array(truth)
+    statistics = auc_statistics(*arguments)
+    rows = [np.delete(np.arange(80), i) for i in range(80)]
+    expected = [multilabel_roc_auc(*(matrix[kept] for matrix in arguments)) for kept in rows]
+    for name, statistic in statistics.items():
+        columns = np.asarray(csr_array(statistic.columns).todense())
+        left_out = statistic.function(columns.sum(axis=0) - columns)
+        exact = np.array([areas[name] for areas in expected])
+        # To first order they agree; the second order is that of 1/n² of a label's twenty positives.
+        assert np.ptp(exact) > 0.005
+        np.testing.assert_allclose(left_out, exact, atol=0.03 * np.ptp(exact))
+
+
+def test_interval_of_one_area_is_that_of_delong():
+    random = np.random.default_rng(0)
+    truth = random.random(900) < 0.3
+    scores = np.round(random.normal(truth, 1.5), 1)
+    wins = np.sign(scores[truth][:, None] - scores[~truth]) / 2 + 0.5
+    error = math.sqrt(wins.mean(axis=1).var(ddof=1) / truth.sum() + wins.mean(axis=0).var(ddof=1) / (~truth).sum())
+    statistic = roc_auc_statistic(listed(scores[:, None]), csr_array(truth[:, None]))
+    assert statistic.value == pytest.approx(wins.mean(), rel=1e-14)
+    low, high = intervals({"AUC": statistic})["AUC"]
+    assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.05)
+
+
+def test_interval_of_a_mean_over_rare_labels_covers_other_points():
+    # Most labels have a point or two, so what a label adds varies more between points than for one set of labels.
+    random = np.random.default_rng(6)
+    rates = 0.3 / np.arange(1, 61)
+
+    def measured():
+        truth = random.random((150, 60)) < rates
+        return auc_statistics(listed(random.normal(truth * random.random(60), 1)), csr_array(truth))["AUC_macro"]
+
+    sets = [measured() for _ in range(200)]
+    expected = np.mean([statistic.value for statistic in sets])
+    ends = [intervals({"x": statistic})["x"] for statistic in sets]
+    # Three standard errors of 200 sets are 4.6 %.
+    assert abs(np.mean([low <= expected <= high for low, high in ends]) - 0.95) < 0.046
 
 
 @pytest.mark.parametrize(
