@@ -37,31 +37,43 @@ WITHOUT_PSP = "Without training data there are no propensity-scored measures"
 LISTED = "the 6 listed labels only, at most 3 of 4 per point; `xmlgp predict -k all` lists all labels"
 
 ASSIGNED_TABLE = [
-    "             micro    macro    point",
-    "precision  0.50000  0.50000  0.58333",
-    "recall     1.00000  0.75000  1.00000",
-    "F1         0.66667  0.58333  0.73333",
+    "precision_micro  0.50000 [0.03703, 0.96297]",
+    "recall_micro     1.00000 [0.05056, 1.00000]",
+    "F1_micro         0.66667 [0.04028, 0.98962]",
+    "precision_macro  0.50000 [0.03519, 0.96481]",
+    "recall_macro     0.75000 [0.03350, 0.99616]",
+    "F1_macro         0.58333 [0.03895, 0.97974]",
+    "precision_point  0.58333 [0.03303, 0.98287]",
+    "recall_point     1.00000 [0.01224, 1.00000]",
+    "F1_point         0.73333 [0.06352, 0.99111]",
+]
+
+RANKED_TABLE = [
+    "                       @1                   @3                   @5",
+    "P     50.00 [0.08, 99.92]  50.00 [0.66, 99.34]  30.00 [0.55, 97.07]",
+    "nDCG  50.00 [0.08, 99.92]  77.53 [1.48, 99.87]  77.53 [1.48, 99.87]",
 ]
 
 #: What commands print, and their notes.
 PRINTED = {
     "a.scores test.txt": (
-        ["            @1      @3      @5", "P        50.00   50.00   30.00", "nDCG     50.00   77.53   77.53"],
+        RANKED_TABLE,
         [RANKING, "a.scores lists at most 3 labels per point; for larger k the others count as wrong", WITHOUT_PSP],
     ),
     "a.scores test.txt -k 1 --train train.txt --calibration --auc": (
         [
-            "                  @1",
-            "P              50.00",
-            "nDCG           50.00",
-            "PSP            42.10",
-            "PSnDCG         42.10",
-            "AUC_micro     0.77778",
-            "AUC_macro     0.66667",
-            "AUC_instance  0.70833",
-            "log_loss      6.62076",
-            "ECE           0.55000",
-            "ECE@k         0.46667",
+            "                         @1",
+            "P       50.00 [0.08, 99.92]",
+            "nDCG    50.00 [0.08, 99.92]",
+            "PSP     42.10 [0.09, 99.84]",
+            "PSnDCG  42.10 [0.09, 99.84]",
+            "",
+            "AUC_micro     0.77778 [0.47159, 0.93209]",
+            "AUC_macro     0.66667 [0.20843, 0.93824]",
+            "AUC_instance  0.70833 [0.13596, 0.97401]",
+            "log_loss      6.62076 [0.00000, 76.22144]",
+            "ECE           0.55000 [0.00000, 1.65328]",
+            "ECE@1         0.46667 [0.00000, 2.09655]",
         ],
         [
             RANKING,
@@ -72,11 +84,11 @@ PRINTED = {
     ),
     "a.scores test.txt -k 2 --train train.txt --reliability --propensity-a 0.5 --propensity-b 0.4": (
         [
-            "            @2",
-            "P        50.00",
-            "nDCG     62.20",
-            "PSP      56.76",
-            "PSnDCG   50.94",
+            "                          @2",
+            "P       50.00 [0.61, 99.39]",
+            "nDCG    62.20 [45.57, 76.39]",
+            "PSP     56.76 [0.23, 99.87]",
+            "PSnDCG  50.94 [2.07, 98.08]",
             "",
             "rank  labels  probability    true",
             "1          3       0.8000  0.3333",
@@ -103,18 +115,23 @@ PRINTED = {
         [ASSIGNED, "--auc has no effect on assigned labels", "--calibration has no effect on assigned labels"],
     ),
     "b.scores test.txt --ranking": (
-        ["            @1      @3      @5", "P        50.00   50.00   30.00", "nDCG     50.00   77.53   77.53"],
+        RANKED_TABLE,
         ["b.scores lists at most 3 labels per point; for larger k the others count as wrong", WITHOUT_PSP],
     ),
     "p.scores one.svm --calibration --train nowhere": (
-        ["accuracy    80.00", "log_loss  0.35587", "AUC       1.00000", "ECE       0.11500"],
+        [
+            "accuracy    80.00 [15.52, 98.86]",
+            "log_loss  0.35587 [0.00000, 0.94632]",
+            "AUC       1.00000 [0.39343, 1.00000]",
+            "ECE       0.11500 [0.00000, 0.50682]",
+        ],
         [
             "training data has no effect on binary data",
             "All scores in p.scores are in [0, 1], so they are taken as probabilities",
         ],
     ),
     "u.scores one.txt": (
-        ["accuracy    60.00", "AUC       0.50000"],
+        ["accuracy    60.00 [8.53, 96.02]", "AUC       0.50000 [0.02372, 0.97628]"],
         ["Some scores in u.scores are outside [0, 1], so they are taken as utilities, without log loss"],
     ),
 }
@@ -137,6 +154,8 @@ def run(*arguments, stdin=None):
 def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     table, notes = PRINTED[arguments]
     result = run(*arguments.split())
+    points = 5 if "one." in arguments else 2
+    notes = [*notes, f"[low, high] are 95 % intervals over {points} test points; fewer than 50 are too few to judge by"]
     assert (result.stdout.splitlines(), result.stderr.splitlines()) == (table, notes)
     quiet = run(*arguments.split(), "-q")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")
@@ -171,8 +190,11 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
     left_out = "p.jsonl: 1 of 5 points are not in new.csv and left out"
     result = run("p.jsonl", "new.csv", "-k", "1,2")
     # Of x, y and 4, which have labels, the first is right for x, and the second for y.
-    assert result.stdout.splitlines()[1:] == ["P        33.33   33.33", f"nDCG     33.33   {(61.315 + 63.093) / 3:.2f}"]
-    assert result.stderr.splitlines() == [left_out, "p.jsonl ranks the labels of each point", WITHOUT_PSP]
+    assert result.stdout.splitlines()[1:] == [
+        "P     33.33 [0.55, 97.83]  33.33 [2.04, 92.32]",
+        f"nDCG  33.33 [0.55, 97.83]  {(61.315 + 63.093) / 3:.2f} [2.26, 95.60]",
+    ]
+    assert result.stderr.splitlines()[:-1] == [left_out, "p.jsonl ranks the labels of each point", WITHOUT_PSP]
     # Numbers are those of the training labels in order: blue, green, red.
     result = run("p.jsonl", "new.csv", "-k", "1,2", "--train", "train.csv")
     note = "1 label of new.csv is unknown to the model and counted as missed (2 of 4 true labels): new (2)"
@@ -183,8 +205,8 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
         "new": 2
     }
     # Rows do not have the label, so the last point has none.
-    rows = run("numbers.scores", "rows.txt", "-k", "1,2", "--train", "train.csv")
-    assert rows.stdout.splitlines()[1] == "P        50.00   50.00"
+    rows = run("numbers.scores", "rows.txt", "-k", "1,2", "--train", "train.csv", "--json")
+    assert json.loads(rows.stdout)["P@2"] == 50
     assert "unknown" not in rows.stderr
 
 
@@ -235,7 +257,7 @@ def test_identifiers_that_a_spreadsheet_changed_are_the_same(tmp_path, ids):
 
 def test_a_file_without_labels_is_no_ranking(tmp_path):
     (tmp_path / "p.jsonl").write_text('{"labels": []}\n' * 3)
-    assert run("p.jsonl", "test.txt").stderr.splitlines() == ["p.jsonl lists no labels", WITHOUT_PSP]
+    assert run("p.jsonl", "test.txt").stderr.splitlines()[:-1] == ["p.jsonl lists no labels", WITHOUT_PSP]
 
 
 @pytest.mark.usefixtures("named")
@@ -327,10 +349,10 @@ def test_scores_of_other_programs(tmp_path, train):
 def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_path):
     (tmp_path / "nxc.txt").write_text("1:0.9 0:0.8 \n0:0.5 \n")
     (tmp_path / "several.svm").write_text("0,5 1:1\n2 1:1\n")
-    assert run("nxc.txt", "several.svm", "-k", "2").stdout.splitlines()[1] == "P        25.00"
+    assert run("nxc.txt", "several.svm", "-k", "2").stdout.splitlines()[1] == "P     25.00 [0.06, 99.49]"
     (tmp_path / "train6.txt").write_text("5 1 6\n" + "0 0:1\n5 0:1\n 0:1\n" + "1 0:1\n2 0:1\n")
     result = run("nxc.txt", "several.svm", "-k", "2", "--train", "train6.txt")
-    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "P        25.00")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "P       25.00 [0.06, 99.49]")
 
 
 @pytest.mark.parametrize(
@@ -360,12 +382,32 @@ def test_matrices_that_are_no_scores(tmp_path, matrix, reason):
 
 def test_json():
     found = json.loads(run("a.scores", "test.txt", "--train", "train.txt", "-k", "5,1,3,1", "--json").stdout)
+    intervals = found.pop("intervals")
     assert list(found) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 3, 5)]
     assert found["P@5"] == 30.0
+    assert {name: entry["value"] for name, entry in intervals.items()} == found
+    assert intervals["P@5"]["interval"] == pytest.approx([0.55, 97.07], abs=0.005)
     found = json.loads(run("a.scores", "test.txt", "-k", "2", "--reliability", "--json").stdout)
-    assert list(found) == ["P@2", "nDCG@2", "reliability"]
+    assert list(found) == ["P@2", "nDCG@2", "intervals", "reliability"]
     first = {"bin": "1", "count": 3, "probability": pytest.approx(0.8), "true": pytest.approx(1 / 3)}
     assert found["reliability"]["rank"][0] == first
+
+
+def test_one_point_has_an_interval_without_a_bound_in_json(tmp_path):
+    (tmp_path / "one.scores").write_text("1 2\n0:0.5 1:0.25\n")
+    (tmp_path / "one.txt").write_text("1 1 2\n0 0:1\n")
+    printed = run("one.scores", "one.txt", "--calibration", "--json").stdout
+    intervals = json.loads(printed, parse_constant=pytest.fail)["intervals"]
+    assert intervals["log_loss"]["interval"] == [0, None]
+    assert intervals["P@1"]["interval"] == [0, 100]
+
+
+def test_a_table_that_is_too_wide_has_a_measure_in_each_row(monkeypatch):
+    for_80 = run("a.scores", "test.txt", "-k", "1,2,3,4").stdout.splitlines()
+    assert [line.split()[0] for line in for_80] == [f"{name}@{k}" for name in ("P", "nDCG") for k in (1, 2, 3, 4)]
+    assert for_80[0] == "P@1     50.00 [0.08, 99.92]"
+    monkeypatch.setenv("COLUMNS", "100")
+    assert run("a.scores", "test.txt", "-k", "1,2,3,4").stdout.split()[:4] == ["@1", "@2", "@3", "@4"]
 
 
 @pytest.mark.parametrize("arguments", [[".", "--train", "."], ["-"]])

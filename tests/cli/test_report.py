@@ -102,9 +102,9 @@ def test_tuned_models_assign_by_what_was_tuned():
     (text,) = [text for _, text in parsed().of("p") if text.startswith("A label counts as given")]
     assert f"probability at least {printed[1]}" in text
     run("predict", "-q", "model", "data", "-o", "labels")
-    rows = run("evaluate", "-q", "labels", "data", "--assigned").stdout.splitlines()
+    measures = json.loads(run("evaluate", "-q", "labels", "data", "--assigned", "--json").stdout)
     shown = dict(re.findall(r"(F1, .+?) ([\d.]+)\N{NO-BREAK SPACE}%", "\n".join(text for _, text in parsed().of("li"))))
-    assert list(shown.values()) == [f"{100 * float(value):.2f}" for value in rows[-1].split()[1:]]
+    assert list(shown.values()) == [f"{100 * measures[f'F1_{mean}']:.2f}" for mean in ("micro", "macro", "point")]
 
 
 def test_labels_that_the_model_does_not_know_are_missed_and_named(text_model):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import shutil
 from dataclasses import asdict
 from itertools import starmap
 from typing import Any
@@ -12,6 +13,8 @@ import click
 
 from xmlgp import api
 from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
+from xmlgp.metrics.intervals import FEW_POINTS
+from xmlgp.runtime.plurals import counted
 
 __all__ = ["columns", "evaluate", "filter_option", "ks_option"]
 
@@ -135,17 +138,20 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     result = api.evaluate(scores, source_of(data, options), train=train, ks=ks, **options)
     curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
-        additions = {"reliability": curves, "unknown_labels": result.unknown}
+        additions = {"intervals": _for_programs(result), "reliability": curves, "unknown_labels": result.unknown}
         click.echo(json.dumps(result.measures | {name: value for name, value in additions.items() if value}))
     else:
-        tables = [TABLES[result.kind](result.measures, ks), *starmap(_reliability_table, curves.items())]
+        few = f"; fewer than {FEW_POINTS} are too few to judge by" if result.points < FEW_POINTS else ""
+        options["note"](f"[low, high] are 95 % intervals over {counted(result.points, 'test point')}{few}")
+        tables = [_measures_table(result, ks), *starmap(_reliability_table, curves.items())]
         click.echo("\n\n".join(tables))
 
 
-def columns(rows: list[list[str]]) -> str:
+def columns(rows: list[list[str]], gap: str = "  ") -> str:
     """Format rows of cells: the first column is aligned to the left, the others to the right."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "\n".join("  ".join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
+    lines = (gap.join([f"{name:<{first}}", *map(str.rjust, cells, widths)]) for name, *cells in rows)
+    return "\n".join(map(str.rstrip, lines))
 
 
 def _reliability_table(title: str, rows: list[dict[str, Any]]) -> str:
@@ -154,33 +160,39 @@ def _reliability_table(title: str, rows: list[dict[str, Any]]) -> str:
     return columns([[title, "labels", "probability", "true"], *cells])
 
 
-def _binary_table(measures: Mapping[str, float], ks: list[int]) -> str:
-    """Format the measures, one per row, accuracy in percent."""
-    return columns([[name, f"{value:.{2 if name == 'accuracy' else 5}f}"] for name, value in measures.items()])
+def _measures_table(result: api.Evaluation, ks: list[int]) -> str:
+    """Format the measures with their intervals.
+
+    Those @k in percent have a column for each k, unless the terminal, or 80 characters where there is none, are too
+    narrow. All others have a row each.
+    """
+    at_k = [name for name in result.measures if "@" in name and not name.startswith("ECE")]
+    by_k: dict[str, list[str]] = {}
+    for name, cell in _cells(result, at_k).items():
+        by_k.setdefault(name.partition("@")[0], []).append(cell)
+    grid = [["", *(f"@{k}" for k in ks)], *([name, *cells] for name, cells in by_k.items())]
+    for gap in ("  ", " ") if at_k else ():
+        table = columns(grid, gap)
+        if max(map(len, table.splitlines())) <= shutil.get_terminal_size().columns:
+            others = _cells(result, [name for name in result.measures if name not in at_k])
+            return "\n\n".join([table, columns([*map(list, others.items())])] if others else [table])
+    return columns([*map(list, _cells(result, list(result.measures)).items())])
 
 
-def _assignment_table(measures: Mapping[str, float], ks: list[int]) -> str:
-    """Format the measures of assigned labels, with a column for each kind of mean."""
-    names, means = (list(dict.fromkeys(words)) for words in zip(*(name.split("_") for name in measures), strict=True))
-    return columns(
-        [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
-    )
+def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
+    """Format the values of measures with their intervals, as wide as each other; the values end where others do."""
+    texts = {}
+    for name in names:
+        low, high = result.intervals[name]
+        digits = 2 if name == "accuracy" or ("@" in name and not name.startswith("ECE")) else 5
+        texts[name] = (f"{result.measures[name]:.{digits}f}", f"[{low:.{digits}f}, {high:.{digits}f}]")
+    widths = [max(map(len, column)) for column in zip(*texts.values(), strict=True)]
+    return {name: f"{value:>{widths[0]}} {interval:<{widths[1]}}" for name, (value, interval) in texts.items()}
 
 
-def _ranking_table(measures: Mapping[str, float], ks: list[int]) -> str:
-    """Format the measures, one per row: those @k in percent, with a column for each k, the others unscaled."""
-    rows = [["", *(f"@{k}" for k in ks)]]
-    for name in dict.fromkeys(name.partition("@")[0] for name in measures):
-        if name in measures:
-            rows.append([name, f"{measures[name]:.5f}"])
-        else:
-            rows.append([name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)])
-        if name == "ECE" and f"ECE@{ks[0]}" in measures:
-            rows.append(["ECE@k", *(f"{measures[f'ECE@{k}']:.5f}" for k in ks)])
-    first = max(len("PSnDCG"), *(len(name) for name, *_ in rows))
-    width = max(len("100.00"), *(len(cell) for cell in rows[0]))
-    return "\n".join(f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)
-
-
-#: What prints the measures of each kind of scores.
-TABLES = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _ranking_table}
+def _for_programs(result: api.Evaluation) -> dict[str, dict[str, Any]]:
+    """Return the value and the interval of each measure; an end without a bound is null."""
+    return {
+        name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
+        for name, value in result.measures.items()
+    }

@@ -158,23 +158,23 @@ def _micro(entries: _Entries) -> Statistic:
     """Return the area of all entries together."""
     N = entries.N
     all_entries = _Groups(entries, np.zeros_like(entries.points), np.zeros_like(entries.positive_points), N * entries.K)
-    wins, losses = all_entries.unlisted_wins[0], all_entries.unlisted_losses[0]
+    wins = all_entries.unlisted_wins[0]
+    losses = all_entries.unlisted_losses[0]
     positives = np.bincount(entries.positive_points, minlength=N).astype(np.float64)
     negatives = entries.K - positives
-    listed = entries.points[all_entries.positives], entries.points[all_entries.negatives]
     columns = [
-        positives * wins + np.bincount(listed[0], all_entries.wins - wins, N),
+        positives * wins + np.bincount(entries.points[all_entries.positives], all_entries.wins - wins, N),
         positives,
-        negatives * losses + np.bincount(listed[1], all_entries.losses - losses, N),
+        negatives * losses + np.bincount(entries.points[all_entries.negatives], all_entries.losses - losses, N),
         negatives,
     ]
-    (n_positive,) = all_entries.n_positive
-    (n_negative,) = all_entries.n_negative
-    (area,) = all_entries.areas
-    return Statistic(np.column_stack(columns), partial(_area, n_positive, n_negative, area), most=1.0)
+    area = partial(_area, all_entries.n_positive[0], all_entries.n_negative[0], all_entries.areas[0])
+    return Statistic(np.column_stack(columns), area, most=1.0)
 
 
-def _area(n_positive: int, n_negative: int, area: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def _area(
+    n_positive: np.int64, n_negative: np.int64, area: np.float64, sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the area to first order, given sums of wins, positives, losses and negatives, S×4."""
     wins, positives, losses, negatives = sums.T
     areas: NDArray[np.float64] = wins / positives / n_negative + losses / negatives / n_positive - area

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
@@ -132,7 +132,7 @@ def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[
         gaps.append(_gaps(points, p, y, _BINS, block.shape[0]))
     return {
         "log_loss": ratio(np.concatenate(losses), np.concatenate(counts), 1.0, math.inf),
-        "ECE": Statistic(csr_array(vstack(gaps, format="csr")), _calibration_error),
+        "ECE": Statistic(np.concatenate(gaps), _calibration_error),
     }
 
 
@@ -170,11 +170,14 @@ def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: 
     return statistics
 
 
-def _gaps(points: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_], bins: int, N: int) -> csr_array:
+def _gaps(
+    points: NDArray[np.integer], p: NDArray[np.floating], y: NDArray[np.bool_], bins: int, N: int
+) -> NDArray[np.float64]:
     """Return Σ (y − p) of each of N points in each bin, and its number of entries, N×(bins + 1)."""
-    columns = np.concatenate([_bin_of(p, bins), np.full(len(p), bins)])
-    values = np.concatenate([y - p.astype(np.float64), np.ones(len(p))])
-    return csr_array((values, (np.tile(points, 2), columns)), shape=(N, bins + 1))
+    places = points * (bins + 1) + _bin_of(p, bins)
+    sums: NDArray[np.float64] = np.bincount(places, y - p.astype(np.float64), N * (bins + 1)).astype(np.float64)
+    sums[bins :: bins + 1] = np.bincount(points, minlength=N)
+    return sums.reshape(N, bins + 1)
 
 
 def _calibration_error(sums: NDArray[np.float64]) -> NDArray[np.float64]:
