@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import xmlgp
 from tests.report.problems import explain, labels_of, random_problem, ranked
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
@@ -74,13 +75,16 @@ def test_measures_are_those_of_the_other_commands():
     expected = evaluate_ranking(scores.matrix, labels, (1, 3, 5), weights)
     names = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
     assert [row[:2] for row in content.ranking] == [(name, pytest.approx(expected[name] / 100)) for name in names]
+    together = xmlgp.evaluate(scores, labels, ks=(1, 3, 5)).intervals
+    for name, _, interval, _ in content.ranking[:4]:
+        assert interval == pytest.approx([end / 100 for end in together[name]])
     expected = evaluate_assignment(evidence.assigned.matrix, labels)
     keys = ("precision_micro", "recall_micro", "F1_micro", "F1_macro", "F1_point")
     assert [row[1] for row in content.assignment] == [expected[key] for key in keys]
     (row,) = content.probabilities
     assert row[:2] == ("ECE@5", pytest.approx(top_calibration_errors(scores.matrix, labels, (5,))["ECE@5"]))
     assert (content.bins, content.ranks) == (evidence.reliability.filled, evidence.reliability_by_rank.filled)
-    assert all(row[2].endswith(".") for row in (*content.ranking, *content.assignment, *content.probabilities))
+    assert all(row[3].endswith(".") for row in (*content.ranking, *content.assignment, *content.probabilities))
 
 
 def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
@@ -88,7 +92,11 @@ def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
     evidence.add(ranked([[0.9, 0.2, 0.1]]), labels_of([{0}], 3))
     content = make_content(evidence, About(title="t"))
     assert [row[0] for row in (*content.ranking, *content.probabilities)] == ["P@1", "P@3", "nDCG@3", "ECE@3"]
-    assert content.summary[0] == "For 100 % of the documents, the first label that the model suggests is right."
+    # A single document says nothing.
+    assert content.summary[0] == (
+        "For 100 % of the documents (95 % interval: 0 to 100 %), the first label that the model suggests is right."
+    )
+    assert [tuple(row[2]) for row in content.ranking] == [(0, 1)] * 3
 
 
 def test_documents_with_text():

@@ -155,6 +155,7 @@ def test_pages_with_little_data_or_fewer_facts():
     assert "Text of document" not in plain
     parsed = Parsed(make_page(N=4, K=3))
     assert len(parsed.of("svg")) == 2
+    assert "Fewer than 50 documents are too few to judge a model by." in [text for _, text in parsed.of("b")]
     assert not any("nan" in str(attributes) for attributes, _ in parsed.of("rect", "circle"))
     # No training point has a label.
     p, labels = random_problem(60, 9)

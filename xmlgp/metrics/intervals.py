@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.metrics.statistics import Columns, Statistic
+from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["ALPHA", "FEW_POINTS", "Difference", "Interval", "differences", "intervals"]
 
@@ -167,6 +168,8 @@ def _count(columns: Columns) -> int:
     return int(np.count_nonzero(columns.any(axis=1)))
 
 
+# Products by several threads differ in the last digits, and take longer beside other work.
+@one_blas_thread()
 def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.float64]]:
     """Return the values of each statistic for the sets that are drawn, `RESAMPLES` each."""
     if not statistics:

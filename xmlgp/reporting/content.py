@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TypeAlias
@@ -14,9 +14,10 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import as_csr, widened
 from xmlgp.data.features import Features
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.probabilities import top_calibration_errors
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.assignment import assignment_statistics
+from xmlgp.metrics.intervals import FEW_POINTS, Interval, intervals
+from xmlgp.metrics.probabilities import top_calibration_statistics
+from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.predictor import Neighbours
 from xmlgp.prediction.scores_file import Scores
@@ -30,13 +31,13 @@ __all__ = ["About", "make_content"]
 #: Unknown labels that are named.
 UNKNOWN = 100
 
-#: The name, the value and the meaning of a measure.
-Measure: TypeAlias = tuple[str, float, str]
+#: The name, the value, its 95 % interval, both from 0 to 1, and the meaning of a measure.
+Measure: TypeAlias = tuple[str, float, Interval, str]
 
 _MEAN = "Harmonic mean of precision and recall"
 _TOGETHER = "over all labels given to all documents together"
 
-#: Measures of assigned labels: their names, those of `evaluate_assignment`, and what they mean.
+#: Measures of assigned labels: their names, those of `assignment_statistics`, and what they mean.
 ASSIGNMENT = [
     ("Precision, micro", "precision_micro", f"Share of given labels that are true, {_TOGETHER}."),
     ("Recall, micro", "recall_micro", f"Share of true labels that are given, {_TOGETHER}."),
@@ -122,18 +123,30 @@ def _measures(evidence: Evidence, about: About, labels: csr_array, assigned: csr
     """Return what a report says of all labels together."""
     top = widened(evidence.top.matrix, labels.shape[1])
     ks = [k for k in (1, 3, 5) if k <= evidence.label_count]
-    ranked = {name: value / 100 for name, value in evaluate_ranking(top, labels, ks, about.propensities).items()}
-    error = top_calibration_errors(top, labels, ks[-1:])[f"ECE@{ks[-1]}"]
-    assignment = evaluate_assignment(assigned, labels)
+    error = f"ECE@{ks[-1]}"
+    statistics = ranking_statistics(top, labels, ks, about.propensities)
+    in_percent = set(statistics)
+    statistics |= assignment_statistics(assigned, labels) | top_calibration_statistics(top, labels, ks[-1:])
+    ends = intervals(statistics)
+
+    def measure(name: str, key: str, meaning: str) -> Measure:
+        factor = 0.01 if key in in_percent else 1.0
+        low, high = ends[key]
+        return name, factor * statistics[key].value, Interval(factor * low, min(factor * high, 1.0)), meaning
+
+    ranking = [measure(name, name, meaning) for name, meaning in _ranking_measures(ks, in_percent, labels)]
+    probabilities = [measure(error, error, CALIBRATION.format(ks[-1]))]
     facts = [*_facts(labels, evidence.label_count), *about.facts]
     return {
         "title": plain(about.title),
-        "summary": _summary(ranked, error, labels),
+        "summary": _summary(ranking, probabilities[0], labels),
         "facts": [(plain(term), plain(value)) for term, value in facts],
         "rule": plain(about.rule or _default_rule(evidence)),
-        "ranking": _ranking_measures(ranked, ks, labels),
-        "assignment": [(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
-        "probabilities": [(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
+        "ranking": ranking,
+        "assignment": [measure(*row) for row in ASSIGNMENT],
+        "probabilities": probabilities,
+        "labelled": int(np.count_nonzero(np.diff(labels.indptr))),
+        "few_points": FEW_POINTS,
         "bins": evidence.reliability.filled,
         "ranks": evidence.reliability_by_rank.filled,
         "listed": evidence.longest,
@@ -194,23 +207,31 @@ def _facts(labels: csr_array, K: int) -> list[tuple[str, str]]:
     ]
 
 
-def _summary(ranked: Mapping[str, float], error: float, labels: csr_array) -> list[str]:
+def _summary(ranking: list[Measure], error: Measure, labels: csr_array) -> list[str]:
     """Return the sentences at the top."""
-    sentences = [f"For {100 * ranked['P@1']:.0f} % of the documents, the first label that the model suggests is right."]
-    if "P@5" in ranked:
+    values = {name: (value, interval) for name, value, interval, _ in [*ranking, error]}
+    first, (low, high) = values["P@1"]
+    sentences = [
+        f"For {100 * first:.0f} % of the documents (95 % interval: {100 * low:.0f} to {100 * high:.0f} %), the first "
+        "label that the model suggests is right."
+    ]
+    if "P@5" in values:
+        five, (low, high) = values["P@5"]
         each = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
         sentences.append(
-            f"Of its first five suggestions, {5 * ranked['P@5']:.1f} are right on average, where a document has "
-            f"{each:.1f} true labels."
+            f"Of its first five suggestions, {5 * five:.1f} ({5 * low:.1f} to {5 * high:.1f}) are right on average, "
+            f"where a document has {each:.1f} true labels."
         )
+    off, (low, high) = values[error[0]]
     sentences.append(
-        f"On average, its probabilities differ by {100 * error:.1f} percentage points from how often they come true."
+        f"On average, its probabilities differ by {100 * off:.1f} percentage points ({100 * low:.1f} to "
+        f"{100 * high:.1f}) from how often they come true."
     )
     return sentences
 
 
-def _ranking_measures(ranked: Mapping[str, float], ks: list[int], labels: csr_array) -> list[Measure]:
-    """Return measures of rankings: their names, values and meaning."""
+def _ranking_measures(ks: list[int], computed: Collection[str], labels: csr_array) -> list[tuple[str, str]]:
+    """Return the names and the meanings of measures of rankings, of those that are computed."""
     measures = []
     counts = np.diff(labels.indptr)
     counts = counts[counts > 0]
@@ -220,11 +241,11 @@ def _ranking_measures(ranked: Mapping[str, float], ks: list[int], labels: csr_ar
         if k == 1:
             text = "Share of documents whose first suggested label is true"
         text += "." if most == 1 else f"; at most {100 * most:.1f} % here, because documents have few true labels."
-        measures.append((f"P@{k}", ranked[f"P@{k}"], text))
+        measures.append((f"P@{k}", text))
     last = ks[-1]
     text = f"True labels among the first {last}, where earlier places count more; 100 % is the best possible order."
-    measures.append((f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
-    for k in ks if f"PSP@{last}" in ranked else ():
+    measures.append((f"nDCG@{last}", text))
+    for k in ks if f"PSP@{last}" in computed else ():
         text = f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice."
-        measures.append((f"PSP@{k}", ranked[f"PSP@{k}"], text))
+        measures.append((f"PSP@{k}", text))
     return measures
