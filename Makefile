@@ -14,7 +14,7 @@ S_EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read split recipes precision probabilities unknown assignment optimise compare start step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
+BENCHMARKS = read split intervals recipes precision probabilities unknown assignment optimise compare start step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
 PAPERS  = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE) $(if $(AGAIN),--again)
 XMLGP   = $(VENV)/bin/xmlgp
 
@@ -156,7 +156,7 @@ published: $(VENV)/installed ## the page of published results; DATASETS="bibtex 
 
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -split -recipes -precision -probabilities -unknown -assignment -optimise -compare -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -split -intervals -recipes -precision -probabilities -unknown -assignment -optimise -compare -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -170,7 +170,7 @@ benchmark-probabilities: $(VENV)/installed-peers
 benchmark-unknown: $(VENV)/installed
 	$(BENCHMARK)/unknown.py $(SETS) --share 0.2 --share 0.8
 
-benchmark-read benchmark-split: $(VENV)/installed
+benchmark-read benchmark-split benchmark-intervals: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
 
 benchmark-time-to-precision: $(VENV)/installed-peers
