@@ -106,8 +106,8 @@ def test_scores_of_any_program_give_the_same():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("assigned.scores b.csv", "assigned.scores has assigned labels, but the other scores rank them, so"),
-        ("a.scores assigned.scores", "assigned.scores has assigned labels, but the other scores rank them, so"),
+        ("assigned.scores b.csv", "one of assigned.scores and b.csv ranks labels, and the other assigns them, so no"),
+        ("a.scores assigned.scores", "one of a.scores and assigned.scores ranks labels, and"),
         ("a.scores none.jsonl", "none.jsonl has 2 points, but test.txt has 5 points"),
     ],
 )

@@ -360,7 +360,7 @@ def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_pa
     [
         (np.ones(3), "scores are a matrix N×K, with a row for each point, not (3,)"),
         (np.array([["a"]]), "a matrix must have numbers"),
-        (np.array([[1, np.nan]]), "the score of label 1 for point 0 is not finite; points and labels count from 0"),
+        (np.array([[1, np.nan]]), "a score is not a finite number"),
         (np.array([[None]], dtype=object), "this is not a complete .np"),
         (sp.csr_matrix((np.ones(2), [0, 0], [0, 2]), (1, 4)), "a label occurs twice in a row"),
         (sp.csr_matrix((np.ones(2), [0, 4], [0, 2]), (1, 4)), "this is not a complete .npz file"),

@@ -124,9 +124,7 @@ def test_assigned_labels_are_compared_by_f1():
     found = compare([["red", "blue"], [], ["red"]], [["red"], [], ["green"]], labels)
     assert (found.kind, found.measures["recall_micro"][:2]) == ("assignment", (0.5, 0.5))
     assert [(row.point, row.hits) for row in found.points] == [(3, (0, 1)), (1, (2, 1))]
-    with pytest.raises(
-        SettingsError, match="has assigned labels, but the other scores rank them, so they have no measure in"
-    ):
+    with pytest.raises(SettingsError, match="ranks labels, and the other assigns them, so no measure"):
         compare([["red"], [], []], [[("red", 1.0)], [], []], labels)
 
 

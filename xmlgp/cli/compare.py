@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import click
 
 from xmlgp import api
-from xmlgp.cli.evaluate import columns, filter_option, ks_option
+from xmlgp.cli.evaluate import columns, digits_of, filter_option, ks_option
 from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
 from xmlgp.metrics.intervals import Difference
 from xmlgp.runs.compare import POINTS, Comparison, FrequencyGroup, PointDifference
@@ -19,17 +17,11 @@ from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["compare"]
 
-#: Columns of text, if standard output is no narrower terminal.
-WIDTH = 100
-
 #: The titles of what tables have of a difference.
 HEAD = ["A", "B", "A - B", "95 % interval", "p"]
 
 #: Measures of a ranking that are printed by default.
 RANKING = ("P", "nDCG", "PSP", "PSnDCG")
-
-#: Measures in percent beside those @k.
-PERCENT = ("accuracy",)
 
 
 @click.command()
@@ -88,23 +80,13 @@ def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, *
     if as_json:
         click.echo(json.dumps(_facts(measures, result, points)))
         return
-    rows = [[name, *_cells(row, _digits(name))] for name, row in measures.items()]
+    rows = [[name, *_cells(row, digits_of(name))] for name, row in measures.items()]
     parts = [f"A  {a}\nB  {b}", columns([["", *HEAD], *rows])]
     if result.groups:
         parts.append(_groups_table(result.groups, result.k))
     if points:
         parts.append(_points_text(points, result.k))
-    click.echo("\n\n".join([*parts, _wrapped(_conclusion(measures))]))
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns)
-    return textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
-
-
-def _digits(name: str) -> int:
-    """Return the decimals that a measure is printed with."""
-    return 2 if "@" in name or name in PERCENT else 5
+    click.echo("\n\n".join([*parts, _conclusion(measures)]))
 
 
 def _cells(row: Difference, digits: int = 2) -> list[str]:
@@ -117,14 +99,14 @@ def _cells(row: Difference, digits: int = 2) -> list[str]:
 def _groups_table(groups: Sequence[FrequencyGroup], k: int) -> str:
     """Format the differences by training points, one group per row."""
     rows = [[row.training_points, str(row.true), *_cells(row.recall), f"{row.precision:+.2f}"] for row in groups]
-    title = _wrapped(f"recall@{k} by training points of the label, and what these labels add to A - B of P@{k}")
+    title = f"recall@{k} by training points of the label, and what these labels add to A - B of P@{k}"
     return f"{title}\n{columns([['points', 'true', *HEAD, f'P@{k}'], *rows])}"
 
 
 def _points_text(points: Sequence[PointDifference], k: int) -> str:
     """Format points with their true labels and those of both methods."""
     where = f" in their first {counted(k, 'label')}" if k else ""
-    lines = [_wrapped(f"points that differ most{where}; * marks true labels")]
+    lines = [f"points that differ most{where}; * marks true labels"]
     for row in points:
         of_all = f"of {counted(len(row.labels), 'true label')}"
         lines.append(f"point {escape(str(row.point))}: A has {row.hits[0]}, B has {row.hits[1]} {of_all}")
@@ -133,7 +115,7 @@ def _points_text(points: Sequence[PointDifference], k: int) -> str:
         for title, labels in (("true", row.labels), ("A   ", row.a), ("B   ", row.b)):
             mark = {name: "*" for name in true if title != "true"}
             shown = "; ".join([mark.get(name, "") + escape(name) for name in map(str, labels)])
-            lines.append(_wrapped(f"  {title}  {shown}".rstrip(), "        "))
+            lines.append(f"  {title}  {shown}".rstrip())
     return "\n".join(lines)
 
 
@@ -147,7 +129,7 @@ def _conclusion(measures: Mapping[str, Difference]) -> str:
         if names:
             row = measures[names[0]]
             ends = (*row.interval[::sign], row.difference)
-            low, high, gap = (f"{abs(value):.{_digits(names[0])}f}" for value in ends)
+            low, high, gap = (f"{abs(value):.{digits_of(names[0])}f}" for value in ends)
             parts.append(f"{who} in {', '.join([f'{names[0]} by {gap} ({low} to {high})', *names[1:]])}")
     if not parts:
         return "No difference is certain: chance makes differences as large."

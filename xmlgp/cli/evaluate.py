@@ -16,7 +16,7 @@ from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_i
 from xmlgp.metrics.intervals import FEW_POINTS
 from xmlgp.runtime.plurals import counted
 
-__all__ = ["columns", "evaluate", "filter_option", "ks_option"]
+__all__ = ["columns", "digits_of", "evaluate", "filter_option", "ks_option"]
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
@@ -179,12 +179,17 @@ def _measures_table(result: api.Evaluation, ks: list[int]) -> str:
     return columns([*map(list, _cells(result, list(result.measures)).items())])
 
 
+def digits_of(name: str) -> int:
+    """Return the decimals of a measure: two in percent, otherwise five."""
+    return 2 if name == "accuracy" or ("@" in name and not name.startswith("ECE")) else 5
+
+
 def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     """Format the values of measures with their intervals, as wide as each other; the values end where others do."""
     texts = {}
     for name in names:
         low, high = result.intervals[name]
-        digits = 2 if name == "accuracy" or ("@" in name and not name.startswith("ECE")) else 5
+        digits = digits_of(name)
         texts[name] = (f"{result.measures[name]:.{digits}f}", f"[{low:.{digits}f}, {high:.{digits}f}]")
     widths = [max(map(len, column)) for column in zip(*texts.values(), strict=True)]
     return {name: f"{value:>{widths[0]}} {interval:<{widths[1]}}" for name, (value, interval) in texts.items()}

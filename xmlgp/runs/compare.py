@@ -126,10 +126,9 @@ def compare(
     if filter_labels is not None:
         pair = [matching.without(filter_labels, tell) for matching in pair]
     first, second = (evaluate(matching, source, train=train, ks=ks, note=tell) for matching in pair)
-    kinds = [first.kind, second.kind]
     if first.kind != second.kind:
-        reason = "has assigned labels, but the other scores rank them, so they have no measure in common"
-        raise SettingsError(f"{pair[kinds.index('assignment')].name} {reason}")
+        names = f"{pair[0].name} and {pair[1].name}"
+        raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     k = 0 if first.kind == "assignment" else ks[-1]
     groups: list[FrequencyGroup] = []
     statistics = [first.statistics, second.statistics]

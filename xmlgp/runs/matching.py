@@ -20,7 +20,7 @@ from xmlgp.data.label_pairs import read_pairs
 from xmlgp.data.lines import LineReader, decoded_lines
 from xmlgp.data.repository_format import INDEX_BOUND
 from xmlgp.data.streams import open_any
-from xmlgp.errors import NumericalError, SettingsError, UsageError
+from xmlgp.errors import SettingsError, UsageError
 from xmlgp.inputs.kinds import FilePath, is_matrix, is_path, title_of
 from xmlgp.inputs.memory import as_matrix, columns_of
 from xmlgp.inputs.source import Source
@@ -205,12 +205,9 @@ def _scores_in_matrix(table: Any, name: str) -> Scores:
     matrix = as_matrix(table, None, is_labels=True)
     if not matrix.sorted_indices().has_canonical_format:
         raise SettingsError(f"{name}: a label occurs twice in a row")
-    scores = Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
-    try:
-        scores.check_finite()
-    except NumericalError as error:
-        raise SettingsError(f"{name}: {error}; points and labels count from 0") from None
-    return scores
+    if not np.isfinite(matrix.data).all():
+        raise SettingsError(f"{name}: a score is not a finite number")
+    return Scores(matrix.indptr, matrix.indices.astype(np.int32, copy=False), matrix.data, matrix.shape[1])
 
 
 def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) -> TrainingFacts:
