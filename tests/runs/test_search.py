@@ -113,6 +113,8 @@ def test_what_may_be_noise_is_called_so_and_the_recipe_has_the_default(data, tmp
     result = search(data, {**QUICK, "weighting": ["unit", "none"]}, tmp_path, metric="p@1", held_out=4)
     assert result.rows[0].name == "weighting=unit"
     assert result.worth.startswith("weighting=unit is no better than the default beyond noise (+1.")
+    low, high = allowing_for(result.rows[0].difference, 2)
+    assert f"[{low:+.2f}, {high:+.2f}] P@1, allowing for the choice among 3): keep the default" in result.worth
     assert result.best.is_default
     assert xmlgp.train(data, recipe=tmp_path / "recipe.yaml").settings == result.best.settings
 
