@@ -205,3 +205,6 @@ def test_nothing_is_replaced_or_left_half_written():
     assert said(run("split", "corpus.csv", "new")).startswith("corpus.csv:32: ")
     assert not os.path.exists("new")
     assert "same file" in said(run("split", "out/train.csv", "out", "--overwrite"), 2)
+    again = ["split", "out/train.csv", ".", "--dense", "train.npy", "--overwrite"]
+    np.save("train.npy", np.ones((len(Path("out/train.csv").read_text().splitlines()) - 1, 2)))
+    assert "train.npy is the same file" in said(run(*again), 2)

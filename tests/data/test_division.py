@@ -105,6 +105,7 @@ def test_points_in_memory_are_divided_by_their_numbers():
         ({"test": 2.5}, "below 200, not 2.5"),
         ({"test": 0}, "not 0"),
         ({"method": "sorted"}, "one of random, stratified, in-order, not sorted"),
+        ({"groups": [1, 2]}, "groups of 2 points, but 200 points"),
         ({"out": "parts"}, "neither a file nor columns"),
     ):
         with pytest.raises(UsageError, match=message):

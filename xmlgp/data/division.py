@@ -81,6 +81,8 @@ def _units(groups: Sequence[Sequence[Hashable]], N: int) -> tuple[NDArray[np.int
     members = [csr_array((N, 0))]
     for values in groups:
         numbers: dict[Hashable, int] = {}
+        if len(values) != N:
+            raise UsageError(f"There are groups of {counted(len(values), 'point')}, but {counted(N, 'point')}.")
         # A point without a value is a group of its own.
         keys = [(point,) if value in (None, "") else value for point, value in enumerate(values)]
         columns = [numbers.setdefault(key, len(numbers)) for key in keys]

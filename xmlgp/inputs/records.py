@@ -173,8 +173,7 @@ def _copy(opened: Opened, records: Records, is_test: NDArray[np.bool_], outputs:
                 writers[sides[point]].write(line)
                 continue
             for side, writer in enumerate(writers):
-                count = str(sides.count(side))
-                writer.write(re.sub(r"\d+", count, line, count=1) if records.declared else line)
+                writer.write(re.sub(r"\d+", str(sides.count(side)), line, count=1) if records.declared else line)
     if point + 1 < len(sides):
         raise XmlgpError(f"{records.path}: the file has changed while it was read, or its lines cannot be told")
 

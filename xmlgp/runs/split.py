@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.dense_files import DATA_FILE, DenseRows
 from xmlgp.data.division import METHODS, choose_test_points
-from xmlgp.data.locate import other_part
 from xmlgp.data.streams import check_outputs
 from xmlgp.errors import UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, is_path
@@ -79,8 +78,8 @@ def split(
         Of the random choice.
     overwrite : bool
         Whether to replace files in `out`.
-    reporter : Reporter
-        The `progress` and the `note` of `xmlgp.train`.
+    reporter : xmlgp.runtime.progress.Reporter
+        Its `progress` and `note` are as for `train`.
 
     Raises
     ------
@@ -111,6 +110,7 @@ def _split_file(
     """Divide the points of a file or folder as `choose` does, and write both parts if there is a folder `out`."""
     if source.title == "-":
         raise UsageError("Standard input cannot be divided, as it is read twice; write it to a file first.")
+    inputs = source.inputs
     source, rows = source.without_dense("train", None)
     records = read_records(source, reporter)
     if rows:
@@ -119,7 +119,7 @@ def _split_file(
     if groups is not None:
         grouping.append(group_values(source, records, groups, reporter.note) if isinstance(groups, str) else groups)
     is_test = choose(records.labels, grouping)
-    files = _write(records, rows, is_test, out, overwrite) if out else []
+    files = _write(records, rows, is_test, out, inputs, overwrite) if out else []
     reporter.note(_summary(records, is_test))
     return _parts(is_test)._replace(files=files)
 
@@ -129,9 +129,14 @@ def _parts(is_test: NDArray[np.bool_]) -> Split:
 
 
 def _write(
-    records: Records, rows: DenseRows | None, is_test: NDArray[np.bool_], folder: Path, overwrite: bool
+    records: Records,
+    rows: DenseRows | None,
+    is_test: NDArray[np.bool_],
+    folder: Path,
+    inputs: Sequence[object],
+    overwrite: bool,
 ) -> list[Path]:
-    """Write and return the files of both parts; if anything fails, those that there were stay."""
+    """Write and return the files of both parts, none of which is an input; if anything fails, earlier ones stay."""
     missing = make_folders(folder)
     try:
         with temporary_folder(folder) as staged, report_errors_as(folder, staged):
@@ -143,12 +148,11 @@ def _write(
             files = [folder / name for name in names]
             # That of an earlier division names dense features of other points.
             description = folder / DATA_FILE
-            check_outputs(files, [records.path, other_part(records.path)])
+            check_outputs(files, inputs)
             for file in [*files, description]:
                 if file.exists() and not (overwrite and file.is_file()):
-                    raise UsageError(
-                        f"There is {file} already; choose another folder{ADVICE if file.is_file() else ''}."
-                    )
+                    advice = ADVICE if file.is_file() else ""
+                    raise UsageError(f"There is {file} already; choose another folder{advice}.")
             with uninterruptible:
                 description.unlink(missing_ok=True)
                 for file in files:
