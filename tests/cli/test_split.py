@@ -1,6 +1,8 @@
 """`xmlgp split`: both parts have the records of the data, unchanged, whatever the format."""
 
+import errno
 import gzip
+import itertools
 import json
 import os
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 import xmlgp
 from tests.cli.command import SMALL, run, said
+from tests.cli.disk import failing_disk
 from tests.cli.texts import as_json, documents
 from tests.data.test_two_files import as_two_files
 from tests.problems import small_dataset
@@ -190,6 +193,23 @@ def test_groups_and_rows_of_one_document_stay_together():
     # Together, rows of an identifier have two authors: of the four, two are one group each.
     files, _ = split("rows.csv", "out", "--overwrite", "--merge-ids", "--group-column", "author", "--test", "0.5")
     assert {frozenset(pd.read_csv(file).author) for file in files} == {frozenset("ab"), frozenset("cd")}
+
+
+def test_a_failing_disk_leaves_no_mixture(monkeypatch):
+    Path("corpus.csv").write_text("text,labels\n" + "".join(f"{text},{label}\n" for text, label in ROWS))
+    old = {Path(file).name: Path(file).read_bytes() for file in split("corpus.csv", "disk")[0]}
+    new = {Path(file).name: Path(file).read_bytes() for file in split("corpus.csv", "new", "--seed", 1)[0]}
+    for operation in itertools.count(1):
+        with failing_disk(monkeypatch, Path("disk").resolve(), operation, errno.ENOSPC) as disk:
+            result = run("split", "-q", "corpus.csv", "disk", "--seed", 1, "--overwrite")
+        left = {file.name: file.read_bytes() for file in Path("disk").iterdir() if not file.name.startswith(".")}
+        if not disk.failed:
+            break
+        assert left.items() <= old.items() or left.items() <= new.items()
+        if result.exit_code:
+            assert said(result).startswith("no space left on the disk of disk")
+    assert operation > 5
+    assert left == new
 
 
 def test_nothing_is_replaced_or_left_half_written():

@@ -154,7 +154,9 @@ def _write(
                     advice = ADVICE if file.is_file() else ""
                     raise UsageError(f"There is {file} already; choose another folder{advice}.")
             with uninterruptible:
-                description.unlink(missing_ok=True)
+                # Whatever happens, no part is left beside another part of an earlier division.
+                for file in filter(Path.is_file, [*files, description]):
+                    file.unlink()
                 for file in files:
                     os.replace(staged / file.name, file)
     except BaseException:
