@@ -4,8 +4,10 @@ The measures themselves are compared with scikit-learn in tests/metrics.
 """
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -159,6 +161,48 @@ def test_each_kind_of_measures_has_a_table_and_notes(arguments):
     assert (result.stdout.splitlines(), result.stderr.splitlines()) == (table, notes)
     quiet = run(*arguments.split(), "-q")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")
+
+
+def test_macro_measures_deciles_and_a_table_by_label(tmp_path):
+    options = ["--train", "train.txt", "--macro", "--deciles", "--by-label", "labels.csv"]
+    result = run("a.scores", "test.txt", "-k", "1,2", *options)
+    lines = result.stdout.splitlines()
+    # Labels 0, 1 and 3 are true of a point; 0 is the first label of its point, and 1 the second of its own.
+    values = {name: cells.split(" [")[0] for name, cells in (line.split(maxsplit=1) for line in lines[1:10])}
+    assert values | {"recall": "25.00", "coverage": "33.33", "macro-F1": "33.33"} == values
+    assert (lines[10], lines[11].split()) == ("", ["decile", "labels", "training", "true", "P@2", "recall@2"])
+    # The middles of the 4, 2 and 1 of 7 training pairs are 2, 5 and 6.5; label 3 has none.
+    rows = [line.split("[")[0].split() for line in lines[12:]]
+    assert rows == [["3", "1", "4", "1", "25.00"], ["8", "1", "2", "1", "25.00"], ["10", "2", "0-1", "1", "0.00"]]
+    assert Path("labels.csv").read_text().splitlines() == [
+        "label,training_points,test_points,predicted,right,precision,recall,F1",
+        "0,4,1,1,1,1.0,1.0,1.0",
+        "1,2,1,2,1,0.5,1.0,0.66667",
+        "3,0,1,0,0,,0.0,0.0",
+        "2,1,0,1,0,0.0,,0.0",
+    ]
+    printed = json.loads(run("a.scores", "test.txt", "-k", "1,2", "--json", *options).stdout)
+    assert (printed["macro-F1@2"], printed["intervals"]["macro-F1@2"]["value"]) == (pytest.approx(500 / 9),) * 2
+    first = printed["deciles"][0]
+    assert {name: first[name] for name in ("decile", "labels", "training points", "true")} == {
+        "decile": 3, "labels": 1, "training points": "4", "true": 1,
+    }  # fmt: skip
+    assert first["recall@2"]["value"] == 100
+
+
+def test_a_table_by_label_is_of_the_kind_that_its_name_says(tmp_path):
+    (tmp_path / "new.csv").write_text('text,labels\na,"=1+1;red"\nb,red\n')
+    (tmp_path / "p.jsonl").write_text('{"labels": ["red"]}\n{"labels": ["=1+1", "red"]}\n')
+    read = {"t.tsv": pd.read_table, "t.csv.gz": pd.read_csv, "t.xlsx": pd.read_excel, "t.parquet": pd.read_parquet}
+    for name, reader in read.items():
+        assert run("p.jsonl", "new.csv", "--by-label", name).exit_code == 0
+        table = reader(name)
+        assert list(table) == ["label", "test_points", "predicted", "right", "precision", "recall", "F1"]
+        assert table.to_numpy().tolist() == [["red", 2, 2, 2, 1, 1, 1], ["=1+1", 1, 1, 0, 0, 0, 0]]
+    (tmp_path / "p.jsonl").write_text('{"labels": ["blue"]}\n{"labels": []}\n')
+    before = (tmp_path / "t.tsv").read_bytes()
+    assert run("p.jsonl", "new.csv", "--by-label", "t.tsv").exit_code == 1
+    assert (tmp_path / "t.tsv").read_bytes() == before
 
 
 # Documents and predictions of them, in another order, with one that is not asked for. Nothing gives `new`.

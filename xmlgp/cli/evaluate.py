@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import starmap
 from typing import Any
@@ -12,8 +13,16 @@ from typing import Any
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, OptionValue, check_finite, check_standard_input, reading_options, source_of
-from xmlgp.metrics.intervals import FEW_POINTS
+from xmlgp.cli.options import (
+    INPUT,
+    NonEmptyPath,
+    OptionValue,
+    check_finite,
+    check_standard_input,
+    reading_options,
+    source_of,
+)
+from xmlgp.metrics.intervals import FEW_POINTS, Interval
 from xmlgp.runtime.plurals import counted
 
 __all__ = ["columns", "digits_of", "evaluate", "filter_option", "ks_option"]
@@ -56,8 +65,8 @@ filter_option = click.option(
 @click.option(
     "--train",
     type=INPUT,
-    help="Training data or a model, for the names of labels, and the numbers of points per label that PSP, PSnDCG and "
-    "--reliability use.",
+    help="Training data or a model, for the names of labels, and the numbers of points per label that PSP, PSnDCG, "
+    "--reliability, --deciles and --by-label use.",
 )
 @ks_option
 @click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
@@ -65,6 +74,14 @@ filter_option = click.option(
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--reliability", is_flag=True, help="Also print mean probability and share of true labels, by rank.")
+@click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
+@click.option("--deciles", is_flag=True, help="Also print P and recall @k by how frequent labels are in training.")
+@click.option(
+    "--by-label",
+    type=NonEmptyPath(),
+    metavar="FILE",
+    help="Also write a table with a row for each label: .csv, .tsv, .xlsx or .parquet.",
+)
 @click.option(
     "--assigned/--ranking",
     default=None,
@@ -109,6 +126,18 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     lists every label. ECE@k is the same error over the k highest probabilities of each point, with 10 bins. ECE and
     ECE@k are from 0 to 1.
 
+    --macro adds recall@k, the mean over points of the share of their labels that is among the first k; coverage@k, the
+    share of the labels that points have for which that is so at least once; and macro-precision@k, macro-recall@k and
+    macro-F1@k, the means over these labels, so that a rare label counts as much as a frequent one.
+
+    --deciles needs --train. Labels are sorted by training points and divided so that each tenth has about a tenth of
+    all pairs of a training point and a label. For each it prints what its labels add to P@k, and recall@k, the share of
+    its true labels that is among the first k, for the greatest k.
+
+    --by-label writes a row for each label, those with most test points first: training points, with --train; test
+    points; points for which it is predicted, among the first k for the greatest k or assigned; points for which that is
+    right; precision, recall and F1, from 0 to 1.
+
     --reliability needs probabilities too. For each rank up to the greatest k, it prints the mean probability of the
     labels of that rank and the share of them that is true. With --train it prints the same for groups of labels with
     similar numbers of training points.
@@ -129,6 +158,7 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
+      xmlgp evaluate bibtex.scores data/bibtex --train data/bibtex --macro --deciles --by-label labels.csv
       xmlgp evaluate titles.scores tst_X_Y.txt --filter-labels filter_labels_test.txt
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
       xmlgp predict models/tickets new.csv -o new.jsonl
@@ -138,12 +168,18 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     result = api.evaluate(scores, source_of(data, options), train=train, ks=ks, **options)
     curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
-        additions = {"intervals": _for_programs(result), "reliability": curves, "unknown_labels": result.unknown}
+        additions = {
+            "intervals": _for_programs(result.measures, result.intervals),
+            "deciles": _deciles(result),
+            "reliability": curves,
+            "unknown_labels": result.unknown,
+        }
         click.echo(json.dumps(result.measures | {name: value for name, value in additions.items() if value}))
     else:
         few = f"; fewer than {FEW_POINTS} are too few to judge by" if result.points < FEW_POINTS else ""
         options["note"](f"[low, high] are 95 % intervals over {counted(result.points, 'test point')}{few}")
-        tables = [_measures_table(result, ks), *starmap(_reliability_table, curves.items())]
+        tenths = [_decile_table(result)] if result.deciles else []
+        tables = [_measures_table(result, ks), *tenths, *starmap(_reliability_table, curves.items())]
         click.echo("\n\n".join(tables))
 
 
@@ -184,6 +220,29 @@ def digits_of(name: str) -> int:
     return 2 if name == "accuracy" or ("@" in name and not name.startswith("ECE")) else 5
 
 
+def _decile_table(result: api.Evaluation) -> str:
+    """Format the measures by deciles of labels, one decile per row."""
+    names = list(dict.fromkeys(name for row in result.deciles for name in row.statistics))
+    grid = [["decile", "labels", "training", "true", *names]]
+    for row, ends in zip(result.deciles, result.decile_intervals, strict=True):
+        cells = [str(row.decile), str(row.labels), row.training_points, str(row.true)]
+        for name in names:
+            low, high = ends.get(name, (0, 0))
+            cells.append(f"{row.statistics[name].value:.2f} [{low:.2f}, {high:.2f}]" if name in ends else "")
+        grid.append(cells)
+    return columns(grid)
+
+
+def _deciles(result: api.Evaluation) -> list[dict[str, Any]]:
+    """Return the measures by deciles of labels, and their intervals."""
+    rows = []
+    for row, ends in zip(result.deciles, result.decile_intervals, strict=True):
+        measures = _for_programs({name: statistic.value for name, statistic in row.statistics.items()}, ends)
+        counts = {"decile": row.decile, "labels": row.labels, "training points": row.training_points, "true": row.true}
+        rows.append(counts | measures)
+    return rows
+
+
 def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     """Format the values of measures with their intervals, as wide as each other; the values end where others do."""
     texts = {}
@@ -195,9 +254,9 @@ def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     return {name: f"{value:>{widths[0]}} {interval:<{widths[1]}}" for name, (value, interval) in texts.items()}
 
 
-def _for_programs(result: api.Evaluation) -> dict[str, dict[str, Any]]:
+def _for_programs(values: Mapping[str, float], intervals: Mapping[str, Interval]) -> dict[str, dict[str, Any]]:
     """Return the value and the interval of each measure; an end without a bound is null."""
     return {
-        name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
-        for name, value in result.measures.items()
+        name: {"value": value, "interval": [end if math.isfinite(end) else None for end in intervals[name]]}
+        for name, value in values.items()
     }

@@ -18,7 +18,7 @@ from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import escape_undecodable
 
-__all__ = ["LabelExplanations", "LabelWriter", "ScoredPoints"]
+__all__ = ["LabelExplanations", "LabelWriter", "ScoredPoints", "table_row"]
 
 #: The digits that single precision has.
 NUMBER = ".7g"
@@ -104,12 +104,12 @@ class LabelWriter:
         explanation, a label also has its fields. NumericalError is raised if a score is not finite.
         """
         # The header is written with the first points: an error in these leaves no output.
-        head = "" if name == "jsonl" else _row(name, self._header())
+        head = "" if name == "jsonl" else table_row(name, self._header())
         for record in self.records(blocks):
             if isinstance(record["id"], str):
                 # The identifier of a malformed line may have bytes that are not UTF-8.
                 record["id"] = escape_undecodable(record["id"])
-            lines = [_json_line(record)] if name == "jsonl" else [_row(name, row) for row in _cells(record)]
+            lines = [_json_line(record)] if name == "jsonl" else [table_row(name, row) for row in _cells(record)]
             stream.write((head + "".join(lines)).encode())
             head = ""
         stream.write(head.encode())
@@ -186,8 +186,8 @@ def _cell(value: object) -> object:
     return "; ".join(f"{word} {contribution:+.3g}" for word, contribution in pairs)
 
 
-def _row(name: str, row: Sequence[object]) -> str:
-    """Return a row of a table with its line end."""
+def table_row(name: str, row: Sequence[object]) -> str:
+    """Return a row of a table of text, "csv" or "tsv", with its line end."""
     if name == "tsv":
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
         cells = ["" if value is None else " ".join(CONTROL.sub(" ", str(value)).split()) for value in row]

@@ -1,4 +1,4 @@
-"""Write the labels of points as an Excel workbook, by openpyxl, or as a Parquet file, by PyArrow."""
+"""Write the labels of points, and other tables, as an Excel workbook, by openpyxl, or as a Parquet file, by PyArrow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 ROWS = 1 << 16
 
 #: The types of columns with numbers; others have texts.
-NUMBERS = {"probability": "float64", "utility": "float64", "std": "float64"}
+NUMBERS = {
+    **dict.fromkeys(["probability", "utility", "std", "precision", "recall", "F1"], "float64"),
+    **dict.fromkeys(["training_points", "test_points", "predicted", "right"], "int64"),
+}
 
 
 def write_table(

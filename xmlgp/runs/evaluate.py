@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.label_pairs import pairs_beside
 from xmlgp.data.locate import locate
+from xmlgp.data.streams import check_outputs
 from xmlgp.errors import ScoresFormatError, SettingsError, UsageError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, Matrix, is_path, title_of
 from xmlgp.inputs.source import Labels, Source
@@ -22,7 +23,9 @@ from xmlgp.inputs.unknown_labels import note_unknown
 from xmlgp.metrics.assignment import assignment_statistics
 from xmlgp.metrics.auc import auc_statistics
 from xmlgp.metrics.binary import are_probabilities, binary_statistics
+from xmlgp.metrics.deciles import Decile, decile_statistics
 from xmlgp.metrics.intervals import Interval, intervals
+from xmlgp.metrics.macro import macro_statistics
 from xmlgp.metrics.probabilities import (
     Bin,
     calibration_statistics,
@@ -34,6 +37,7 @@ from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.metrics.statistics import Statistic
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.runs.by_label import table_format, write_by_label
 from xmlgp.runs.matching import Matched, matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
@@ -51,13 +55,15 @@ class Evaluation:
     kind : str
         What was evaluated: "ranking", "binary", for data of one label, or "assignment".
     measures : dict of str to float
-        By their names. Of a ranking those of `evaluate_ranking`, `multilabel_roc_auc` and, of probabilities,
-        `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned labels those of
-        `evaluate_assignment`.
+        By their names. Of a ranking those of `evaluate_ranking`, `macro_statistics`, `multilabel_roc_auc` and, of
+        probabilities, `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned
+        labels those of `evaluate_assignment`.
     statistics : dict of str to Statistic
         The measures as functions of sums over points, from which intervals and differences are computed.
     points : int
         The number of points that count: all points of binary data, otherwise those with a true label.
+    deciles : list of Decile
+        Measures by how frequent labels are in training; empty unless it is asked for.
     reliability : dict of str to list of Bin
         Probabilities beside how often they come true, by "rank" and by "training points" of the label, of labels up to
         the greatest k; empty unless it is asked for.
@@ -70,6 +76,7 @@ class Evaluation:
     measures: dict[str, float] = field(init=False)
     statistics: dict[str, Statistic] = field(repr=False, compare=False)
     points: int
+    deciles: list[Decile] = field(default_factory=list)
     reliability: dict[str, list[Bin]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
 
@@ -81,6 +88,14 @@ class Evaluation:
     def intervals(self) -> dict[str, Interval]:
         """The 95 % interval of each measure, over test sets of as many points from the same source."""
         return intervals(self.statistics)
+
+    @cached_property
+    def decile_intervals(self) -> list[dict[str, Interval]]:
+        """The 95 % intervals of the measures of each of the `deciles`."""
+        ends = intervals(
+            {f"{row.decile} {name}": row.statistics[name] for row in self.deciles for name in row.statistics}
+        )
+        return [{name: ends[f"{row.decile} {name}"] for name in row.statistics} for row in self.deciles]
 
 
 @memory_errors_reported()
@@ -95,6 +110,9 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     auc: bool = False,
     calibration: bool = False,
     reliability: bool = False,
+    macro: bool = False,
+    deciles: bool = False,
+    by_label: FilePath | None = None,
     assigned: bool | None = None,
     filter_labels: FilePath | None = None,
     progress: Progress | None = None,
@@ -120,6 +138,11 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     auc, calibration, reliability : bool
         Whether to compute the area under the ROC curve; log loss and calibration error; how often labels of each rank
         are true. The last two need probabilities.
+    macro, deciles : bool
+        Whether to compute recall, coverage and macro measures, see `xmlgp.metrics.macro`; P@k and recall@k by deciles
+        of labels, the most frequent in training first, which need `train`.
+    by_label : path, optional
+        A table to write, with a row for each label: .csv, .tsv, .xlsx or .parquet.
     assigned : bool, optional
         Whether all labels in `scores` are assigned: precision, recall and F1. Default: as the scores say.
     filter_labels : path, optional
@@ -134,8 +157,52 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
     """
     if train is None and (propensity_a or propensity_b):
         raise UsageError("A propensity model needs training points.")
+    if train is None and deciles:
+        raise UsageError("Measures by deciles of labels need training points or a model: `train=DATA`.")
     reporter = Reporter.of(progress, note)
     source = Source.of(labels)
+    if by_label is not None:
+        table_format(by_label)
+        check_outputs([by_label], [scores, train, filter_labels, *source.inputs])
+    matching = _matching(scores, source, train, filter_labels, reporter)
+    name = matching.name
+    assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
+    if (calibration or reliability) and not assigned:
+        check_probabilities(matching.scores, name)
+    unused = {
+        "training data": train is not None and not matching.named and by_label is None,
+        "`reliability=True`": reliability,
+        "`macro=True`": macro,
+        "`deciles=True`": deciles,
+        "k": tuple(ks) != (1, 3, 5),
+    }
+    if not assigned and matching.scores.K == 1:
+        unused |= {"`by_label=FILE`": by_label is not None}
+        _note_unused(unused, "on binary data", reporter.note)
+        return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
+    labelled = int(np.count_nonzero(np.diff(matching.labels.indptr)))
+    if assigned:
+        unused |= {"`auc=True`": auc, "`calibration=True`": calibration}
+        _note_unused(unused, "on assigned labels", reporter.note)
+        statistics = assignment_statistics(matching.scores.matrix, matching.labels)
+        result = Evaluation("assignment", statistics, labelled, unknown=matching.unknown)
+    else:
+        ranking = _Ranking(matching, name, ks, reporter.note)
+        if train is not None:
+            ranking.learn(train, propensity_a, propensity_b)
+        else:
+            reporter.note("Without training data there are no propensity-scored measures")
+        statistics = ranking.statistics(macro, auc, calibration)
+        tenths = ranking.deciles() if deciles else []
+        curves = ranking.reliability() if reliability else {}
+        result = Evaluation("ranking", statistics, labelled, tenths, curves, matching.unknown)
+    if by_label is not None:
+        write_by_label(by_label, matching, None if assigned else ks[-1], train, name)
+    return result
+
+
+def _matching(scores: Any, source: Source, train: Any, filter_labels: FilePath | None, reporter: Reporter) -> Matched:
+    """Return scores and true labels that match, without the pairs of a file, and note what is unknown or not used."""
     if isinstance(scores, Matched):
         matching = scores
     else:
@@ -143,44 +210,8 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         _note_pairs(source, filter_labels, reporter.note)
     if filter_labels is not None:
         matching = matching.without(filter_labels, reporter.note)
-    name = matching.name
     note_unknown(title_of(source.data, "the data"), matching.unknown, matching.labels, reporter.note)
-    assigned = _are_assigned(matching.scores, assigned, name, reporter.note)
-    if (calibration or reliability) and not assigned:
-        check_probabilities(matching.scores, name)
-    labelled = int(np.count_nonzero(np.diff(matching.labels.indptr)))
-    unused = {
-        "training data": train is not None and not matching.named,
-        "`reliability=True`": reliability,
-        "k": tuple(ks) != (1, 3, 5),
-    }
-    if assigned:
-        unused |= {"`auc=True`": auc, "`calibration=True`": calibration}
-        _note_unused(unused, "on assigned labels", reporter.note)
-        statistics = assignment_statistics(matching.scores.matrix, matching.labels)
-        return Evaluation("assignment", statistics, labelled, unknown=matching.unknown)
-    if matching.scores.K == 1:
-        _note_unused(unused, "on binary data", reporter.note)
-        return _evaluate_binary(matching.scores, matching.labels, name, calibration, reporter.note)
-    ranking = _Ranking(matching, name, ks, reporter.note)
-    counts = None
-    propensities = None
-    if train is not None:
-        facts = matching.with_counts(train, name)
-        counts = facts.counts
-        N, D, _ = facts.shape or (0, 0, 0)
-        estimated = estimate_propensities(np.asarray(counts), N, D, propensity_a, propensity_b)
-        propensities = estimated.values
-        reporter.note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
-    else:
-        reporter.note("Without training data there are no propensity-scored measures")
-    statistics = ranking_statistics(matching.scores.matrix, matching.labels, ks, propensities)
-    if auc:
-        statistics |= ranking.auc(with_listing=not calibration)
-    if calibration:
-        statistics |= ranking.calibration()
-    curves = ranking.reliability(counts) if reliability else {}
-    return Evaluation("ranking", statistics, labelled, curves, matching.unknown)
+    return matching
 
 
 def _note_pairs(source: Source, filter_labels: FilePath | None, note: Callable[[str], object]) -> None:
@@ -205,9 +236,10 @@ def _are_assigned(scores: Scores, assigned: bool | None, name: str, note: Callab
 
 
 class _Ranking:
-    """The measures of a ranking that only some users ask for, with notes about what they are over."""
+    """The measures of a ranking, of which some are asked for, with notes about what they are over."""
 
     def __init__(self, matching: Matched, name: str, ks: Sequence[int], note: Callable[[str], object]) -> None:
+        self._matching = matching
         self._scores = matching.scores
         self._pair = matching.scores.matrix, matching.labels
         self._K = matching.K
@@ -217,8 +249,30 @@ class _Ranking:
         self._longest = int(np.diff(self._scores.indptr).max(initial=0))
         if ks[-1] > self._longest > 0:
             note(f"{name} lists at most {self._longest} labels per point; for larger k the others count as wrong")
+        self._counts: NDArray[np.int64] | None = None
+        self._propensities: NDArray[np.floating] | None = None
 
-    def auc(self, with_listing: bool) -> dict[str, Statistic]:
+    def learn(self, train: Any, propensity_a: float | None, propensity_b: float | None) -> None:
+        """Take the training points of labels, and their propensities, from training data or a model."""
+        facts = self._matching.with_counts(train, self._name)
+        self._counts = np.asarray(facts.counts)
+        N, D, _ = facts.shape or (0, 0, 0)
+        estimated = estimate_propensities(self._counts, N, D, propensity_a, propensity_b)
+        self._propensities = estimated.values
+        self._note(f"Propensity model: A={estimated.A:g}, B={estimated.B:g} ({estimated.origin})")
+
+    def statistics(self, macro: bool, auc: bool, calibration: bool) -> dict[str, Statistic]:
+        """Return the measures of a ranking with those that are asked for."""
+        statistics = ranking_statistics(*self._pair, self._ks, self._propensities)
+        if macro:
+            statistics |= macro_statistics(*self._pair, self._ks)
+        if auc:
+            statistics |= self._auc(with_listing=not calibration)
+        if calibration:
+            statistics |= self._calibration()
+        return statistics
+
+    def _auc(self, with_listing: bool) -> dict[str, Statistic]:
         """Return the areas under the ROC curve; the note about log loss says which labels are listed."""
         if len(self._scores.labels) < self._scores.N * self._K:
             text = "AUC treats the labels that are not listed as tied in the last place"
@@ -228,17 +282,21 @@ class _Ranking:
             self._note(text)
         return auc_statistics(*self._pair)
 
-    def calibration(self) -> dict[str, Statistic]:
+    def _calibration(self) -> dict[str, Statistic]:
         """Return log loss and calibration errors."""
         self._note(f"Log loss and ECE are over {describe_coverage(self._scores, self._K)}")
         return calibration_statistics(*self._pair) | top_calibration_statistics(*self._pair, self._ks)
 
-    def reliability(self, counts: NDArray[np.int64] | None) -> dict[str, list[Bin]]:
+    def deciles(self) -> list[Decile]:
+        """Return the measures by tenths of labels, for the greatest k."""
+        return [] if self._counts is None else decile_statistics(*self._pair, self._ks[-1], self._counts)
+
+    def reliability(self) -> dict[str, list[Bin]]:
         """Return how often labels come true, by rank, and by the number of training points if that is known."""
         most = self._ks[-1]
         curves = {"rank": reliability_by_rank(*self._pair, most).filled}
-        if counts is not None:
-            curves["training points"] = reliability_by_frequency(*self._pair, most, counts).filled
+        if self._counts is not None:
+            curves["training points"] = reliability_by_frequency(*self._pair, most, self._counts).filled
         return curves
 
 
