@@ -168,7 +168,7 @@ def _write(
 def _copy_names(beside: str, folder: Path) -> list[str]:
     """Copy the names that rows of numbers have beside them to a folder; return the names of the files."""
     files = [names_file(beside, FEATURES), names_file(beside, LABELS), Path(beside, VECTORIZER)]
-    return [os.path.basename(shutil.copy(file, folder)) for file in files if file.is_file()]
+    return [Path(shutil.copy(file, folder)).name for file in files if file.is_file()]
 
 
 def _write_dense(rows: DenseRows, is_test: NDArray[np.bool_], folder: Path) -> list[str]:
