@@ -2,10 +2,12 @@
 
 import copy
 import functools
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 import xmlgp
 from tests.problems import small_dataset
@@ -92,6 +94,23 @@ def test_arrays_are_trained_on_evaluated_and_reported():
     named = xmlgp.train(X, labels=pd.DataFrame(Y).rename(columns="l{}".format), settings={"factors": 3, "epochs": 1})
     with pytest.raises(SettingsError, match="^the model in `train` has other names of labels than the model$"):
         xmlgp.report(model, X, labels=Y, train=named)
+
+
+def test_intervals_do_not_depend_on_threads_or_processes():
+    random = np.random.default_rng(0)
+    labels = random.random((3000, 30)) < 0.2
+    probabilities = (labels + random.random((3000, 30))) / 2
+    arguments = {"train": small_dataset(K=30), "auc": True, "calibration": True}
+    with threadpool_limits(1):
+        expected = xmlgp.evaluate(probabilities, labels, **arguments).intervals
+    with threadpool_limits(4):
+        evaluation = xmlgp.evaluate(probabilities, labels, **arguments)
+        assert evaluation.intervals == expected
+    assert list(expected) == list(evaluation.measures)
+    # As another process has it.
+    sent = pickle.loads(pickle.dumps(xmlgp.evaluate(probabilities, labels, **arguments)))
+    assert sent == evaluation
+    assert sent.intervals == expected
 
 
 def test_names_of_labels_of_arrays_are_those_that_the_model_knows():

@@ -89,7 +89,7 @@ filter_option = click.option(
     "says]",
 )
 @filter_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
 @reading_options
 def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA.
@@ -111,6 +111,9 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     number, the lower first. DATA may be a folder with test.txt or test.svm, or a file of labels alone such as
     tst_X_Y.txt, TRAIN a folder with train.txt, or a model. Every file may be compressed, and one of them may be -
     for standard input.
+
+    The brackets after a value are its 95 % interval: what chance may have done in the choice of the test points.
+    Measures have a row each if the terminal is too narrow for a column for each k.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.

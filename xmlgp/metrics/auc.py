@@ -23,6 +23,9 @@ from xmlgp.metrics.statistics import Statistic, ratio
 
 __all__ = ["auc_statistics", "multilabel_roc_auc", "roc_auc_statistic"]
 
+#: Listed negatives that are compared at a time, so that no further copy of all entries is needed.
+_BLOCK_ENTRIES = 1 << 20
+
 
 def multilabel_roc_auc(scores: csr_array, labels: csr_array) -> dict[str, float]:
     """Compute the area under the ROC curve over all entries, per label and per point.
@@ -99,44 +102,63 @@ class _Groups:
     """Groups of entries of which each has positives and negatives, and the pairs that entries win and lose.
 
     Attributes are arrays with an element for each group, `groups`, `n_positive`, `n_negative`, `areas`, and the pairs
-    that an unlisted positive wins, `unlisted_wins`, and that an unlisted negative loses, `unlisted_losses`; for each
-    listed entry its position in `groups`, `group`; and the `positives` and `negatives` among the listed entries, with
-    the `wins` of the former.
+    that an unlisted positive wins, `unlisted_wins`, and that an unlisted negative loses, `unlisted_losses`; and with an
+    element for each listed positive of these groups, its position in the entries, `listed`, that of its group, `group`,
+    and the pairs that it wins, `wins`.
     """
 
     def __init__(
-        self, entries: _Entries, groups: NDArray[np.integer], groups_of_positives: NDArray[np.integer], size: int
+        self,
+        entries: _Entries,
+        groups_of_entries: NDArray[np.integer],
+        groups_of_positives: NDArray[np.integer],
+        size: int,
     ) -> None:
+        self._entries = entries
+        self._groups_of_entries = groups_of_entries
+        self._n_ranks = int(entries.ranks.max(initial=0)) + 1
         present, n_positive = np.unique(groups_of_positives.astype(np.int64), return_counts=True)
         self.groups = present[n_positive < size]
         self.n_positive = n_positive[n_positive < size]
         self.n_negative = size - self.n_positive
-        self.group, belongs = _positions(self.groups, groups)
-        self.positives = np.flatnonzero(entries.true & belongs)
-        self.negatives = np.flatnonzero(~entries.true & belongs)
-        # Keys sort by group, then by score. There are at most 2^31 groups, so they do not overflow.
-        self._keys = groups.astype(np.int64) * (entries.ranks.max(initial=0) + 1) + entries.ranks
-        positives = np.bincount(self.group[self.positives], minlength=len(self.groups))
-        negatives = np.bincount(self.group[self.negatives], minlength=len(self.groups))
-        self._positive_stops = np.cumsum(positives)
-        self.unlisted_wins = (self.n_negative - negatives) / 2
-        self.unlisted_losses = (self.n_positive + positives) / 2
+        limits = self.groups * self._n_ranks, (self.groups + 1) * self._n_ranks
 
+        negatives = np.sort(self._keys(np.flatnonzero(~entries.true)))
+        starts, stops = (np.searchsorted(negatives, limit) for limit in limits)
+        self.unlisted_wins = (self.n_negative - (stops - starts)) / 2
+        positives = np.flatnonzero(entries.true)
+        group, belongs = _positions(self.groups, groups_of_entries[positives])
+        self.listed = positives[belongs]
+        self.group = group[belongs]
         # A listed positive beats the negatives below it, half of its ties and all unlisted negatives.
-        group = self.group[self.positives]
-        not_in_group = np.cumsum(negatives) - negatives
-        self.wins = _rank(self._keys[self.negatives], self._keys[self.positives]) - not_in_group[group]
-        self.wins += 2 * self.unlisted_wins[group]
+        self.wins = _rank(negatives, self._keys(self.listed)) - starts[self.group] + 2 * self.unlisted_wins[self.group]
+
+        self._positives = np.sort(self._keys(self.listed))
+        self._stops = np.searchsorted(self._positives, limits[1])
+        n_listed = np.bincount(self.group, minlength=len(self.groups))
+        self.unlisted_losses = (self.n_positive + n_listed) / 2
         # All terms are multiples of one half, so their sums are exact up to 2^52.
-        pairs = np.bincount(group, self.wins, len(self.groups)) + (self.n_positive - positives) * self.unlisted_wins
+        missed = (self.n_positive - n_listed) * self.unlisted_wins
+        pairs = np.bincount(self.group, self.wins, len(self.groups)) + missed
         self.areas = pairs / self.n_positive / self.n_negative
 
-    @property
-    def losses(self) -> NDArray[np.float64]:
-        """The positives above each of `negatives`, where those with the same score count one half."""
-        ranks = _rank(self._keys[self.positives], self._keys[self.negatives])
-        losses: NDArray[np.float64] = self._positive_stops[self.group[self.negatives]] - ranks
-        return losses
+    def _keys(self, entries: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return numbers that sort entries by group, then by score."""
+        # There are at most 2^31 groups, so they do not overflow.
+        return self._groups_of_entries[entries].astype(np.int64) * self._n_ranks + self._entries.ranks[entries]
+
+    def more_losses(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the listed negatives of each point lose more than unlisted ones, weighted by group, N."""
+        entries = self._entries
+        more = np.zeros(entries.N)
+        for start in range(0, len(entries.true), _BLOCK_ENTRIES):
+            negatives = start + np.flatnonzero(~entries.true[start : start + _BLOCK_ENTRIES])
+            group, belongs = _positions(self.groups, self._groups_of_entries[negatives])
+            negatives = negatives[belongs]
+            group = group[belongs]
+            losses = self._stops[group] - _rank(self._positives, self._keys(negatives)) - self.unlisted_losses[group]
+            more += np.bincount(entries.points[negatives], losses * weights[group], entries.N)
+        return more
 
 
 def _positions(
@@ -148,8 +170,7 @@ def _positions(
 
 
 def _rank(keys: NDArray[np.int64], of_keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how many of `keys` are below each of others, where equal ones count one half."""
-    keys = np.sort(keys)
+    """Return how many of `keys`, ascending, are below each of others, where equal ones count one half."""
     ranks: NDArray[np.float64] = (np.searchsorted(keys, of_keys) + np.searchsorted(keys, of_keys, "right")) / 2
     return ranks
 
@@ -157,15 +178,15 @@ def _rank(keys: NDArray[np.int64], of_keys: NDArray[np.int64]) -> NDArray[np.flo
 def _micro(entries: _Entries) -> Statistic:
     """Return the area of all entries together."""
     N = entries.N
-    all_entries = _Groups(entries, np.zeros_like(entries.points), np.zeros_like(entries.positive_points), N * entries.K)
+    one_group = np.broadcast_to(np.int64(0), len(entries.true)), np.zeros_like(entries.positive_points)
+    all_entries = _Groups(entries, *one_group, N * entries.K)
     wins = all_entries.unlisted_wins[0]
-    losses = all_entries.unlisted_losses[0]
     positives = np.bincount(entries.positive_points, minlength=N).astype(np.float64)
     negatives = entries.K - positives
     columns = [
-        positives * wins + np.bincount(entries.points[all_entries.positives], all_entries.wins - wins, N),
+        positives * wins + np.bincount(entries.points[all_entries.listed], all_entries.wins - wins, N),
         positives,
-        negatives * losses + np.bincount(entries.points[all_entries.negatives], all_entries.losses - losses, N),
+        negatives * all_entries.unlisted_losses[0] + all_entries.more_losses(np.ones(1)),
         negatives,
     ]
     area = partial(_area, all_entries.n_positive[0], all_entries.n_negative[0], all_entries.areas[0])
@@ -192,18 +213,15 @@ def _macro(entries: _Entries, labels: _Groups) -> Statistic:
     label, belongs = _positions(labels.groups, entries.positive_labels)
     label = label[belongs]
     positives = entries.positive_points[belongs]
-    listed = entries.points[labels.positives], labels.group[labels.positives]
-    rows = np.concatenate([positives, listed[0], positives])
-    columns = np.concatenate([label, listed[1], L + label])
-    more = (labels.wins - labels.unlisted_wins[listed[1]]) / labels.n_negative[listed[1]]
+    rows = np.concatenate([positives, entries.points[labels.listed], positives])
+    columns = np.concatenate([label, labels.group, L + label])
+    more = (labels.wins - labels.unlisted_wins[labels.group]) / labels.n_negative[labels.group]
     values = np.concatenate([(labels.unlisted_wins / labels.n_negative)[label], more, np.ones(len(label))])
 
     # What a point adds as an unlisted negative of each label, less where it is a positive or a listed negative.
     unlisted = (labels.unlisted_losses / labels.n_positive - labels.areas) / labels.n_negative
-    group = labels.group[labels.negatives]
-    more = (labels.losses - labels.unlisted_losses[group]) / labels.n_positive[group] / labels.n_negative[group]
     linear = unlisted.sum() - np.bincount(positives, unlisted[label], N)
-    linear += np.bincount(entries.points[labels.negatives], more, N)
+    linear += labels.more_losses(1 / labels.n_positive / labels.n_negative)
     by_label = csr_array((values, (rows, columns)), shape=(N, 2 * L))
     return Statistic(csr_array(hstack([by_label, csr_array(linear[:, None] / L)], format="csr")), _mean_area, most=1.0)
 

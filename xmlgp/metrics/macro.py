@@ -6,6 +6,7 @@ Coverage and macro measures are means over labels, so that a rare label counts a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +77,10 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     pairs = np.concatenate(rows), np.concatenate(columns)
     sums_of = csr_array((np.ones(len(pairs[0])), pairs), shape=(N, P + 2 * H * len(ks)))
     places = np.searchsorted(present, right)
-    for name, measure in _MEASURES.items():
+    for name in _MEASURES:
         for block, k in enumerate(ks):
-            statistics[f"{name}@{k}"] = Statistic(sums_of, _mean_over_labels(measure, places, P, P + 2 * block * H))
+            mean = partial(_mean_over_labels, name, places, P, P + 2 * block * H)
+            statistics[f"{name}@{k}"] = Statistic(sums_of, mean)
     return statistics
 
 
@@ -91,19 +93,15 @@ def first_of_labelled(scores: csr_array, labels: csr_array, k: int) -> csr_array
 
 
 def _mean_over_labels(
-    measure: Callable[..., NDArray[np.floating]], places: NDArray[np.intp], P: int, start: int
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return the function of a statistic: 100 times the mean of a measure over the labels that a point has.
+    name: str, places: NDArray[np.intp], P: int, start: int, sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return 100 times the mean of a measure over the labels that a point has, for S sets of points.
 
     The first P sums are the numbers of points that have a label; `places` are those of the labels with a hit. From
     `start`, there are sums for these: of points for which they are right, and of points that list them.
     """
-
-    def function(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        true = sums[:, :P]
-        right, listed = (sums[:, first : first + len(places)] for first in (start, start + len(places)))
-        added = measure(right, listed, true[:, places]).sum(axis=1)
-        means: NDArray[np.float64] = 100 * added / np.count_nonzero(true, axis=1)
-        return means
-
-    return function
+    true = sums[:, :P]
+    right, listed = (sums[:, first : first + len(places)] for first in (start, start + len(places)))
+    added = _MEASURES[name](right, listed, true[:, places]).sum(axis=1)
+    means: NDArray[np.float64] = 100 * added / np.count_nonzero(true, axis=1)
+    return means
