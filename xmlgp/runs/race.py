@@ -56,7 +56,9 @@ class Folds:
 
     def labels(self, count: int) -> csr_array:
         """Return the true labels of the points that the first folds hold out."""
-        return csr_array(vstack([self.split(fold)[1].labels for fold in range(count)], "csr"))
+        if self.validation is not None:
+            return self.validation.labels
+        return csr_array(vstack([self.dataset.labels[self._fold_of == fold] for fold in range(count)], "csr"))
 
     @property
     def facts(self) -> dict[str, Any]:
