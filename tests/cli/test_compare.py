@@ -103,6 +103,18 @@ def test_scores_of_any_program_give_the_same():
     )
 
 
+def test_a_single_point_shows_nothing(tmp_path):
+    (tmp_path / "one.txt").write_text("2 1 4\n0 0:1\n 0:1\n")
+    for name, content in {"right.txt": "0:1\n\n", "wrong.txt": "1:1\n\n"}.items():
+        (tmp_path / name).write_text(content)
+    reason = "there is only one point with a true label, which shows no difference beyond chance"
+    assert said(run("right.txt", "wrong.txt", "one.txt", "-q")) == reason
+    # Of labels that one point has, the interval is all that is possible.
+    result = json.loads(run("a.scores", "b.csv", "test.txt", "-k", "1", "--train", "train.txt", "--json").stdout)
+    recall = result["groups"][1]["recall"]
+    assert recall == {"a": 100, "b": 0, "difference": 100, "interval": [-100, 100], "p": 1}
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -96,7 +96,8 @@ def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: in
     Both methods are measured on the same sets of points, so what both find hard does not count. The interval is d ± zs,
     with the difference d, its standard error s, and z of Student's t as for `intervals`; p is the probability of t
     beyond ±d/s. For means of bounded numbers, s² has the square of one point's share added, as if one more point
-    differed: where few points differ, the normal distribution is too narrow. No interval goes beyond what is possible.
+    differed: where few points differ, the normal distribution is too narrow. No interval goes beyond what is possible,
+    and that of a single point has all of it.
     """
     names = [name for name in a if name in b]
     drawn = _resampled([methods[name] for methods in (a, b) for name in names], seed)
@@ -115,10 +116,12 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
     # The sums of equal columns may differ in their last digits.
     if difference == 0 and error <= 1e-12 * abs(a.value):
         return Difference(a.value, b.value, 0.0, Interval(0.0, 0.0), 1.0)
+    if count < 2:
+        return Difference(a.value, b.value, difference, Interval(-a.most, a.most), 1.0)
     if math.isfinite(a.most):
         error = math.hypot(error, a.most / count)
     reach = _quantile(count) * error
-    p = 2 * float(stdtr(count - 1, -abs(difference) / error)) if count > 1 and error > 0 else math.nan
+    p = 2 * float(stdtr(count - 1, -abs(difference) / error if error else -math.inf))
     ends = Interval(max(difference - reach, -a.most), min(difference + reach, a.most))
     return Difference(a.value, b.value, difference, ends, p)
 

@@ -116,7 +116,7 @@ def compare(
     Raises
     ------
     SettingsError
-        As by `evaluate`, and if one method ranks labels and the other assigns them.
+        As by `evaluate`, and if one method ranks labels and the other assigns them, or with a single point.
     """
     reporter = Reporter.of(progress, note)
     # Both methods have some notes in common.
@@ -129,6 +129,8 @@ def compare(
     if first.kind != second.kind:
         names = f"{pair[0].name} and {pair[1].name}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
+    if first.points < 2:
+        raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
     k = 0 if first.kind == "assignment" else ks[-1]
     groups: list[FrequencyGroup] = []
     statistics = [first.statistics, second.statistics]
