@@ -107,12 +107,15 @@ class HeldOut(NamedTuple):
 
     def for_programs(self, K: int) -> dict[str, dict[str, Any]]:
         """Return the value and the interval of each measure of K labels; nothing without intervals."""
-        places = {f"P@{k}": place for place, k in enumerate((1, 3, 5)) if k <= K}
-        places |= {"uncalibrated_ECE@5": 3, "ECE@5": 4}
+        if not self.intervals:
+            return {}
+        names = ["P@1", "P@3", "P@5", "uncalibrated_ECE@5", "ECE@5"]
+        measures = zip(names, self[1 : len(MEASURED)], self.intervals[:-1], strict=True)
+        too_large = {f"P@{k}" for k in (3, 5) if k > K}
         return {
-            name: {"value": self[1 + place], "interval": list(self.intervals[place])}
-            for name, place in places.items()
-            if self.intervals
+            name: {"value": value, "interval": list(interval)}
+            for name, value, interval in measures
+            if name not in too_large
         }
 
     def _within(self, factor: float) -> list[str]:
