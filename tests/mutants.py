@@ -290,6 +290,24 @@ MUTANTS = [
         "np.log(n_points)",
         ("tests/metrics/test_propensity.py",),
     ),
+    Mutant(
+        "macro-absent",
+        "wrong set",
+        "Macro measures of some points are over all labels, not over those that these points have.",
+        "xmlgp/metrics/macro.py",
+        "np.count_nonzero(true, axis=1)",
+        "true.shape[1]",
+        ("tests/metrics/test_macro.py",),
+    ),
+    Mutant(
+        "decile-middle",
+        "off by one",
+        "A label is in the decile where its pairs end, not in that of their middle.",
+        "xmlgp/metrics/deciles.py",
+        "ends - counts[order] / 2",
+        "ends",
+        ("tests/metrics/test_deciles.py",),
+    ),
     # Training.
     Mutant(
         "adam-correction",
