@@ -221,7 +221,6 @@ def test_text_is_vectorized_once_and_unknown_labels_of_validation_points_are_not
         ({"factor": [3]}, {}, SettingsError, "factor is not a setting; did you mean factors?"),
         ({"model": ["mlgpf", "gpc"]}, {}, SettingsError, "gpc"),
         ({"seed": list(range(1001))}, {}, UsageError, "There are more than 1000 combinations"),
-        ({"factors": [3]}, {"metric": "ndgc@5"}, UsageError, "the metric 'ndgc@5' is unknown; did you mean nDCG@5?"),
         ({"factors": [3]}, {"metric": "accuracy"}, UsageError, "there are P@K, nDCG@K, PSP@K, PSnDCG@K, recall@K"),
         ({"factors": [3]}, {"metric": "p@0"}, UsageError, "the metric 'p@0' is unknown"),
         ({"factors": [3]}, {"held_out": 1}, UsageError, "the number of folds is 1, but must be from 2 to the 240"),

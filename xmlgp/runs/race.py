@@ -23,7 +23,7 @@ from xmlgp.metrics.intervals import ALPHA, Difference, Interval, differences
 from xmlgp.metrics.statistics import Statistic
 from xmlgp.runs.candidates import Candidate
 from xmlgp.runs.interrupted import advise
-from xmlgp.runs.search_metric import Metric, shown
+from xmlgp.runs.search_metric import Metric
 from xmlgp.runs.train import train
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import Interrupted
@@ -139,12 +139,9 @@ class Race:
             return racing
         statistics = {candidate.name: self.statistic(candidate.name, done) for candidate in racing}
         looks = (len(self.candidates) - 1) * (self.folds.count - 1)
-        losers = hopeless(statistics, looks, self.metric.sign)
-        losers.pop(self.candidates[0].name, None)
-        for name, difference in losers.items():
-            behind = shown(self.metric.name, difference.difference, sign="+")
-            after = f"after {done} of {self.folds.count} folds"
-            self.reporter.note(f"{name} is dropped {after} ({behind} {self.metric.name} from the best)")
+        losers = hopeless(statistics, looks, self.metric.sign) - {self.candidates[0].name}
+        for name in sorted(losers):
+            self.reporter.note(f"{name} is dropped after {done} of {self.folds.count} folds")
         return [candidate for candidate in racing if candidate.name not in losers]
 
     @contextlib.contextmanager
@@ -158,19 +155,15 @@ class Race:
             raise
 
 
-def hopeless(statistics: Mapping[str, Statistic], comparisons: int, sign: int) -> dict[str, Difference]:
-    """Return the difference from the best candidate of those that are worse, allowing for so many comparisons.
+def hopeless(statistics: Mapping[str, Statistic], comparisons: int, sign: int) -> set[str]:
+    """Return the names of candidates that are worse than the best one, allowing for so many comparisons.
 
     `sign` is −1 if lower values are better.
     """
     best = max(statistics, key=lambda name: sign * statistics[name].value)
     compared = differences(statistics, dict.fromkeys(statistics, statistics[best]))
-    worse: dict[str, Difference] = {}
-    for name, difference in compared.items():
-        interval = allowing_for(difference, comparisons)
-        if max(sign * interval.low, sign * interval.high) < 0:
-            worse[name] = difference
-    return worse
+    intervals = {name: allowing_for(difference, comparisons) for name, difference in compared.items()}
+    return {name for name, ends in intervals.items() if max(sign * end for end in ends) < 0}
 
 
 def allowing_for(difference: Difference, comparisons: int) -> Interval:
@@ -198,13 +191,10 @@ class _Share:
 
     def update(self, n: float = 1, **facts: object) -> None:
         """Advance by some steps."""
-        self._move(n / self._total)
+        step = min(n / self._total, self._left)
+        self._left -= step
+        self._bar.update(step)
 
     def finish(self) -> None:
         """Advance to the end."""
-        self._move(1)
-
-    def _move(self, share: float) -> None:
-        step = min(share, self._left)
-        self._left -= step
-        self._bar.update(step)
+        self._bar.update(self._left)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.errors import UsageError, nearest
+from xmlgp.errors import UsageError
 from xmlgp.metrics.intervals import Interval
 from xmlgp.metrics.macro import macro_statistics
 from xmlgp.metrics.probabilities import calibration_statistics
@@ -49,9 +49,8 @@ class Metric(NamedTuple):
         names = {name.lower(): name for name in (*RANKINGS, *MACRO)}
         match = re.fullmatch(r"([a-z0-9-]+)@([1-9]\d{0,8})", text.lower())
         if not match or match[1] not in names:
-            near = nearest(text.lower().partition("@")[0], names)
-            known = f"there are {', '.join(f'{name}@K' for name in names.values())} and {LOG_LOSS}"
-            raise UsageError(f"the metric {text!r} is unknown; {f'did you mean {names[near]}@5?' if near else known}")
+            known = ", ".join(f"{name}@K" for name in names.values())
+            raise UsageError(f"the metric {text!r} is unknown; there are {known} and {LOG_LOSS}")
         if K == 1:
             raise UsageError(f"a single label has no ranking; the metric for it is {LOG_LOSS}")
         return cls(f"{names[match[1]]}@{match[2]}", int(match[2]))
