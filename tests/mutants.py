@@ -308,6 +308,15 @@ MUTANTS = [
         "ends",
         ("tests/metrics/test_deciles.py",),
     ),
+    Mutant(
+        "auc-negatives",
+        "lost term",
+        "The interval of an area under the ROC curve leaves out chance in the choice of the negatives.",
+        "xmlgp/metrics/auc.py",
+        " + losses / negatives / n_positive - area",
+        "",
+        ("tests/metrics/test_auc.py",),
+    ),
     # Training.
     Mutant(
         "adam-correction",
