@@ -42,14 +42,16 @@ def test_tables_points_and_a_sentence():
         f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 2)
     ]
     title, head, *rows = groups.splitlines()
-    assert title == "recall@2 by training points of the label, and what these labels add to A - B of P@2"
+    assert title == "recall@2 by deciles of labels, and what each adds to A - B of P@2"
     assert head.split()[-1] == "P@2"
-    # Label 0 has 4 training points, 1 has 2, and 2 and 3 have one each.
-    assert [row.split()[:5] for row in rows] == [
-        ["1", "3", "66.67", "0.00", "+66.67"],
-        ["2-3", "1", "100.00", "100.00", "+0.00"],
-        ["4-7", "1", "100.00", "100.00", "+0.00"],
+    # Label 0 has 4 of the 8 pairs of a training point and a label, 1 has 2, and 2 and 3 have one each.
+    assert [row.split()[:6] for row in rows] == [
+        ["3", "4", "1", "100.00", "100.00", "+0.00"],
+        ["7", "2", "1", "100.00", "100.00", "+0.00"],
+        ["9", "1", "1", "100.00", "0.00", "+100.00"],
+        ["10", "1", "2", "50.00", "0.00", "+50.00"],
     ]
+    assert [row.split()[-1] for row in rows] == ["+0.00", "+0.00", "+12.50", "+12.50"]
     assert points.splitlines() == [
         "points that differ most in their first 2 labels; * marks true labels",
         "point 3: A has 1, B has 0 of 1 true label",
@@ -91,8 +93,8 @@ def test_json_has_what_the_tables_have():
     found = json.loads(
         run("a.scores", "b.csv", "test.txt", "-k", "2", "--macro", "--train", "train.txt", "--json").stdout
     )
-    assert {"recall@2", "coverage@2", "macro-F1@2", "groups"} < set(found)
-    assert found["groups"][0]["recall"]["difference"] == pytest.approx(200 / 3)
+    assert {"recall@2", "coverage@2", "macro-F1@2", "deciles"} < set(found)
+    assert found["deciles"][3]["recall@2"]["difference"] == 50
 
 
 def test_scores_of_any_program_give_the_same():
@@ -111,7 +113,7 @@ def test_a_single_point_shows_nothing(tmp_path):
     assert said(run("right.txt", "wrong.txt", "one.txt", "-q")) == reason
     # Of labels that one point has, the interval is all that is possible.
     result = json.loads(run("a.scores", "b.csv", "test.txt", "-k", "1", "--train", "train.txt", "--json").stdout)
-    recall = result["groups"][1]["recall"]
+    recall = result["deciles"][1]["recall@1"]
     assert recall == {"a": 100, "b": 0, "difference": 100, "interval": [-100, 100], "p": 1}
 
 

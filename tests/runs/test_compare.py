@@ -49,7 +49,10 @@ def test_differences_are_those_of_a_permutation_test_and_of_a_mean_of_pairs(prob
 def test_the_same_scores_do_not_differ(problem):
     a, _, Y = problem
     found = compare(a, a.copy(), Y, train=sp_dataset(Y))
-    for row in [*found.measures.values(), *(group.recall for group in found.groups)]:
+    rows = list(found.measures.values())
+    for decile in found.deciles:
+        rows += decile.measures.values()
+    for row in rows:
         assert (row.difference, tuple(row.interval), row.p) == (0, (0, 0), 1)
     assert found.points == []
 
@@ -66,7 +69,8 @@ def test_the_methods_in_the_other_order_differ_with_the_other_sign(problem):
     forth = compare(a, b, Y, train=sp_dataset(Y))
     back = compare(b, a, Y, train=sp_dataset(Y))
     pairs = [(row, back.measures[name]) for name, row in forth.measures.items()]
-    pairs += [(row.recall, other.recall) for row, other in zip(forth.groups, back.groups, strict=True)]
+    for row, other in zip(forth.deciles, back.deciles, strict=True):
+        pairs += [(row.measures[name], other.measures[name]) for name in ("P@5", "recall@5")]
     for row, other in pairs:
         assert (other.difference, *other.interval) == pytest.approx(
             (-row.difference, -row.interval[1], -row.interval[0])
@@ -75,23 +79,20 @@ def test_the_methods_in_the_other_order_differ_with_the_other_sign(problem):
     assert [row._replace(a=row.b, b=row.a, hits=row.hits[::-1]) for row in back.points] == forth.points
 
 
-def test_measures_are_those_of_evaluate_and_groups_add_up(problem):
+def test_measures_are_those_of_evaluate_and_deciles_add_up(problem):
     a, b, Y = problem
     train = sp_dataset(Y)
     found = compare(a, b, Y, train=train, ks=[1, 5])
     for place, scores in enumerate((a, b)):
-        for name, value in evaluate(scores, Y, train=train, ks=[1, 5]).measures.items():
+        for name, value in evaluate(scores, Y, train=train, ks=[1, 5], macro=True).measures.items():
             assert found.measures[name][place] == pytest.approx(value)
-    assert sum(row.precision for row in found.groups) == pytest.approx(found.measures["P@5"].difference)
-    counts = Y.sum(axis=0)
-    tops = [np.argsort(-scores, axis=1)[:, :5] for scores in (a, b)]
-    for row in found.groups:
-        low, _, high = row.training_points.partition("-")
-        group = (counts >= int(low)) & (counts <= int(high or low))
-        true = Y.toarray() & group
-        assert row.true == true.sum()
-        recalls = [100 * np.take_along_axis(true, top, axis=1).sum() / true.sum() for top in tops]
-        assert row.recall[:2] == pytest.approx(recalls)
+    tenths = [evaluate(scores, Y, train=train, ks=[1, 5], deciles=True).deciles for scores in (a, b)]
+    for row, *both in zip(found.deciles, *tenths, strict=True):
+        assert row[:4] == both[0][:4] == both[1][:4]
+        for name, gap in row.measures.items():
+            assert gap[:2] == pytest.approx([tenth.statistics[name].value for tenth in both])
+    added = [row.measures["P@5"].difference for row in found.deciles]
+    assert sum(added) == pytest.approx(found.measures["P@5"].difference)
 
 
 def test_the_points_that_differ_most_come_first(problem):

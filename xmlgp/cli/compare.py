@@ -11,7 +11,7 @@ from xmlgp import api
 from xmlgp.cli.evaluate import columns, digits_of, filter_option, ks_option
 from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
 from xmlgp.metrics.intervals import Difference
-from xmlgp.runs.compare import POINTS, Comparison, FrequencyGroup, PointDifference
+from xmlgp.runs.compare import POINTS, Comparison, PointDifference
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
 
@@ -31,7 +31,7 @@ RANKING = ("P", "nDCG", "PSP", "PSnDCG")
 @click.option(
     "--train",
     type=INPUT,
-    help="Training data or a model, for PSP and PSnDCG, differences by training points of labels, and names of labels.",
+    help="Training data or a model, for PSP and PSnDCG, differences by deciles of labels, and names of labels.",
 )
 @ks_option
 @click.option("--macro", is_flag=True, help="Also print recall@k, coverage@k and macro precision, recall and F1@k.")
@@ -58,8 +58,8 @@ def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, *
     as p < 0.05. Of twenty measures one has p < 0.05 by chance, so choose the measure that matters before you look. The
     intervals are about other test points, not about other training points or seeds.
 
-    With --train, it also prints the share of the true labels among the first k labels, recall, by the number of
-    training points of the label, for the greatest k, and what these labels add to the difference in P@k.
+    With --train, it also prints the difference in recall@k by deciles of labels, the most frequent in training first,
+    as evaluate --deciles divides them, and what each adds to the difference in P@k, for the greatest k.
 
     The points that differ most follow, by F1 of the first k labels, for the greatest k, or of assigned labels. A star
     marks true labels.
@@ -82,8 +82,8 @@ def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, *
         return
     rows = [[name, *_cells(row, digits_of(name))] for name, row in measures.items()]
     parts = [f"A  {a}\nB  {b}", columns([["", *HEAD], *rows])]
-    if result.groups:
-        parts.append(_groups_table(result.groups, result.k))
+    if result.deciles:
+        parts.append(_decile_table(result))
     if points:
         parts.append(_points_text(points, result.k))
     click.echo("\n\n".join([*parts, _conclusion(measures)]))
@@ -96,11 +96,14 @@ def _cells(row: Difference, digits: int = 2) -> list[str]:
     return [f"{row.a:.{digits}f}", f"{row.b:.{digits}f}", f"{row.difference:+.{digits}f}", f"[{low}, {high}]", p]
 
 
-def _groups_table(groups: Sequence[FrequencyGroup], k: int) -> str:
-    """Format the differences by training points, one group per row."""
-    rows = [[row.training_points, str(row.true), *_cells(row.recall), f"{row.precision:+.2f}"] for row in groups]
-    title = f"recall@{k} by training points of the label, and what these labels add to A - B of P@{k}"
-    return f"{title}\n{columns([['points', 'true', *HEAD, f'P@{k}'], *rows])}"
+def _decile_table(result: Comparison) -> str:
+    """Format the differences by deciles of labels, one decile per row."""
+    rows = [["decile", "training", "true", *HEAD, f"P@{result.k}"]]
+    for row in result.deciles:
+        recall = _cells(row.measures[f"recall@{result.k}"])
+        added = f"{row.measures[f'P@{result.k}'].difference:+.2f}"
+        rows.append([str(row.decile), row.training_points, str(row.true), *recall, added])
+    return f"recall@{result.k} by deciles of labels, and what each adds to A - B of P@{result.k}\n{columns(rows)}"
 
 
 def _points_text(points: Sequence[PointDifference], k: int) -> str:
@@ -142,7 +145,10 @@ def _facts(
     measures: Mapping[str, Difference], result: Comparison, points: Sequence[PointDifference]
 ) -> dict[str, object]:
     """Return a comparison for JSON, without parts that are empty."""
-    groups = [row._asdict() | {"recall": row.recall._asdict()} for row in result.groups]
-    additions = {"groups": groups, "points": [row._asdict() for row in points], "unknown_labels": result.unknown}
+    deciles = []
+    for row in result.deciles:
+        counts = {"decile": row.decile, "labels": row.labels, "training points": row.training_points, "true": row.true}
+        deciles.append(counts | {name: difference._asdict() for name, difference in row.measures.items()})
+    additions = {"deciles": deciles, "points": [row._asdict() for row in points], "unknown_labels": result.unknown}
     facts = {name: row._asdict() for name, row in measures.items()}
     return facts | {name: value for name, value in additions.items() if value}

@@ -15,36 +15,31 @@ from xmlgp.errors import SettingsError, memory_errors_reported
 from xmlgp.inputs.kinds import FilePath, Matrix
 from xmlgp.inputs.source import Labels, Source
 from xmlgp.inputs.training_data import TrainingData
+from xmlgp.metrics.deciles import Decile
 from xmlgp.metrics.intervals import Difference, differences
-from xmlgp.metrics.macro import macro_statistics
-from xmlgp.metrics.probabilities import frequency_groups
 from xmlgp.metrics.ranking import top_entries
-from xmlgp.metrics.statistics import ratio
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.runs.evaluate import evaluate
+from xmlgp.runs.evaluate import Evaluation, evaluate
 from xmlgp.runs.identifiers import IdentifiedPoints
 from xmlgp.runs.matching import Matched, matched
 from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import Progress, Reporter
 
-__all__ = ["POINTS", "Comparison", "FrequencyGroup", "PointDifference", "compare"]
+__all__ = ["POINTS", "Comparison", "DecileDifference", "PointDifference", "compare"]
 
 #: Points that a comparison keeps.
 POINTS = 100
 
 
-class FrequencyGroup(NamedTuple):
-    """How well two methods find the labels that have so many training points.
+class DecileDifference(NamedTuple):
+    """The differences of two methods for a tenth of labels, which `Decile` describes: P@k and recall@k by name."""
 
-    They are in `true` pairs of a point and a label. `recall` is the difference in the share of these pairs that is
-    among the first k labels, in percent, and `precision` is what the labels add to the difference in P@k.
-    """
-
+    decile: int
+    labels: int
     training_points: str
     true: int
-    recall: Difference
-    precision: float
+    measures: dict[str, Difference]
 
 
 class PointDifference(NamedTuple):
@@ -71,9 +66,9 @@ class Comparison:
     measures : dict of str to Difference
         By their names: `a`, `b`, `difference` with its paired 95 % `interval`, and `p`.
     k : int
-        Labels of each point that `groups` and `points` are about; of assigned labels all, which is 0.
-    groups : list of FrequencyGroup
-        By training points of the label, if training points or a model are given. Of rankings only.
+        Labels of each point that `deciles` and `points` are about; of assigned labels all, which is 0.
+    deciles : list of DecileDifference
+        By how frequent labels are in training, of rankings, if training points or a model are given.
     points : list of PointDifference
         Those that differ most in F1 of these labels, at most 100.
     unknown : dict of str to int
@@ -83,7 +78,7 @@ class Comparison:
     kind: str
     measures: dict[str, Difference]
     k: int = 0
-    groups: list[FrequencyGroup] = field(default_factory=list)
+    deciles: list[DecileDifference] = field(default_factory=list)
     points: list[PointDifference] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)
 
@@ -111,7 +106,7 @@ def compare(
     a, b : path, matrix N×K, Scores, Predictions or list
         The scores of each method, as for `evaluate`: either both rank labels, or both assign them.
     labels, train, ks, filter_labels, progress, note
-        As for `evaluate`. `train` also gives the differences by frequency of labels.
+        As for `evaluate`. `train` also gives the differences by deciles of labels.
 
     Raises
     ------
@@ -125,21 +120,43 @@ def compare(
     pair = list(matched([a, b], source, train, reporter._replace(note=tell)))
     if filter_labels is not None:
         pair = [matching.without(filter_labels, tell) for matching in pair]
-    first, second = (evaluate(matching, source, train=train, ks=ks, note=tell) for matching in pair)
+    first, second = (_evaluated(matching, source, train, ks, tell) for matching in pair)
     if first.kind != second.kind:
         names = f"{pair[0].name} and {pair[1].name}"
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     if first.points < 2:
         raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
     k = 0 if first.kind == "assignment" else ks[-1]
-    groups: list[FrequencyGroup] = []
-    statistics = [first.statistics, second.statistics]
-    if first.kind == "ranking":
-        more = [macro_statistics(matching.scores.matrix, matching.labels, ks) for matching in pair]
-        statistics = [measures | others for measures, others in zip(statistics, more, strict=True)]
-        groups = [] if train is None else _by_frequency(pair, train, k)
-    measures = differences(statistics[0], statistics[1])
-    return Comparison(first.kind, measures, k, groups, _differing_points(pair, k), first.unknown)
+    return Comparison(
+        first.kind,
+        differences(first.statistics, second.statistics),
+        k,
+        _decile_differences(first.deciles, second.deciles),
+        _differing_points(pair, k),
+        first.unknown,
+    )
+
+
+def _evaluated(
+    matching: Matched, source: Source, train: Any, ks: Sequence[int], note: Callable[[str], object]
+) -> Evaluation:
+    """Return the measures of a method, of a ranking all of them."""
+    are_ranked = matching.scores.K > 1 and not matching.scores.assigned
+    by_decile = are_ranked and train is not None
+    return evaluate(matching, source, train=train, ks=ks, macro=are_ranked, deciles=by_decile, note=note)
+
+
+def _decile_differences(a: Sequence[Decile], b: Sequence[Decile]) -> list[DecileDifference]:
+    """Return the differences of the tenths of labels that both methods have, those without true labels left out."""
+    statistics = [
+        {f"{row.decile} {name}": row.statistics[name] for row in rows for name in row.statistics} for rows in (a, b)
+    ]
+    compared = differences(statistics[0], statistics[1])
+    return [
+        DecileDifference(*row[:4], {name: compared[f"{row.decile} {name}"] for name in row.statistics})
+        for row in a
+        if row.true
+    ]
 
 
 def _first(matching: Matched, k: int) -> tuple[csr_array, csr_array]:
@@ -147,24 +164,6 @@ def _first(matching: Matched, k: int) -> tuple[csr_array, csr_array]:
     top = top_entries(matching.scores.matrix, k or matching.scores.K)
     top.data = np.ones(top.nnz)
     return top, top.multiply(matching.labels).tocsr()
-
-
-def _by_frequency(pair: Sequence[Matched], train: object, k: int) -> list[FrequencyGroup]:
-    """Return the differences for labels of similar numbers of training points."""
-    hits = []
-    for matching in pair:
-        names, groups = frequency_groups(np.asarray(matching.with_counts(train, matching.name).counts))
-        K = len(groups)
-        in_group = csr_array((np.ones(K), groups, np.arange(K + 1)), shape=(K, len(names)))
-        hits.append((_first(matching, k)[1] @ in_group).toarray())
-        true = (matching.labels @ in_group).toarray()
-    present = {names[group]: group for group in np.flatnonzero(true.any(axis=0)).tolist()}
-    recalls = [{name: ratio(sums[:, group], true[:, group]) for name, group in present.items()} for sums in hits]
-    shares = 100 * (hits[0] - hits[1]).sum(axis=0) / (k * np.count_nonzero(true.any(axis=1)))
-    return [
-        FrequencyGroup(name, int(true[:, present[name]].sum()), recall, float(shares[present[name]]))
-        for name, recall in differences(recalls[0], recalls[1]).items()
-    ]
 
 
 def _differing_points(pair: Sequence[Matched], k: int) -> list[PointDifference]:
