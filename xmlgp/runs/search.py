@@ -109,7 +109,8 @@ def search(
     Parameters
     ----------
     data : path, Dataset or Source
-        The training points, as for `train`. One vectorizer of all texts serves all folds: it does not see labels.
+        The training points, as for `train`; points in memory as `Source(X, labels=Y)`. One vectorizer of all texts
+        serves all folds: it does not see labels.
     settings : mapping
         Settings by name, and perhaps the `model`. Those with a list of values are compared; others, and the defaults,
         are the default settings. The folds are drawn by their `seed`.
