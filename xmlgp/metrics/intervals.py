@@ -118,7 +118,7 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
         return Difference(a.value, b.value, 0.0, Interval(0.0, 0.0), 1.0)
     if count < 2:
         return Difference(a.value, b.value, difference, Interval(-a.most, a.most), 1.0)
-    if math.isfinite(a.most):
+    if a.is_bounded_mean:
         error = math.hypot(error, a.most / count)
     reach = _quantile(count) * error
     p = 2 * float(stdtr(count - 1, -abs(difference) / error if error else -math.inf))
@@ -135,8 +135,8 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
         return Interval(0.0, statistic.most)
     error = _standard_error(drawn, count)
     z = _quantile(count)
-    if math.isinf(statistic.most):
-        return Interval(max(value - z * error, 0.0), value + z * error)
+    if not statistic.is_bounded_mean:
+        return Interval(max(value - z * error, 0.0), min(value + z * error, statistic.most))
     share = value / statistic.most
     variance = (error / statistic.most) ** 2
     # z²/n', where n' is that of independent outcomes.

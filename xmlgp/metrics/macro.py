@@ -80,7 +80,7 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     for name in _MEASURES:
         for block, k in enumerate(ks):
             mean = partial(_mean_over_labels, name, places, P, P + 2 * block * H)
-            statistics[f"{name}@{k}"] = Statistic(sums_of, mean)
+            statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0, is_mean=False)
     return statistics
 
 

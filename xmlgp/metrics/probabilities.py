@@ -132,7 +132,7 @@ def calibration_statistics(probabilities: csr_array, labels: csr_array) -> dict[
         gaps.append(_gaps(points, p, y, _BINS, block.shape[0]))
     return {
         "log_loss": ratio(np.concatenate(losses), np.concatenate(counts), 1.0, math.inf),
-        "ECE": Statistic(np.concatenate(gaps), _calibration_error),
+        "ECE": Statistic(np.concatenate(gaps), _calibration_error, 1.0, is_mean=False),
     }
 
 
@@ -166,7 +166,7 @@ def top_calibration_statistics(probabilities: csr_array, labels: csr_array, ks: 
     for k in ks:
         first = ranks < k
         gaps = _gaps(points[first], p[first], y[first], _TOP_BINS, labels.shape[0])
-        statistics[f"ECE@{k}"] = Statistic(gaps, _calibration_error)
+        statistics[f"ECE@{k}"] = Statistic(gaps, _calibration_error, 1.0, is_mean=False)
     return statistics
 
 

@@ -30,13 +30,20 @@ class Statistic:
     function : callable
         Returns S values, given the sums of each of S sets of points, an ndarray of float64, S×c.
     most : float
-        The best or the worst value that a point can have, if the value is a mean over points, weighted or not, of
-        numbers between 0 and this; infinity for other measures.
+        The highest value; the lowest is 0.
+    is_mean : bool
+        Whether the value is a mean over points, weighted or not, of numbers from 0 to `most`.
     """
 
     columns: Columns
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     most: float = math.inf
+    is_mean: bool = True
+
+    @property
+    def is_bounded_mean(self) -> bool:
+        """Whether the value is a mean of bounded numbers."""
+        return self.is_mean and math.isfinite(self.most)
 
     @property
     def value(self) -> float:
