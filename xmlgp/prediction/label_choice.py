@@ -13,7 +13,7 @@ from the k most probable labels and visits the points in random order: each gets
 most, given those of the other points. The measure never falls.
 
 A rule that chooses the labels of a new point without the others, as Frank–Wolfe finds [2], reaches nearly the same on
-the points that it was found on, but much less on others if labels are many.
+the points that it was found on, but on other points half of the gain if most labels have few of them.
 
 [1] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński: Generalized test utilities for long-tail performance in
     extreme multi-label classification, NeurIPS 2023, arXiv:2311.05081.
