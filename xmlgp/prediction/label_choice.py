@@ -48,7 +48,7 @@ LISTED = MAX_STREAMED
 TIMES_K = 4
 
 #: The share of its value for the most probable labels that a measure may lose for precision. Many choices are nearly as
-#: good for coverage: on `tags`, this triples P@5 at the same coverage.
+#: good for coverage: on the set `tags`, P@5 is four times as high, with 0.2 points less of coverage.
 PRECISION_SHARE = 0.01
 
 #: The ascent ends when visiting all points raises the measure by less than this share, after 4 to 8 times, or so often.
