@@ -96,6 +96,8 @@ def test_labels_are_chosen_for_a_measure_of_all_points(measure):
     assert chosen.scores.tolist() == expected.scores.tolist()
     assert (chosen.std > 0).all()
     assert not chosen.assigned
+    one_thread = run("predict", "model", "data", "--optimise", measure, "--with-std", "--threads", "1")
+    assert one_thread.stdout == Path("chosen.scores").read_text()
     answers = run("predict", "model", "data", "--optimise", measure, "--format", "jsonl", "--explain", "1").stdout
     labels = [json.loads(line)["labels"] for line in answers.splitlines()]
     assert [label["label"] for point in labels for label in point] == chosen.labels.tolist()
