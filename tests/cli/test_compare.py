@@ -65,6 +65,7 @@ def test_tables_points_and_a_sentence():
     ]
     assert sentence == "No difference is certain: chance makes differences as large."
     assert "b.csv has no labels of 1 of 5 points, such as '5'" in result.stderr
+    assert "95 % intervals over 4 test points; fewer than 50 are too few to judge by" in result.stderr
 
 
 def test_many_points_make_a_difference_certain(tmp_path):

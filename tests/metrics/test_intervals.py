@@ -132,8 +132,16 @@ def test_differences_are_paired() -> None:
     swapped = differences({"x": b}, {"x": a})["x"]
     assert swapped.difference == -difference.difference
     assert swapped.p == pytest.approx(difference.p)
+
+
+@pytest.mark.parametrize("most", [100.0, math.inf])
+def test_methods_that_agree_on_all_points_may_differ_on_others(most: float) -> None:
+    # The upper bound of a share of which 100 points show none: 3.6 % by Clopper and Pearson, for 95 % on both sides.
+    a = Statistic(ratio(np.arange(100) % 2, np.ones(100)).columns, lambda sums: 100 * sums[..., 0] / sums[..., 1], most)
     same = differences({"x": a}, {"x": a})["x"]
-    assert (same.difference, same.interval, same.p) == (0, (0, 0), 1)
+    assert (same.difference, same.p) == (0, 1)
+    # Without a highest value, nothing says how much one point may add.
+    assert same.interval == pytest.approx((-2, 2) if most == 100 else (0, 0), abs=0.02)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.02, 0.05])

@@ -22,8 +22,7 @@ from xmlgp.cli.options import (
     reading_options,
     source_of,
 )
-from xmlgp.metrics.intervals import FEW_POINTS, Interval
-from xmlgp.runtime.plurals import counted
+from xmlgp.metrics.intervals import Interval, about_intervals
 
 __all__ = ["columns", "digits_of", "evaluate", "filter_option", "ks_option"]
 
@@ -179,8 +178,7 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
         }
         click.echo(json.dumps(result.measures | {name: value for name, value in additions.items() if value}))
     else:
-        few = f"; fewer than {FEW_POINTS} are too few to judge by" if result.points < FEW_POINTS else ""
-        options["note"](f"[low, high] are 95 % intervals over {counted(result.points, 'test point')}{few}")
+        options["note"](about_intervals(result.points))
         tenths = [_decile_table(result)] if result.deciles else []
         tables = [_measures_table(result, ks), *tenths, *starmap(_reliability_table, curves.items())]
         click.echo("\n\n".join(tables))

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.metrics.statistics import Columns, Statistic
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["ALPHA", "FEW_POINTS", "Difference", "Interval", "differences", "intervals"]
+__all__ = ["ALPHA", "FEW_POINTS", "Difference", "Interval", "about_intervals", "differences", "intervals"]
 
 #: Fewer points are too few to judge by: the interval of a proportion is up to 28 percentage points wide with 50.
 FEW_POINTS = 50
@@ -90,14 +91,20 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
 
 
+def about_intervals(count: int) -> str:
+    """Return a note on intervals over so many points."""
+    few = f"; fewer than {FEW_POINTS} are too few to judge by" if count < FEW_POINTS else ""
+    return f"[low, high] are 95 % intervals over {counted(count, 'test point')}{few}"
+
+
 def differences(a: Mapping[str, Statistic], b: Mapping[str, Statistic], seed: int = 0) -> dict[str, Difference]:
     """Compare the measures that two methods share, of the same N points, by resampling points.
 
     Both methods are measured on the same sets of points, so what both find hard does not count. The interval is d ± zs,
     with the difference d, its standard error s, and z of Student's t as for `intervals`; p is the probability of t
     beyond ±d/s. For means of bounded numbers, s² has the square of one point's share added, as if one more point
-    differed: where few points differ, the normal distribution is too narrow. No interval goes beyond what is possible,
-    and that of a single point has all of it.
+    differed: where few points differ, the normal distribution is too narrow, and where none does, others still may. No
+    interval goes beyond what is possible, and that of a single point has all of it.
     """
     names = [name for name in a if name in b]
     drawn = _resampled([methods[name] for methods in (a, b) for name in names], seed)
@@ -113,15 +120,12 @@ def _difference(a: Statistic, b: Statistic, drawn: NDArray[np.float64]) -> Diffe
     count = max(_count(a.columns), _count(b.columns))
     difference = a.value - b.value
     error = _standard_error(drawn, count)
-    # The sums of equal columns may differ in their last digits.
-    if difference == 0 and error <= 1e-12 * abs(a.value):
-        return Difference(a.value, b.value, 0.0, Interval(0.0, 0.0), 1.0)
     if count < 2:
         return Difference(a.value, b.value, difference, Interval(-a.most, a.most), 1.0)
     if a.is_bounded_mean:
         error = math.hypot(error, a.most / count)
     reach = _quantile(count) * error
-    p = 2 * float(stdtr(count - 1, -abs(difference) / error if error else -math.inf))
+    p = 2 * float(stdtr(count - 1, -abs(difference) / error)) if error else float(difference == 0)
     ends = Interval(max(difference - reach, -a.most), min(difference + reach, a.most))
     return Difference(a.value, b.value, difference, ends, p)
 

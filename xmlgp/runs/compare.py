@@ -16,7 +16,7 @@ from xmlgp.inputs.kinds import FilePath, Matrix
 from xmlgp.inputs.source import Labels, Source
 from xmlgp.inputs.training_data import TrainingData
 from xmlgp.metrics.deciles import Decile
-from xmlgp.metrics.intervals import Difference, differences
+from xmlgp.metrics.intervals import Difference, about_intervals, differences
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runs.evaluate import Evaluation, evaluate
@@ -126,6 +126,7 @@ def compare(
         raise SettingsError(f"one of {names} ranks labels, and the other assigns them, so no measure is common to both")
     if first.points < 2:
         raise SettingsError("there is only one point with a true label, which shows no difference beyond chance")
+    tell(about_intervals(first.points))
     k = 0 if first.kind == "assignment" else ks[-1]
     return Comparison(
         first.kind,
