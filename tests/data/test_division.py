@@ -89,7 +89,7 @@ def test_points_of_a_group_are_in_one_part():
             assert parts[0] & parts[1] <= {None}
     sizes = np.repeat(np.arange(100), 10)
     assert choose_test_points(Y, [sizes], 0.25, "stratified", 0).sum() == 250
-    with pytest.raises(SettingsError, match="^the 1000 points are in 1 group, too large for such parts$"):
+    with pytest.raises(SettingsError, match="^1000 points in 1 group cannot be divided like this$"):
         choose_test_points(Y, [["one"] * 1000], 0.25, "random", 0)
 
 

@@ -72,7 +72,7 @@ def choose_test_points(
             part[unit] = side
     is_test: NDArray[np.bool_] = part[unit_of] == 1
     if is_test.all() or not is_test.any():
-        raise SettingsError(f"the {N} points are in {counted(len(sizes), 'group')}, too large for such parts")
+        raise SettingsError(f"{counted(N, 'point')} in {counted(len(sizes), 'group')} cannot be divided like this")
     return is_test
 
 
