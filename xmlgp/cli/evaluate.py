@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import starmap
 from typing import Any
@@ -22,7 +21,8 @@ from xmlgp.cli.options import (
     reading_options,
     source_of,
 )
-from xmlgp.metrics.intervals import Interval, about_intervals
+from xmlgp.metrics.intervals import about_intervals
+from xmlgp.runs.evaluate import Measured
 
 __all__ = ["columns", "digits_of", "evaluate", "filter_option", "ks_option"]
 
@@ -171,8 +171,11 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     curves = {name: [asdict(row) for row in rows] for name, rows in result.reliability.items()}
     if as_json:
         additions = {
-            "intervals": _for_programs(result.measures, result.intervals),
-            "deciles": _deciles(result),
+            "intervals": _for_programs(result),
+            "deciles": [
+                dict(zip(("decile", "labels", "training points", "true"), row, strict=False)) | _for_programs(measured)
+                for row, measured in zip(result.deciles, result.decile_measures, strict=True)
+            ],
             "reliability": curves,
             "unknown_labels": result.unknown,
         }
@@ -225,26 +228,13 @@ def _decile_table(result: api.Evaluation) -> str:
     """Format the measures by deciles of labels, one decile per row."""
     names = list(dict.fromkeys(name for row in result.deciles for name in row.statistics))
     grid = [["decile", "labels", "training", "true", *names]]
-    for row, ends in zip(result.deciles, result.decile_intervals, strict=True):
-        cells = [str(row.decile), str(row.labels), row.training_points, str(row.true)]
-        for name in names:
-            low, high = ends.get(name, (0, 0))
-            cells.append(f"{row.statistics[name].value:.2f} [{low:.2f}, {high:.2f}]" if name in ends else "")
-        grid.append(cells)
+    for row, measured in zip(result.deciles, result.decile_measures, strict=True):
+        cells = _cells(measured, list(row.statistics))
+        grid.append([*map(str, row[:4]), *(cells.get(name, "") for name in names)])
     return columns(grid)
 
 
-def _deciles(result: api.Evaluation) -> list[dict[str, Any]]:
-    """Return the measures by deciles of labels, and their intervals."""
-    rows = []
-    for row, ends in zip(result.deciles, result.decile_intervals, strict=True):
-        measures = _for_programs({name: statistic.value for name, statistic in row.statistics.items()}, ends)
-        counts = {"decile": row.decile, "labels": row.labels, "training points": row.training_points, "true": row.true}
-        rows.append(counts | measures)
-    return rows
-
-
-def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
+def _cells(result: api.Evaluation | Measured, names: list[str]) -> dict[str, str]:
     """Format the values of measures with their intervals, as wide as each other; the values end where others do."""
     texts = {}
     for name in names:
@@ -255,9 +245,9 @@ def _cells(result: api.Evaluation, names: list[str]) -> dict[str, str]:
     return {name: f"{value:>{widths[0]}} {interval:<{widths[1]}}" for name, (value, interval) in texts.items()}
 
 
-def _for_programs(values: Mapping[str, float], intervals: Mapping[str, Interval]) -> dict[str, dict[str, Any]]:
+def _for_programs(result: api.Evaluation | Measured) -> dict[str, dict[str, Any]]:
     """Return the value and the interval of each measure; an end without a bound is null."""
     return {
-        name: {"value": value, "interval": [end if math.isfinite(end) else None for end in intervals[name]]}
-        for name, value in values.items()
+        name: {"value": value, "interval": [end if math.isfinite(end) else None for end in result.intervals[name]]}
+        for name, value in result.measures.items()
     }

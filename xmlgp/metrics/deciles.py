@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.metrics.macro import first_of_labelled
-from xmlgp.metrics.ranking import are_true, check_shapes, points_of
+from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
 
 __all__ = ["Decile", "decile_statistics", "frequency_deciles"]
@@ -23,7 +23,11 @@ DECILES = 10
 
 
 class Decile(NamedTuple):
-    """A tenth, from 1: its labels, their training points, such as "3-7", its true labels and measures (see below)."""
+    """A tenth, from 1: the number of its labels, their training points, such as "3-7", and its true labels.
+
+    Of its `statistics`, whose values are in percent, `P@k` is what the labels add to P@k: the sum over tenths is P@k.
+    `recall@k` is the share of the true labels that are among the first k; a tenth without true labels has none.
+    """
 
     decile: int
     labels: int
@@ -47,29 +51,22 @@ def frequency_deciles(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def decile_statistics(scores: csr_array, labels: csr_array, k: int, counts: NDArray[np.integer]) -> list[Decile]:
-    """Return measures of each tenth that has labels, as statistics of the points, with values in percent.
+    """Return the measures of each tenth that has labels, as statistics of the points.
 
-    `P@k` is what the labels of the tenth add to P@k: the sum over tenths is P@k. `recall@k` is the share of the true
-    labels of the tenth that are among the first k; a tenth without true labels has none. `counts` are the training
-    points of each label, K; the other parameters are as for `evaluate_ranking`.
+    `counts` are the training points of each label, K; the other parameters are as for `evaluate_ranking`.
     """
     check_shapes(scores, labels)
-    N = labels.shape[0]
     deciles = frequency_deciles(counts)
-    top = first_of_labelled(scores, labels, k)
-    is_hit = are_true(top, labels)
-    labelled = np.diff(labels.indptr) > 0
-    hits, true = (
-        np.bincount(points * DECILES + deciles[columns], minlength=N * DECILES).reshape(N, DECILES)
-        for points, columns in ((points_of(top)[is_hit], top.indices[is_hit]), (points_of(labels), labels.indices))
-    )
+    in_tenth = csr_array((np.ones(len(counts)), deciles, np.arange(len(counts) + 1)), shape=(len(counts), DECILES))
+    true = (labels @ in_tenth).toarray()
+    hits = ((first_of_labelled(scores, labels, k) * labels) @ in_tenth).toarray()
     rows = []
-    for decile in np.unique(deciles).tolist():
-        frequencies = counts[deciles == decile]
-        statistics = {f"P@{k}": ratio(hits[:, decile], k * labelled)}
-        total = int(true[:, decile].sum())
+    for tenth in np.unique(deciles).tolist():
+        frequencies = counts[deciles == tenth]
+        statistics = {f"P@{k}": ratio(hits[:, tenth], k * true.any(axis=1))}
+        total = int(true[:, tenth].sum())
         if total:
-            statistics[f"recall@{k}"] = ratio(hits[:, decile], true[:, decile])
+            statistics[f"recall@{k}"] = ratio(hits[:, tenth], true[:, tenth])
         range_of = "-".join(map(str, dict.fromkeys((frequencies.min(), frequencies.max()))))
-        rows.append(Decile(decile + 1, len(frequencies), range_of, total, statistics))
+        rows.append(Decile(tenth + 1, len(frequencies), range_of, total, statistics))
     return rows

@@ -10,21 +10,21 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import are_true, canonical, check_shapes, points_of, ranks_of, top_entries
+from xmlgp.metrics.ranking import check_shapes, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
 
-__all__ = ["first_of_labelled", "macro_statistics"]
+__all__ = ["first_of_labelled", "macro_statistics", "without_unused_labels"]
 
 #: What a label with true labels among the first k adds to a mean over labels, times 100, given the numbers of points
-#: for which it is among them and true (right), among them (listed), and true.
+#: for which it is among them and true (right), among them (predicted), and true.
 _MEASURES: dict[str, Callable[..., NDArray[np.floating]]] = {
-    "coverage": lambda right, listed, true: np.sign(right),
-    "macro-precision": lambda right, listed, true: right / np.maximum(listed, 1),
-    "macro-recall": lambda right, listed, true: right / np.maximum(true, 1),
-    "macro-F1": lambda right, listed, true: 2 * right / np.maximum(listed + true, 1),
+    "coverage": lambda right, predicted, true: np.sign(right),
+    "macro-precision": lambda right, predicted, true: right / np.maximum(predicted, 1),
+    "macro-recall": lambda right, predicted, true: right / np.maximum(true, 1),
+    "macro-F1": lambda right, predicted, true: 2 * right / np.maximum(predicted + true, 1),
 }
 
 
@@ -46,62 +46,60 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     `scores`, `labels` and `ks` are as for `evaluate_ranking`, and so are the order of equal scores and SettingsError.
     """
     check_shapes(scores, labels)
-    labels = canonical(labels)
-    label_counts = np.diff(labels.indptr)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
-    N = labels.shape[0]
-    top = first_of_labelled(scores, labels, max(ks))
-    points = points_of(top)
+    _, top, true = without_unused_labels(first_of_labelled(scores, labels, max(ks)), labels)
     ranks = ranks_of(top)
-    is_true = are_true(top, labels)
+    label_counts = np.diff(true.indptr)
+    blocks = []
     statistics = {}
     for k in ks:
-        hits = np.bincount(points[is_true & (ranks < k)], minlength=N)
-        statistics[f"recall@{k}"] = ratio(hits / np.maximum(label_counts, 1), label_counts > 0)
-
+        first = csr_array(((ranks < k).astype(float), top.indices, top.indptr), top.shape, copy=True)
+        first.eliminate_zeros()
+        hits = first * true
+        statistics[f"recall@{k}"] = ratio(hits.sum(axis=1) / np.maximum(label_counts, 1), label_counts > 0)
+        blocks += [hits, first]
     # A label without a hit adds 0 to each mean, so only those with one need their own sums.
-    present = np.unique(labels.indices)
-    right = np.unique(top.indices[is_true])
-    P = len(present)
-    H = len(right)
-    can_hit = np.isin(top.indices, right)
-    place = np.searchsorted(right, top.indices)
-    rows = [points_of(labels)]
-    columns = [np.searchsorted(present, labels.indices)]
-    for block, k in enumerate(ks):
-        listed = can_hit & (ranks < k)
-        for offset, entries in enumerate((listed & is_true, listed)):
-            rows.append(points[entries])
-            columns.append(P + (2 * block + offset) * H + place[entries])
-    pairs = np.concatenate(rows), np.concatenate(columns)
-    sums_of = csr_array((np.ones(len(pairs[0])), pairs), shape=(N, P + 2 * H * len(ks)))
-    places = np.searchsorted(present, right)
+    present = np.flatnonzero(true.sum(axis=0))
+    right = np.flatnonzero(sum(hits.sum(axis=0) for hits in blocks[::2]))
+    sums_of = hstack([true[:, present], *(block[:, right] for block in blocks)], format="csr")
+    positions = np.searchsorted(present, right)
     for name in _MEASURES:
         for block, k in enumerate(ks):
-            mean = partial(_mean_over_labels, name, places, P, P + 2 * block * H)
+            mean = partial(_mean_over_labels, name, positions, len(present), block)
             statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0, is_mean=False)
     return statistics
 
 
 def first_of_labelled(scores: csr_array, labels: csr_array, k: int) -> csr_array:
-    """Return the k highest scores of each point that has a label, see `top_entries`, and none of other points."""
+    """Return 1.0 for the first k labels of each point that has a label, in their order, see `top_entries`."""
     top = top_entries(scores, k)
-    lengths = np.where(labels.indptr[1:] > labels.indptr[:-1], np.diff(top.indptr), 0)
-    kept = np.repeat(lengths > 0, np.diff(top.indptr))
-    return csr_array((top.data[kept], top.indices[kept], np.concatenate([[0], np.cumsum(lengths)])), top.shape)
+    top.data = np.repeat(np.diff(labels.indptr) > 0, np.diff(top.indptr)).astype(float)
+    top.eliminate_zeros()
+    return top
+
+
+def without_unused_labels(predicted: csr_array, labels: csr_array) -> tuple[NDArray[np.int32], csr_array, csr_array]:
+    """Return the labels that are predicted for a point or true, and 1.0 for both, N×K, with these columns only."""
+    used, columns = np.unique(np.concatenate([predicted.indices, labels.indices]), return_inverse=True)
+    first, second = (
+        csr_array((np.ones(len(places)), places, part.indptr), shape=(labels.shape[0], len(used)))
+        for part, places in zip((predicted, labels), np.split(columns, [predicted.nnz]), strict=True)
+    )
+    return used, first, second
 
 
 def _mean_over_labels(
-    name: str, places: NDArray[np.intp], P: int, start: int, sums: NDArray[np.float64]
+    name: str, positions: NDArray[np.intp], count: int, block: int, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return 100 times the mean of a measure over the labels that a point has, for S sets of points.
 
-    The first P sums are the numbers of points that have a label; `places` are those of the labels with a hit. From
-    `start`, there are sums for these: of points for which they are right, and of points that list them.
+    The first sums, as many as `count`, are the numbers of points that have a label; `positions` are those of the labels
+    with a hit. Each block has sums for these: of points for which they are right, and of points that list them.
     """
-    true = sums[:, :P]
-    right, listed = (sums[:, first : first + len(places)] for first in (start, start + len(places)))
-    added = _MEASURES[name](right, listed, true[:, places]).sum(axis=1)
+    true = sums[:, :count]
+    start = count + 2 * block * len(positions)
+    right, predicted = np.split(sums[:, start : start + 2 * len(positions)], 2, axis=1)
+    added = _MEASURES[name](right, predicted, true[:, positions]).sum(axis=1)
     means: NDArray[np.float64] = 100 * added / np.count_nonzero(true, axis=1)
     return means

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from xmlgp.data.streams import open_output
 from xmlgp.errors import UsageError
 from xmlgp.inputs.kinds import FilePath
-from xmlgp.metrics.macro import first_of_labelled
+from xmlgp.metrics.macro import first_of_labelled, without_unused_labels
 from xmlgp.prediction.label_formats import check_format, format_of
 from xmlgp.prediction.label_writer import table_row
 from xmlgp.prediction.table_output import TABLES, write_table
 from xmlgp.reporting.label_tables import LabelCounts, Tally
-from xmlgp.runs.matching import Matched, known_model
+from xmlgp.runs.matching import Matched, TrainingFacts
 
 __all__ = ["table_format", "write_by_label"]
 
 #: The formats of the table.
 FORMATS = ("csv", "tsv", *TABLES)
+
+#: The names of the columns.
+HEADER = ("label", "training_points", "test_points", "predicted", "right", "precision", "recall", "F1")
 
 
 def table_format(path: FilePath) -> str:
@@ -35,49 +36,30 @@ def table_format(path: FilePath) -> str:
     return name
 
 
-def write_by_label(path: FilePath, matching: Matched, k: int | None, train: Any, name: str) -> None:
+def write_by_label(path: FilePath, matching: Matched, k: int | None, train: Any) -> None:
     """Write a row for each label that is predicted for a point or true; those with most true points are first.
 
     The first k labels of a ranking are predicted, of the points that have a label; with k = None all that are listed,
-    which are assigned. `train` is for the training points of labels and their names, which are else their numbers;
-    `name` is that of the scores, for messages.
+    which are assigned. `train` is for the training points of labels and their names, which are else their numbers. A
+    cell is empty where a number is not known or a share is undefined.
     """
-    labels = matching.labels
-    matrix = matching.scores.matrix
-    predicted = matrix if k is None else first_of_labelled(matrix, labels, k)
-    counts = None if train is None else np.asarray(matching.with_counts(train, name).counts)
-    names = matching.names
-    model = None if names or train is None else known_model(train)
-    if model is not None:
-        names = model.names.labels
-    present = np.unique(np.concatenate([labels.indices, predicted.indices]))
-    pair = (
-        csr_array(
-            (entries.data, np.searchsorted(present, entries.indices), entries.indptr), (entries.shape[0], len(present))
-        )
-        for entries in (predicted, labels)
-    )
-    tallies = LabelCounts.of(*pair)
-    order = np.lexsort((present, -tallies.true))
-    columns = [column[order].tolist() for column in tallies]
-    numbers = present[order].tolist()
-    sizes = [None] * len(numbers) if counts is None else counts[present[order]].tolist()
-    titles = [names[number] if names and number < len(names) else str(number) for number in numbers]
-    _write_table(os.fspath(path), list(map(Tally, titles, sizes, *columns)))
-
-
-def _write_table(path: str, rows: Sequence[Tally]) -> None:
-    """Write a table in the format that the ending of its name says; a cell is empty where the measure is undefined."""
+    path = os.fspath(path)
+    predicted = matching.scores.matrix
+    if k is not None:
+        predicted = first_of_labelled(predicted, matching.labels, k)
+    used, *pair = without_unused_labels(predicted, matching.labels)
+    facts = TrainingFacts() if train is None else matching.with_counts(train, matching.name)
+    names = dict(enumerate(matching.names or facts.names or ()))
+    counts = LabelCounts.of(*pair)
+    rows: list[list[object]] = []
+    for position in np.lexsort((used, -counts.true)).tolist():
+        label = int(used[position])
+        size = None if facts.counts is None else int(facts.counts[label])
+        row = Tally(names.get(label, str(label)), size, *(int(column[position]) for column in counts))
+        rows.append([*row, *(share and round(share, 5) for share in (row.precision, row.recall, row.F1))])
     name = table_format(path)
-    header = ["label", "training_points", "test_points", "predicted", "right", "precision", "recall", "F1"]
-    table: list[list[object]] = [[*header]]
-    for row in rows:
-        shares = (row.precision, row.recall, row.F1)
-        table.append([*row, *(share if share is None else round(share, 5) for share in shares)])
-    if all(row.size is None for row in rows):
-        table = [[row[0], *row[2:]] for row in table]
     with open_output(path) as stream:
         if name in TABLES:
-            write_table(stream, name, path, list(map(str, table[0])), table[1:])
+            write_table(stream, name, path, HEADER, rows)
         else:
-            stream.writelines(table_row(name, row).encode() for row in table)
+            stream.writelines(table_row(name, row).encode() for row in [HEADER, *rows])

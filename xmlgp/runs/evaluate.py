@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,14 @@ from xmlgp.runs.predict import Predictions
 from xmlgp.runs.trained_model import TrainedModel
 from xmlgp.runtime.progress import Progress, Reporter
 
-__all__ = ["Evaluation", "check_probabilities", "describe_coverage", "evaluate"]
+__all__ = ["Evaluation", "Measured", "check_probabilities", "describe_coverage", "evaluate"]
+
+
+class Measured(NamedTuple):
+    """The values of measures, and their 95 % intervals."""
+
+    measures: dict[str, float]
+    intervals: dict[str, Interval]
 
 
 @dataclass(frozen=True)
@@ -90,12 +97,19 @@ class Evaluation:
         return intervals(self.statistics)
 
     @cached_property
-    def decile_intervals(self) -> list[dict[str, Interval]]:
-        """The 95 % intervals of the measures of each of the `deciles`."""
+    def decile_measures(self) -> list[Measured]:
+        """The measures of each of the `deciles`."""
+        # All intervals at once, for which points are drawn once.
         ends = intervals(
             {f"{row.decile} {name}": row.statistics[name] for row in self.deciles for name in row.statistics}
         )
-        return [{name: ends[f"{row.decile} {name}"] for name in row.statistics} for row in self.deciles]
+        return [
+            Measured(
+                {name: statistic.value for name, statistic in row.statistics.items()},
+                {name: ends[f"{row.decile} {name}"] for name in row.statistics},
+            )
+            for row in self.deciles
+        ]
 
 
 @memory_errors_reported()
@@ -197,7 +211,7 @@ def evaluate(  # noqa: PLR0913, which are the options of the command
         curves = ranking.reliability() if reliability else {}
         result = Evaluation("ranking", statistics, labelled, tenths, curves, matching.unknown)
     if by_label is not None:
-        write_by_label(by_label, matching, None if assigned else ks[-1], train, name)
+        write_by_label(by_label, matching, None if assigned else ks[-1], train)
     return result
 
 

@@ -229,7 +229,7 @@ def training_facts(train: Any, named: bool, test: Source, reporter: Reporter) ->
         counts = model.array("parameters.statistics.labels")
     shape = data["N"], data["D"], data["K"]
     counts = None if counts is None or counts.shape != shape[2:] else np.array(counts)
-    return TrainingFacts(model.names.labels if named else None, shape, counts, model.names.same)
+    return TrainingFacts(model.names.labels, shape, counts, model.names.same)
 
 
 def known_model(train: Any) -> TrainedModel | ModelFolder | None:
