@@ -113,12 +113,13 @@ def _points_text(points: Sequence[PointDifference], k: int) -> str:
     for row in points:
         of_all = f"of {counted(len(row.labels), 'true label')}"
         lines.append(f"point {escape(str(row.point))}: A has {row.hits[0]}, B has {row.hits[1]} {of_all}")
+        lines.append(f"  true  {'; '.join(map(str, row.labels))}")
         # Names in one file may be numbers in another.
-        true = list(map(str, row.labels))
-        for title, labels in (("true", row.labels), ("A   ", row.a), ("B   ", row.b)):
-            mark = {name: "*" for name in true if title != "true"}
-            shown = "; ".join([mark.get(name, "") + escape(name) for name in map(str, labels)])
-            lines.append(f"  {title}  {shown}".rstrip())
+        marked = {str(label): f"*{label}" for label in row.labels}
+        for title, labels in ("A", row.a), ("B", row.b):
+            lines.append(
+                f"  {title}     {'; '.join([marked.get(str(label), str(label)) for label in labels])}".rstrip()
+            )
     return "\n".join(lines)
 
 
