@@ -91,6 +91,10 @@ def test_points_that_agree_still_have_an_interval() -> None:
     # The exact lower end of a proportion, 0.025^(1/20), is 83.2 %.
     assert 80 < low < 86
     assert intervals({"x": ratio([1], [1])})["x"] == (0, 100)
+    # Their sums differ in the last digits.
+    low, high = intervals({"x": ratio(np.full(20, 0.3), np.ones(20))})["x"]
+    assert low < 25
+    assert high > 40
 
 
 def test_points_that_do_not_count_change_nothing_but_chance() -> None:

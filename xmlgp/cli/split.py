@@ -46,9 +46,9 @@ def split(
     they are, in their order; files of one kind and compression become files of the same. Names of labels and features
     beside rows go along. `xmlgp train OUT` and `xmlgp evaluate SCORES OUT` find the files.
 
-    The points are divided at random, unless an option says otherwise. With --stratified a label of four points or more
-    is nearly always in both parts, which suits measures that count each label alike. Rows that --merge-ids makes one
-    document stay together.
+    The points are divided at random, unless an option says otherwise. With --stratified a label whose share makes a
+    test point, by default one of four points, is nearly always in both parts, which suits measures that count each
+    label alike. Rows that --merge-ids makes one document stay together.
 
     \b
     Examples:

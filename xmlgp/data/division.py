@@ -2,7 +2,9 @@
 
 Stratified points are chosen by iterative stratification (Sechidis et al., 2011): the undecided points of a label are
 divided after those of all rarer labels. Here the number of them for testing is rounded at random, so that labels of few
-points are as frequent in both parts in expectation, and the parts have exactly the size that is asked for.
+points are nearly as frequent in both parts in expectation, and the parts have exactly the size that is asked for. As
+the labels of a point overlap, the smaller part has a little more of them: 13 % of the points of labels with four to
+seven, and 12 % of those with eight to 31, where 10 % of 5,000 points were asked for.
 """
 
 from __future__ import annotations

@@ -143,8 +143,10 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
         return Interval(max(value - z * error, 0.0), min(value + z * error, statistic.most))
     share = value / statistic.most
     variance = (error / statistic.most) ** 2
+    # The sums of equal points may differ in their last digits.
+    varies = error > 1e-12 * value and 0 < share < 1
     # z²/n', where n' is that of independent outcomes.
-    ratio = z**2 * variance / (share * (1 - share)) if variance > 0 and 0 < share < 1 else z**2 / count
+    ratio = z**2 * variance / (share * (1 - share)) if varies else z**2 / count
     middle = (share + ratio / 2) / (1 + ratio)
     reach = math.sqrt(z**2 * variance + ratio**2 / 4) / (1 + ratio)
     low = max(middle - reach, 0.0)
