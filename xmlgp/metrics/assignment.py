@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import check_shapes, points_of, true_entries
+from xmlgp.metrics.ranking import check_shapes
 from xmlgp.metrics.statistics import Statistic, ratio
 
-__all__ = ["assignment_statistics", "evaluate_assignment"]
+__all__ = ["assignment_statistics", "evaluate_assignment", "share_of", "without_unused_labels"]
 
 _MEASURES = ("precision", "recall", "F1")
 
@@ -43,16 +43,11 @@ def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, S
     check_shapes(assigned, labels)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
-    hits = true_entries(assigned, labels)
-    N = labels.shape[0]
-    points = points_of(assigned)
     # Only labels that occur are counted, because a file can claim any number of labels.
-    present, columns = np.unique(np.concatenate([assigned.indices, labels.indices]), return_inverse=True)
-    assigned_columns, true_columns = np.split(columns, [assigned.nnz])
-    pairs = ((points[hits], assigned_columns[hits]), (points, assigned_columns), (points_of(labels), true_columns))
-    shape = (N, len(present))
-    by_label = csr_array(hstack([csr_array((np.ones(len(pair[0])), pair), shape) for pair in pairs], format="csr"))
-    by_point = np.column_stack([np.bincount(rows, minlength=N).astype(np.float64) for rows, _ in pairs])
+    _, predicted, true = without_unused_labels(assigned, labels)
+    counts = (predicted * true, predicted, true)
+    by_label = csr_array(hstack(counts, format="csr"))
+    by_point = np.column_stack([matrix.sum(axis=1) for matrix in counts])
     statistics = {
         f"{measure}_{mean}": Statistic(sums, partial(_mean_over_labels, measure), most=1.0)
         for mean, sums in (("micro", by_point), ("macro", by_label))
@@ -60,11 +55,21 @@ def assignment_statistics(assigned: csr_array, labels: csr_array) -> dict[str, S
     }
     labelled = by_point[:, 2] > 0
     for measure in _MEASURES:
-        statistics[f"{measure}_point"] = ratio(_share(measure, *by_point.T) * labelled, labelled, 1.0, 1.0)
+        statistics[f"{measure}_point"] = ratio(share_of(measure, *by_point.T) * labelled, labelled, 1.0, 1.0)
     return statistics
 
 
-def _share(
+def without_unused_labels(predicted: csr_array, labels: csr_array) -> tuple[NDArray[np.int32], csr_array, csr_array]:
+    """Return the labels that are predicted for a point or true, and 1.0 for both, N×K, with these columns only."""
+    used, columns = np.unique(np.concatenate([predicted.indices, labels.indices]), return_inverse=True)
+    first, second = (
+        csr_array((np.ones(len(places)), places, part.indptr), shape=(labels.shape[0], len(used)))
+        for part, places in zip((predicted, labels), np.split(columns, [predicted.nnz]), strict=True)
+    )
+    return used, first, second
+
+
+def share_of(
     measure: str, TP: NDArray[np.float64], A: NDArray[np.float64], Y: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return precision, recall or F1 of each element."""
@@ -77,5 +82,5 @@ def _share(
 def _mean_over_labels(measure: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean of a measure over the labels that occur, given TP, A and Y of each, S×3L."""
     TP, A, Y = np.split(sums, 3, axis=1)
-    mean: NDArray[np.float64] = _share(measure, TP, A, Y).sum(axis=1) / np.count_nonzero(A + Y, axis=1)
+    mean: NDArray[np.float64] = share_of(measure, TP, A, Y).sum(axis=1) / np.count_nonzero(A + Y, axis=1)
     return mean

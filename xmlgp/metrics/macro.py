@@ -5,7 +5,7 @@ Coverage and macro measures are means over labels, so that a rare label counts a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,19 +13,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from xmlgp.errors import SettingsError
+from xmlgp.metrics.assignment import share_of, without_unused_labels
 from xmlgp.metrics.ranking import check_shapes, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
 
-__all__ = ["first_of_labelled", "macro_statistics", "without_unused_labels"]
+__all__ = ["first_of_labelled", "macro_statistics"]
 
-#: What a label with true labels among the first k adds to a mean over labels, times 100, given the numbers of points
-#: for which it is among them and true (right), among them (predicted), and true.
-_MEASURES: dict[str, Callable[..., NDArray[np.floating]]] = {
-    "coverage": lambda right, predicted, true: np.sign(right),
-    "macro-precision": lambda right, predicted, true: right / np.maximum(predicted, 1),
-    "macro-recall": lambda right, predicted, true: right / np.maximum(true, 1),
-    "macro-F1": lambda right, predicted, true: 2 * right / np.maximum(predicted + true, 1),
-}
+#: The names of the means over labels.
+_MEANS = ("coverage", "macro-precision", "macro-recall", "macro-F1")
 
 
 def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (1, 3, 5)) -> dict[str, Statistic]:
@@ -64,7 +59,7 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     right = np.flatnonzero(sum(hits.sum(axis=0) for hits in blocks[::2]))
     sums_of = hstack([true[:, present], *(block[:, right] for block in blocks)], format="csr")
     positions = np.searchsorted(present, right)
-    for name in _MEASURES:
+    for name in _MEANS:
         for block, k in enumerate(ks):
             mean = partial(_mean_over_labels, name, positions, len(present), block)
             statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0, is_mean=False)
@@ -79,16 +74,6 @@ def first_of_labelled(scores: csr_array, labels: csr_array, k: int) -> csr_array
     return top
 
 
-def without_unused_labels(predicted: csr_array, labels: csr_array) -> tuple[NDArray[np.int32], csr_array, csr_array]:
-    """Return the labels that are predicted for a point or true, and 1.0 for both, N×K, with these columns only."""
-    used, columns = np.unique(np.concatenate([predicted.indices, labels.indices]), return_inverse=True)
-    first, second = (
-        csr_array((np.ones(len(places)), places, part.indptr), shape=(labels.shape[0], len(used)))
-        for part, places in zip((predicted, labels), np.split(columns, [predicted.nnz]), strict=True)
-    )
-    return used, first, second
-
-
 def _mean_over_labels(
     name: str, positions: NDArray[np.intp], count: int, block: int, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -100,6 +85,9 @@ def _mean_over_labels(
     true = sums[:, :count]
     start = count + 2 * block * len(positions)
     right, predicted = np.split(sums[:, start : start + 2 * len(positions)], 2, axis=1)
-    added = _MEASURES[name](right, predicted, true[:, positions]).sum(axis=1)
-    means: NDArray[np.float64] = 100 * added / np.count_nonzero(true, axis=1)
+    if name == "coverage":
+        added = np.sign(right)
+    else:
+        added = share_of(name.removeprefix("macro-"), right, predicted, true[:, positions])
+    means: NDArray[np.float64] = 100 * added.sum(axis=1) / np.count_nonzero(true, axis=1)
     return means

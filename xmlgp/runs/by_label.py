@@ -10,7 +10,8 @@ import numpy as np
 from xmlgp.data.streams import open_output
 from xmlgp.errors import UsageError
 from xmlgp.inputs.kinds import FilePath
-from xmlgp.metrics.macro import first_of_labelled, without_unused_labels
+from xmlgp.metrics.assignment import without_unused_labels
+from xmlgp.metrics.macro import first_of_labelled
 from xmlgp.prediction.label_formats import check_format, format_of
 from xmlgp.prediction.label_writer import table_row
 from xmlgp.prediction.table_output import TABLES, write_table
