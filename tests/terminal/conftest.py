@@ -67,12 +67,16 @@ def new_folder(place, starter, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run_piped(starter, new_folder):
-    """Return a function that runs a command and returns the lines that it writes into files."""
+    """Return a function that runs a command and returns the lines that it writes into files.
 
-    def run(words):
+    Tables are as wide as for a terminal of so many `columns`.
+    """
+
+    def run(words, columns):
         folder = new_folder()
         outputs = [folder / name for name in ("output", "messages")]
-        starter.start(words.split(), folder, environment_in(folder), outputs=[str(file) for file in outputs])
+        environment = environment_in(folder) | {"COLUMNS": str(columns)}
+        starter.start(words.split(), folder, environment, outputs=[str(file) for file in outputs])
         starter.wait()
         return [line for file in outputs for line in file.read_text().splitlines()]
 

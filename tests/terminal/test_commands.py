@@ -64,7 +64,7 @@ def without_figures(lines):
 @pytest.fixture(scope="module")
 def piped(run_piped):
     """Return a function that returns the lines that a command writes into files."""
-    return functools.cache(lambda words: without_figures(run_piped(words)))
+    return functools.cache(lambda words, columns: without_figures(run_piped(words, columns)))
 
 
 #: Widths of terminals, and commands that are tried at all of them: each shows bars or messages of another kind.
@@ -86,7 +86,7 @@ def test_a_terminal_shows_bars_and_in_the_end_what_a_pipe_gets(start, piped, nam
     session = start(words, columns=columns)
     assert session.end() == STATUS.get(name, 0), session.text
     session.check()
-    assert without_figures(session.messages) == piped(words)
+    assert without_figures(session.messages) == piped(words, columns)
     shown = " ".join(session.bars)
     # On narrow terminals labels are cut off.
     missing = [label for label in labels if label[: columns - 15] not in shown]
