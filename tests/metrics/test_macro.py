@@ -86,10 +86,16 @@ def test_statistics_of_some_points_are_the_measures_of_these_points() -> None:
         assert low <= statistic.value <= high
 
 
-def test_a_huge_label_space_allocates_nothing() -> None:
+def test_a_huge_k_or_label_space_allocates_nothing() -> None:
     last = 2**31 - 2
-    measures = values(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), (1,))
-    assert measures["coverage@1"] == 50
+    measures = values(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), (1, 10**12))
+    assert (measures["coverage@1"], measures[f"coverage@{10**12}"]) == (50, 100)
+
+
+def test_scores_without_a_true_label_are_worth_nothing() -> None:
+    for scores in ({}, {1: 1.0}):
+        measures = values(sparse([scores, {}], 3), sparse([[0], [2]], 3, bool), (1, 3))
+        assert set(measures.values()) == {0}
 
 
 def test_what_cannot_be_evaluated_is_refused() -> None:

@@ -141,6 +141,7 @@ def are_true(predicted: csr_array, labels: csr_array) -> NDArray[np.bool_]:
 def top_entries(scores: csr_array, k: int) -> csr_array:
     """Return the k highest scores of each point, or all if it has fewer (csr_array, N×K), best first; ties by label."""
     scores = canonical(scores)
+    k = min(k, scores.shape[1])
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores. Unlike a minus
     # sign, the factor −1.0 also negates scores of bool and of unsigned integers.
     order = np.lexsort((-1.0 * scores.data, points_of(scores)))[ranks_of(scores) < k]
