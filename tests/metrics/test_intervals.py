@@ -97,6 +97,14 @@ def test_points_that_agree_still_have_an_interval() -> None:
     assert high > 40
 
 
+def test_macro_measures_without_hits_still_have_an_interval() -> None:
+    measured = macro(300, np.random.default_rng(0))
+    nothing = Statistic(measured.columns, lambda sums: 0 * sums[:, 0], most=100.0, is_mean=False)
+    low, high = intervals({"x": nothing})["x"]
+    assert low == 0
+    assert 1 < high < 4
+
+
 def test_points_that_do_not_count_change_nothing_but_chance() -> None:
     outcomes = np.arange(400) < 250
     low, high = intervals({"x": ratio(outcomes, np.ones(400))})["x"]

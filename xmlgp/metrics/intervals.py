@@ -80,7 +80,8 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
         (θ + z²/2n' ± z √(s² + z²/4n'²)) / (1 + z²/n').
 
     It stays in [0, 1], and is not a single point if all points agree; then n' is the number of points n. For other
-    measures it is θ ± z s, cut off at 0. In both, z is the quantile of Student's t with n − 1 degrees of freedom.
+    measures it is θ ± z s, cut off at the lowest and the highest value, unless s is 0. In both, z is the quantile of
+    Student's t with n − 1 degrees of freedom.
 
     An interval is (NaN, NaN) if the measure is undefined, and all possible values with a single point.
 
@@ -139,7 +140,8 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
         return Interval(0.0, statistic.most)
     error = _standard_error(drawn, count)
     z = _quantile(count)
-    if not statistic.is_bounded_mean:
+    # A measure that does not vary, such as of no hits, is as uncertain as a mean of points that agree.
+    if not statistic.is_bounded_mean and (error > 0 or math.isinf(statistic.most)):
         return Interval(max(value - z * error, 0.0), min(value + z * error, statistic.most))
     share = value / statistic.most
     variance = (error / statistic.most) ** 2
