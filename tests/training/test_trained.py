@@ -36,6 +36,10 @@ def test_intervals_follow_the_values():
         "held-out points are too few to say whether calibration helps"
     )
     assert HeldOut.from_untrusted(json.loads(json.dumps(measured._asdict()))) == measured
+    few = measured._replace(points=100, uncalibrated_error=0.03)
+    assert few.reliability() == (
+        "probabilities are right, as far as 100 held-out points can tell: at most 5.0 percentage points off on average"
+    )
 
 
 def test_gains_of_dense_features_have_intervals():

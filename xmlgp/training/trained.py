@@ -152,7 +152,10 @@ class HeldOut(NamedTuple):
             return f"{self.points} held-out points are too few to say how far probabilities are off"
         errors = self.calibrated_error, self.uncalibrated_error
         if max(errors) < CHANCE / math.sqrt(self.points):
-            return f"probabilities are right, as far as {self.points} held-out points can tell"
+            text = f"probabilities are right, as far as {self.points} held-out points can tell"
+            if self.intervals:
+                text += f": at most {100 * self.intervals[-2].high:.1f} percentage points off on average"
+            return text
         *_, of_before, of_after, of_gain = self._within(100)
         after, before = (f"{100 * error:.1f}" for error in errors)
         text = f"probabilities are {after}{of_after} percentage points off on average ({before}{of_before} before "
