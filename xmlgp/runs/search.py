@@ -178,6 +178,8 @@ def _folds(points: TrainingData, held_out: int | Points | Source, seed: int, rep
     )
     if not validation.labels.nnz:
         raise UsageError(f"{source.title}: no point has a label, so there is nothing to compare.")
+    if validation.fingerprint == dataset.fingerprint:
+        raise UsageError(f"{source.title}: these are the points to train on, which say nothing about others.")
     return Folds(dataset, 1, seed, validation)
 
 
