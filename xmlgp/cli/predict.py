@@ -169,7 +169,7 @@ def predict(
     --optimise gives K labels to every point: of its 64 most probable ones, or 4 K if these are more, those by which the
     measure of all points is expected to be highest. The answer is a ranking, the most probable label first. For
     macro-f1 and coverage, all points are scored before the first is answered, in about 3 KB of memory for each. psp
-    takes the propensities of the points that MODEL knows.
+    takes the propensities of the points that MODEL knows. The precision P@K falls, with coverage perhaps by half.
 
     With --scheduler or --workers, points are scored on a Dask cluster, whose workers see MODEL under the same path. The
     output is the same, to the last digit.
