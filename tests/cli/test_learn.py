@@ -177,7 +177,7 @@ def test_show_says_that_the_measures_are_older_than_what_was_learned(learner):
         run("train", "data", "other", "-P", "3", "--epochs", "4")
     for learned in False, True:
         (line,) = (line for line in run("show", "other").stdout.splitlines() if line.startswith("measured"))
-        assert line.endswith(" points held out of training" + ", before it learned more" * learned)
+        assert line.endswith(" held out of training (95 % intervals)" + ", before it learned more" * learned)
         assert run("learn", "other", "new.txt").exit_code == 0
 
 

@@ -619,7 +619,7 @@ def test_a_table_of_labels_alone_is_the_truth(tmp_path, monkeypatch):
     write(tmp_path / "truth.jsonl", '{"id": 2, "labels": ["x"]}\n{"id": 1, "labels": ["y", "x"]}\n')
     write(tmp_path / "p.jsonl", '{"id": 1, "labels": ["x", "y"]}\n{"id": 2, "labels": ["x"]}\n')
     for name in "truth.csv", "truth.jsonl":
-        assert succeed("evaluate", "-q", "p.jsonl", name).stdout.count("1.00000") == 9
+        assert succeed("evaluate", "-q", "p.jsonl", name).stdout.count(" 1.00000 [") == 9
 
 
 def test_lines_that_a_model_without_a_header_cannot_read_are_refused(tmp_path):

@@ -62,7 +62,7 @@ def macro_statistics(scores: csr_array, labels: csr_array, ks: Sequence[int] = (
     for name in _MEANS:
         for block, k in enumerate(ks):
             mean = partial(_mean_over_labels, name, positions, len(present), block)
-            statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0, is_mean=False)
+            statistics[f"{name}@{k}"] = Statistic(sums_of, mean, 100.0)
     return statistics
 
 

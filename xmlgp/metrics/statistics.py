@@ -32,7 +32,7 @@ class Statistic:
     most : float
         The highest value; the lowest is 0.
     is_mean : bool
-        Whether the value is a mean over points, weighted or not, of numbers from 0 to `most`.
+        Whether the value is a mean over points or labels, weighted or not, of numbers from 0 to `most`.
     """
 
     columns: Columns
