@@ -402,7 +402,8 @@ def test_the_number_of_labels_is_that_of_the_data_if_scores_do_not_say_it(tmp_pa
     ("matrix", "reason"),
     [
         (np.ones(3), "scores are a matrix N×K, with a row for each point, not (3,)"),
-        (np.array([["a"]]), "a matrix must have numbers"),
+        (np.array([["a"]]), "its values are of the type <U1, not real numbers"),
+        (np.ones((3, 4), complex), "its values are of the type complex128, not real numbers"),
         (np.array([[1, np.nan]]), "a score is not a finite number"),
         (np.array([[None]], dtype=object), "this is not a complete .np"),
         (sp.csr_matrix((np.ones(2), [0, 0], [0, 2]), (1, 4)), "a label occurs twice in a row"),

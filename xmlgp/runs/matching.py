@@ -180,7 +180,10 @@ def _scores_in_file(path: str, reporter: Reporter) -> NamedScores:
     if os.path.isdir(path):
         raise SettingsError(f"{path} is a folder; the scores come first, then the data")
     if path.lower().endswith((".npy", ".npz")):
-        return NamedScores(_scores_in_matrix(read_matrix(path), path))
+        matrix = read_matrix(path)
+        if matrix.dtype.kind not in "biuf":
+            raise SettingsError(f"{path}: its values are of the type {matrix.dtype}, not real numbers")
+        return NamedScores(_scores_in_matrix(matrix, path))
     with open_any(path) as opened:
         if opened.kind and opened.kind in TABLES.values():
             with open_table(opened.stream, opened.kind, path, reporter.note) as table:
