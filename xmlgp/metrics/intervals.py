@@ -1,6 +1,6 @@
 """Intervals of measures, and of differences between two methods on the same points, by resampling points.
 
-Each of N points is kept with a probability of π ≈ 2/3, `RESAMPLES` times. The standard deviation of a measure over the
+Each of N points is kept with a probability of π ≈ 2/3, many times. The standard deviation of a measure over the
 points that are kept, times √(π/(1 − π)), is its standard error. This is subsampling: the bootstrap with fewer points
 and without replacement. For a mean it is as exact as the bootstrap with replacement. For a mean over labels of which
 many have a point or two, the latter is too small: intervals of 95 % cover 86 % in simulations where these cover 96 %.
@@ -140,7 +140,7 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
         return Interval(0.0, statistic.most)
     error = _standard_error(drawn, count)
     z = _quantile(count)
-    # A measure that does not vary, such as of no hits, is as uncertain as a mean of points that agree.
+    # A measure that does not vary is as uncertain as a mean of points that agree.
     if not statistic.is_bounded_mean and (error > 0 or math.isinf(statistic.most)):
         return Interval(max(value - z * error, 0.0), min(value + z * error, statistic.most))
     share = value / statistic.most
@@ -182,7 +182,7 @@ def _count(columns: Columns) -> int:
 # Products by several threads differ in the last digits, and take longer beside other work.
 @one_blas_thread()
 def _resampled(statistics: Sequence[Statistic], seed: int) -> list[NDArray[np.float64]]:
-    """Return the values of each statistic for the sets that are drawn, `RESAMPLES` each."""
+    """Return the values of each statistic for the sets that are drawn; of those with sparse columns for fewer sets."""
     if not statistics:
         return []
     random = np.random.default_rng(seed)

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from xmlgp.errors import UsageError
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.metrics.ranking import ranks_of
 from xmlgp.prediction.calibration import CLOSEST
 from xmlgp.prediction.label_writer import ScoredPoints
 from xmlgp.prediction.scores_file import Scores
@@ -104,12 +105,8 @@ class LabelChoice:
             return scores.where(ascend(scores, self.k, self.measure == "coverage", progress=progress))
         order = np.lexsort((-scores.scores / self.propensities[scores.labels], scores.points))
         chosen = np.zeros(len(order), bool)
-        chosen[order[_ranks(scores) < self.k]] = True
+        chosen[order[ranks_of(scores.matrix) < self.k]] = True
         return scores.where(chosen)
-
-
-def _ranks(scores: Scores) -> NDArray[np.intp]:
-    return np.arange(len(scores.labels)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
 
 
 def ascend(
@@ -122,7 +119,7 @@ def ascend(
     """
     scores.check_finite()
     probabilities = np.minimum(scores.scores.astype(np.float64), 1 - CLOSEST)
-    chosen = _ranks(scores) < k
+    chosen = ranks_of(scores.matrix) < k
     if not len(chosen):
         return chosen
     random = np.random.default_rng(0)

@@ -219,8 +219,8 @@ def _summary(ranking: list[Measure], error: Measure, labels: csr_array) -> list[
         five, (low, high) = values["P@5"]
         each = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
         sentences.append(
-            f"Of its first five suggestions, {5 * five:.1f} ({5 * low:.1f} to {5 * high:.1f}) are right on average, "
-            f"where a document has {each:.1f} true labels."
+            f"Of its first five suggestions, {5 * five:.2f} ({5 * low:.2f} to {5 * high:.2f}) are right on average, "
+            f"where a document has {each:.2f} true labels."
         )
     off, (low, high) = values[error[0]]
     sentences.append(
