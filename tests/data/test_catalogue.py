@@ -94,7 +94,7 @@ MISTAKES = [
     ("datasets/small/title", "a\nb", "title must be a string on one line, not 'a\\nb'"),
     ("datasets/small/papers", [True], "papers 1 must be a string on one line, not True"),
     ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is already a name of a data set"),
-    ("datasets/small/format", "matlab", "format must be repository or libsvm, not 'matlab'"),
+    ("datasets/small/format", "matlab", "format must be repository, libsvm or csv, not 'matlab'"),
     ("datasets/small/shape/N", 0, "datasets: small: shape: N must be an integer from 1 to 1000000000, not 0"),
     ("datasets/small/shape/N", True, "shape: N must be an integer from 1 to 1000000000, not True"),
     ("datasets/small/propensity/B", float("nan"), "propensity: B must be a positive number"),

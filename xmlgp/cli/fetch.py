@@ -39,13 +39,14 @@ def fetch(  # noqa: PLR0913, which are the options
     """Fetch the data set NAME of the catalogue.
 
     Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
-    kept. The data set toy needs no network.
+    kept. The data sets tickets (texts) and toy (numbers) need no
+    network.
 
     The environment variable XMLGP_CATALOGUE can also set the catalogue.
 
     \b
     Example:
-      xmlgp fetch toy
+      xmlgp fetch tickets
       xmlgp fetch bibtex --mirror /media/copies
       xmlgp fetch --list
     """

@@ -1,1 +1,1 @@
-"""Data sets: the repository's text format, the binary cache, the catalogue, fetching, the embedded toy set."""
+"""Data sets: the repository's text format, the binary cache, the catalogue, fetching, the embedded sets."""

@@ -14,7 +14,7 @@ from xmlgp.runtime.untrusted_text import show_name
 
 __all__ = ["EMBEDDED", "Catalogue", "DataFile", "Entry", "Propensity", "Shape", "load_catalogue"]
 
-#: The source of the data set that xmlgp draws itself.
+#: The source of the data sets that xmlgp draws itself: texts in the format csv, otherwise numbers.
 EMBEDDED = "embedded"
 
 #: Names become folders and files, so they must not contain a path.
@@ -32,7 +32,7 @@ ENTRY = {
     "title": text(),
     "aliases": Optional([NAME], []),
     "papers": Optional([text()], []),
-    "format": Optional(text("repository or libsvm", "repository|libsvm"), "repository"),
+    "format": Optional(text("repository, libsvm or csv", "repository|libsvm|csv"), "repository"),
     "shape": {"N": integer(1), "N_test": integer(0), "D": integer(0), "K": integer(1)},
     "propensity": Optional({"A": POSITIVE, "B": POSITIVE}),
     "files": {"train": FILE, "test": Optional(FILE)},

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from xmlgp.data.archives import unpack
 from xmlgp.data.catalogue import EMBEDDED, DataFile, Entry
 from xmlgp.data.download import NotFoundError, download
+from xmlgp.data.tickets import tickets
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import report_errors_as
 from xmlgp.runtime.locks import hold_lock, temporary_folder
@@ -151,12 +152,7 @@ def _find_mismatch(path: Path, entry: Entry, file: DataFile) -> str | None:
 def _fetch_verified(entry: Entry, source: str, file: DataFile, target: Path, progress: Progress) -> None:
     """Create the file `target` from a source and verify it; downloads are stored in the parent of its folder."""
     if source == EMBEDDED:
-        # NumPy and SciPy take long to import, and no other source needs them.
-        from xmlgp.data.repository_format import write_dataset
-        from xmlgp.data.toy import toy_dataset
-
-        train, test = toy_dataset()
-        write_dataset(target, test if file.role == "test" else train)
+        _write_embedded(entry, file, target)
     else:
         address = source.replace("{file}", file.name)
         addresses = [address] if file.member else [address, f"{address}.gz"]
@@ -166,6 +162,18 @@ def _fetch_verified(entry: Entry, source: str, file: DataFile, target: Path, pro
         unpack(path, file.member, target, entry.max_bytes, progress)
     if mismatch := _find_mismatch(target, entry, file):
         raise FetchError(f"{file.name} from {escape(source)} {mismatch}")
+
+
+def _write_embedded(entry: Entry, file: DataFile, target: Path) -> None:
+    """Write a file of a data set that xmlgp draws itself: the texts, if they are to be a table, or else the numbers."""
+    if entry.format == "csv":
+        target.write_bytes(tickets()[file.role == "test"].encode())
+        return
+    # NumPy and SciPy take long to import, and no other source needs them.
+    from xmlgp.data.repository_format import write_dataset
+    from xmlgp.data.toy import toy_dataset
+
+    write_dataset(target, toy_dataset()[file.role == "test"])
 
 
 def _local_copy(addresses: list[str], downloaded: Path, limit: int, progress: Progress) -> Path:
