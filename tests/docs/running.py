@@ -39,8 +39,8 @@ PIPE_CLOSED = 141
 
 #: Commands whose result several pages start from, with the folder that they make: they run once.
 SHARED = re.compile(
-    r"xmlgp fetch (?:--quiet )?toy"
-    r"|xmlgp train (?:.* )?(?:data/toy|docs/examples/tickets\.csv) (?P<model>models/\S+)(?: .*)?"
+    r"xmlgp fetch (?:--quiet )?(?P<set>toy|tickets)"
+    r"|xmlgp train (?:.* )?data/(?:toy|tickets) (?P<model>models/\S+)(?: .*)?"
 )
 
 #: A command that needs no shell.
@@ -202,7 +202,7 @@ def _run_shell(command, folder, environment, shared):
     """Run a shell command that must succeed, or copy the result of an earlier run, and return what it prints."""
     match = SHARED.fullmatch(command)
     kept = shared / re.sub(r"\W+", "-", command)
-    product = Path((match["model"] or "data/toy") if match else ".")
+    product = Path((match["model"] or f"data/{match['set']}") if match else ".")
     if match and kept.exists() and not (folder / product).exists():
         shutil.copytree(kept / "product", folder / product)
         return (kept / "printed").read_text(encoding="utf-8")

@@ -22,13 +22,12 @@ from tokenizers import Tokenizer
 
 import xmlgp
 from tests.cli.command import run, spawn
+from xmlgp.data.tickets import tickets
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.encoder import open_encoder
 
 ENCODER = os.environ.get("ENCODER")
 CORPUS = os.environ.get("CORPUS")
-
-EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
 def _static_encoder(folder):
@@ -64,8 +63,8 @@ def _documents():
         train, test = parts
     else:
         train, test = (
-            [row | {"labels": row["labels"].split(";")} for row in csv.DictReader(file.read_text().splitlines())]
-            for file in (EXAMPLES / "tickets.csv", EXAMPLES / "new-tickets.csv")
+            [row | {"labels": row["labels"].split(";")} for row in csv.DictReader(text.splitlines()[: count + 1])]
+            for text, count in zip(tickets(), (500, 100), strict=True)
         )
     return train[:-100], train[-100:], test
 

@@ -19,7 +19,7 @@ __all__ = ["tickets"]
 
 T = TypeVar("T")
 
-SEED = 7
+SEED = 5
 N = 2000
 N_TEST = 1000
 
