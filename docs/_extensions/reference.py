@@ -1,6 +1,6 @@
 """The Sphinx directives `command` and `settings`: the help of a command and the settings of a model.
 
-`command` records what Click writes for `--help`, so the page has the same usage, texts, options and sections. The
+`command` records what Click writes for `--help-all`, so the page has the same usage, texts, options and sections. The
 extension sphinx-click is not used: it parses help texts as reStructuredText, which they are not, and loses the
 sections.
 """
@@ -14,6 +14,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from xmlgp.cli import main
+from xmlgp.cli.help import WHOLE
 from xmlgp.models import MODELS
 
 __all__ = ["Command", "ModelSettings", "find_command", "help_sections", "setup"]
@@ -35,7 +36,8 @@ class _Recorder(click.HelpFormatter):
         yield
 
     def write_dl(self, rows, *_, **__):
-        self.sections[-1][1].extend(rows)
+        # Names are filled up to a column.
+        self.sections[-1][1].extend((names.strip(), text) for names, text in rows)
 
 
 def find_command(words):
@@ -53,6 +55,7 @@ def find_command(words):
 def help_sections(words):
     """Return the sections of options in the help of a command: pairs of a title and of rows (names, text)."""
     command, context = find_command(words)
+    context.meta[WHOLE] = True
     recorder = _Recorder()
     command.format_options(context, recorder)
     return recorder.sections

@@ -7,61 +7,11 @@ import signal
 import subprocess
 import sys
 
-import click
 import pytest
 
 from tests.cli.command import SMALL, run, said, spawn
 from xmlgp import __version__
-from xmlgp.cli import COMMANDS, main
 from xmlgp.errors import XmlgpError
-
-OPTIONS = [
-    (name, option)
-    for name in COMMANDS
-    for option in main.get_command(None, name).params
-    if isinstance(option, click.Option)
-]
-
-
-def parse_command(line):
-    """Parse a command line without running it."""
-    program, name, *arguments = line.split()
-    assert program == "xmlgp"
-    parent = click.Context(main, **main.context_settings)
-    return main.get_command(None, name).make_context(name, arguments, parent=parent)
-
-
-def test_help_lists_every_command_and_a_first_session():
-    text = run("--help").stdout
-    for name, summary in COMMANDS.items():
-        assert re.search(rf"^  {name} +{re.escape(summary)}$", text, re.MULTILINE)
-    assert "A first session:" in text
-    assert run("-h").stdout == text
-
-
-def test_commands_of_the_first_session_are_valid():
-    lines = re.findall(r"^ +(xmlgp .*)$", run("--help").stdout, re.MULTILINE)
-    assert [parse_command(line).info_name for line in lines] == ["fetch", "train", "predict", "evaluate"]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_a_valid_example(name):
-    result = run(name, "--help")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert run(name, "-h").stdout == result.stdout
-    _, examples = re.split(r"^ *Examples?:$", result.stdout.partition("Options:")[0], flags=re.MULTILINE)
-    commands = [part.strip() for line in examples.splitlines() for part in line.split("|")]
-    commands = [command for command in commands if command.startswith("xmlgp ")]
-    assert name in [parse_command(command).info_name for command in commands]
-
-
-def test_every_option_has_a_help_text_with_its_default():
-    for name, option in OPTIONS:
-        text, _, default = option.help.partition("  [default: ")
-        assert text.endswith("."), (name, option)
-        known = option.get_default(click.Context(main.get_command(None, name)))
-        if isinstance(known, str | int | float) and known is not False:
-            assert option.show_default or default, (name, option)
 
 
 def test_threads_limit_every_command_that_computes(workdir, monkeypatch):

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import click
 
+from xmlgp.cli.help import Context
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
 from xmlgp.runtime.memory import check_address_space
@@ -24,29 +25,37 @@ from xmlgp.runtime.threads import prefer_avx512
 from xmlgp.runtime.untrusted_text import ForTerminal, visible
 from xmlgp.version import __version__
 
-__all__ = ["CONTEXT_SETTINGS", "Command", "main", "with_options"]
+__all__ = ["COMMANDS", "CONTEXT_SETTINGS", "SECTIONS", "Command", "main", "with_options"]
 
-#: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used, so that
-#: `xmlgp --help` need not import SciPy.
-COMMANDS = {
-    "fetch": "Download a data set of the catalogue.",
-    "split": "Divide data into training and test points.",
-    "vectorize": "Turn a corpus of text into a data set.",
-    "preprocess": "Prepare a data set for training.",
-    "train": "Train a model.",
-    "learn": "Go on with a trained model.",
-    "predict": "Score points with a trained model.",
-    "evaluate": "Compare scores with the true labels.",
-    "compare": "Compare the scores of two methods.",
-    "tune": "Choose how many labels to assign.",
-    "search": "Compare settings of models.",
-    "settings": "List the settings of models.",
-    "show": "Describe a model folder.",
-    "topics": "List the labels of each topic.",
-    "plot": "Plot training and calibration.",
-    "report": "Write a page about a model.",
-    "serve": "Suggest labels over HTTP.",
+#: Subcommands in groups, both in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used,
+#: so that `xmlgp --help` need not import SciPy.
+SECTIONS = {
+    "Data": {
+        "fetch": "Download a data set of the catalogue.",
+        "split": "Divide data into training and test points.",
+        "vectorize": "Turn a corpus of text into a data set.",
+        "preprocess": "Prepare a data set for training.",
+    },
+    "Models": {
+        "train": "Train a model.",
+        "learn": "Go on with a trained model.",
+        "tune": "Choose how many labels to assign.",
+        "search": "Compare settings of models.",
+    },
+    "Use": {"predict": "Score points with a trained model.", "serve": "Suggest labels over HTTP."},
+    "Look": {
+        "report": "Write a page about a model.",
+        "evaluate": "Compare scores with the true labels.",
+        "compare": "Compare the scores of two methods.",
+        "plot": "Plot training and calibration.",
+        "show": "Describe a model folder.",
+        "topics": "List the labels of each topic.",
+        "settings": "List the settings of models.",
+    },
 }
+
+#: The line about each subcommand.
+COMMANDS = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -95,6 +104,8 @@ class Command(click.Command):
 class _Commands(Command, click.Group):
     """The group of all subcommands. It imports a subcommand when it is called."""
 
+    context_class = Context
+
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -110,9 +121,13 @@ class _Commands(Command, click.Group):
             raise click.UsageError(f"No such command {name!r}. Did you mean {near}?", context)
         return super().resolve_command(context, arguments)
 
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their sections, and then the options."""
+        names_width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(names_width), summary) for name, summary in commands.items()])
+        click.Command.format_options(self, context, formatter)
 
 
 def _command(name: str) -> click.Command:
@@ -258,9 +273,12 @@ def main() -> None:
     """Scalable Bayesian models for extreme multi-label data.
 
     \b
-    A first session:
-      xmlgp fetch bibtex
-      xmlgp train data/bibtex models/bibtex
-      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
-      xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
+    A first session with text:
+      xmlgp fetch tickets
+      xmlgp train data/tickets models/tickets
+      echo "My screen is dark" | xmlgp predict models/tickets - -k 3
+      xmlgp report models/tickets data/tickets -o report.html
+
+    A CSV file of your own, with the columns text and labels, takes the place of data/tickets. For rows of numbers,
+    begin with `xmlgp fetch bibtex`. `xmlgp COMMAND --help` describes a command.
     """

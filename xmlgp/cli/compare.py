@@ -9,7 +9,8 @@ import click
 
 from xmlgp import api
 from xmlgp.cli.evaluate import columns, digits_of, filter_option, ks_option
-from xmlgp.cli.options import INPUT, OptionValue, check_standard_input, reading_options, source_of
+from xmlgp.cli.help import Subcommand, option
+from xmlgp.cli.options import COLUMNS, INPUT, OptionValue, check_standard_input, reading_options, source_of
 from xmlgp.metrics.intervals import Difference
 from xmlgp.runs.compare import POINTS, Comparison, PointDifference
 from xmlgp.runtime.plurals import counted
@@ -24,52 +25,60 @@ HEAD = ["A", "B", "A - B", "95 % interval", "p"]
 RANKING = ("P", "nDCG", "PSP", "PSnDCG")
 
 
-@click.command()
+@click.command(cls=Subcommand, common=["-k", "--macro", "--train", *COLUMNS, "--points", "--json", "--quiet"])
 @click.argument("a", type=INPUT)
 @click.argument("b", type=INPUT)
 @click.argument("data", type=INPUT)
-@click.option(
+@option(
     "--train",
     type=INPUT,
+    group="Data",
     help="Training data or a model, for PSP and PSnDCG, differences by deciles of labels, and names of labels.",
 )
 @ks_option
-@click.option("--macro", is_flag=True, help="Also print recall@k, coverage@k and macro precision, recall and F1@k.")
-@click.option(
+@option(
+    "--macro",
+    is_flag=True,
+    group="Measures",
+    help="Also print recall@k, coverage@k and macro precision, recall and F1@k.",
+)
+@option(
     "--points",
     "count",
     type=click.IntRange(0, POINTS),
     default=10,
     show_default=True,
+    group="Output",
     help="Print so many of the points that differ most.",
 )
 @filter_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@option("--json", "as_json", is_flag=True, group="Output", help="Print one JSON object, in full precision.")
 @reading_options
 def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, **options: OptionValue) -> None:
     """Compare the scores A and B of two methods with the true labels in DATA.
 
-    A, B and DATA are files as for evaluate, of any program: scores files, JSON Lines, tables, lines of `label:score`,
-    .npz. Both rank labels, or both have assigned labels.
+    A, B and DATA are files as for `xmlgp evaluate`, of any program. For each measure it prints A, B, the difference
+    A - B with its 95 % interval, and p, the probability that chance makes a difference as large.
 
-    For each measure of evaluate it prints A, B, the difference A - B with its 95 % interval, and p, the probability
-    that chance makes a difference as large. Both methods are measured on the same resampled points: what both find hard
-    does not count, so differences are much more certain than the measures themselves. An interval without 0 is the same
-    as p < 0.05. Of twenty measures one has p < 0.05 by chance, so choose the measure that matters before you look. The
-    intervals are about other test points, not about other training points or seeds.
+    \b
+    Examples:
+      xmlgp compare ours.jsonl theirs.csv new.csv --points 20
+      xmlgp compare ours.scores omikuji.txt data/bibtex --train data/bibtex
+      xmlgp compare ours.scores pyxclib.npz tst_X_Y.txt --json
+
+    A and B are scores files, JSON Lines, tables, lines of `label:score`, or .npz. Both rank labels, or both have
+    assigned labels.
+
+    Both methods are measured on the same resampled points: what both find hard does not count, so differences are much
+    more certain than the measures themselves. An interval without 0 is the same as p < 0.05. Of twenty measures one has
+    p < 0.05 by chance, so choose the measure that matters before you look. The intervals are about other test points,
+    not about other training points or seeds.
 
     With --train, it also prints the difference in recall@k by deciles of labels, the most frequent in training first,
     as evaluate --deciles divides them, and what each adds to the difference in P@k, for the greatest k.
 
     The points that differ most follow, by F1 of the first k labels, for the greatest k, or of assigned labels. A star
     marks true labels.
-
-    \b
-    Examples:
-      xmlgp predict models/bibtex data/bibtex -k 5 -o ours.scores
-      xmlgp compare ours.scores omikuji.txt data/bibtex --train data/bibtex
-      xmlgp compare ours.jsonl theirs.csv new.csv --points 20
-      xmlgp compare ours.scores pyxclib.npz tst_X_Y.txt --json
     """
     check_standard_input(a, b, data, options["train"], options["filter_labels"])
     as_json = options.pop("as_json")

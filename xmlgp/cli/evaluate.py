@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from xmlgp import api
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -40,58 +42,115 @@ def _parse_ks(context: click.Context, option: click.Parameter, value: str) -> li
     return ks
 
 
-ks_option = click.option(
+ks_option = option(
     "-k",
     "ks",
     callback=_parse_ks,
     default="1,3,5",
     show_default=True,
     metavar="K,K,...",
+    group="Measures",
     help="Values of k for the measures @k.",
 )
 
-filter_option = click.option(
+filter_option = option(
     "--filter-labels",
     type=INPUT,
     metavar="FILE",
+    group="Data",
     help="Leave out pairs of a point and a label, neither scores nor true labels: lines `point label`, from 0.",
 )
 
 
-@click.command()
+@click.command(
+    cls=Subcommand,
+    common=[
+        "-k",
+        "--auc",
+        "--calibration",
+        "--macro",
+        "--deciles",
+        "--train",
+        *COLUMNS,
+        "--by-label",
+        "--json",
+        "--quiet",
+    ],
+)
 @click.argument("scores", type=INPUT)
 @click.argument("data", type=INPUT)
-@click.option(
+@option(
     "--train",
     type=INPUT,
-    help="Training data or a model, for the names of labels, and the numbers of points per label that PSP, PSnDCG, "
-    "--reliability, --deciles and --by-label use.",
+    group="Data",
+    help="Training data or a model, for names of labels, PSP and PSnDCG. Its numbers of points per label are also for "
+    "--reliability, --deciles and --by-label.",
 )
 @ks_option
-@click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
-@click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
-@click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
-@click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
-@click.option("--reliability", is_flag=True, help="Also print mean probability and share of true labels, by rank.")
-@click.option("--macro", is_flag=True, help="Also print recall, coverage, and macro precision, recall and F1, each @k.")
-@click.option("--deciles", is_flag=True, help="Also print P and recall @k by how frequent labels are in training.")
-@click.option(
+@option("--propensity-a", type=POSITIVE, callback=check_finite, group="Measures", help="A of the propensity model.")
+@option("--propensity-b", type=POSITIVE, callback=check_finite, group="Measures", help="B of the propensity model.")
+@option(
+    "--auc",
+    is_flag=True,
+    group="Measures",
+    help="Also print the area under the ROC curve: micro, macro and per instance.",
+)
+@option(
+    "--calibration", is_flag=True, group="Measures", help="Also print log loss and calibration error of probabilities."
+)
+@option(
+    "--reliability",
+    is_flag=True,
+    group="Measures",
+    help="Also print mean probability and share of true labels, by rank.",
+)
+@option(
+    "--macro",
+    is_flag=True,
+    group="Measures",
+    help="Also print recall, coverage, and macro precision, recall and F1, each @k.",
+)
+@option(
+    "--deciles",
+    is_flag=True,
+    group="Measures",
+    help="Also print P and recall @k by how frequent labels are in training.",
+)
+@option(
     "--by-label",
     type=NonEmptyPath(),
     metavar="FILE",
+    group="Output",
     help="Also write a table with a row for each label: .csv, .tsv, .xlsx or .parquet.",
 )
-@click.option(
+@option(
     "--assigned/--ranking",
     default=None,
+    group="Measures",
     help="Take the labels in SCORES as assigned, for precision, recall and F1, or as a ranking.  [default: as SCORES "
     "says]",
 )
 @filter_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision, with `intervals`.")
+@option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    group="Output",
+    help="Print one JSON object, in full precision, with `intervals`.",
+)
 @reading_options
 def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA.
+
+    SCORES is what `xmlgp predict` or another program wrote; DATA has the same points with their labels. Prints P@k and
+    nDCG@k in percent, or of assigned labels precision, recall and F1, each with its interval.
+
+    \b
+    Examples:
+      xmlgp predict models/tickets new.csv -o new.jsonl
+      xmlgp evaluate new.jsonl new.csv --train models/tickets
+      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      xmlgp evaluate bibtex.scores data/bibtex --train data/bibtex
 
     SCORES is a scores file, or JSON Lines as predict writes for text: objects with `labels`, which are names or objects
     with `label` and `probability`, `utility` or `score`, and perhaps `id`. Both say whether they have a ranking or
@@ -155,16 +214,12 @@ def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: 
     leaves out labels that no point has and none is assigned.
 
     \b
-    Examples:
-      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
-      xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
+    More examples:
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
-      xmlgp evaluate bibtex.scores data/bibtex --train data/bibtex --macro --deciles --by-label labels.csv
+      xmlgp evaluate bibtex.scores data/bibtex --train data/bibtex --macro --by-label labels.csv
       xmlgp evaluate titles.scores tst_X_Y.txt --filter-labels filter_labels_test.txt
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex
-      xmlgp predict models/tickets new.csv -o new.jsonl
-      xmlgp evaluate new.jsonl new.csv --train models/tickets
     """
     check_standard_input(scores, data, train, options["filter_labels"])
     result = api.evaluate(scores, source_of(data, options), train=train, ks=ks, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath, Note, quiet_option
 from xmlgp.data.catalogue import Catalogue, load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
@@ -12,7 +13,7 @@ from xmlgp.runtime.progress import Progress
 __all__ = ["fetch"]
 
 
-@click.command()
+@click.command(cls=Subcommand)
 @click.argument("name", required=False)
 @click.option(
     "--into", type=NonEmptyPath(file_okay=False), default="data", show_default=True, help="Folder for data sets."

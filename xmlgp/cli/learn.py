@@ -6,6 +6,7 @@ import click
 
 from xmlgp import api
 from xmlgp.api import Preview
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
     INPUT,
     NonEmptyPath,
@@ -30,28 +31,30 @@ SHOWN = 5
 PREVIEW = ("add_labels", "progress", "note")
 
 
-@click.command()
+@click.command(cls=Subcommand, common=["--add-labels", "--dry-run", "--force", "--resume", "--quiet"])
 @click.argument("model", type=NonEmptyPath(file_okay=False))
 @click.argument("data", required=False, type=INPUT)
-@click.option(
+@option(
     "--add-labels",
     type=NonEmptyPath(),
     metavar="FILE",
+    group="Labels",
     help="Add the labels in FILE to MODEL, one name a line; those that it has stay. A new label is ranked low until "
     "MODEL learns points with it.",
 )
-@click.option(
+@option(
     "--dry-run",
     is_flag=True,
+    group="Output",
     help="Print how many points, labels and words are new, and what share the model knows; change nothing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result of --dry-run as one JSON object.")
-@click.option(
+@option("--json", "as_json", is_flag=True, group="Output", help="Print the result of --dry-run as one JSON object.")
+@option(
     "--force",
     is_flag=True,
     help="Learn points of whose words or labels MODEL knows less than a tenth, which are probably for another model.",
 )
-@click.option(
+@option(
     "--resume/--no-resume",
     default=None,
     help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run on the same points, and fail "
@@ -66,19 +69,24 @@ PREVIEW = ("add_labels", "progress", "note")
 def learn(model: str, data: str | None, dry_run: bool, as_json: bool, **options: OptionValue) -> None:
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
-    DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
-    features and labels than MODEL: the first ones are those of MODEL, by number, or by name where MODEL has names. New
-    words and labels of text are added. Without DATA, --vocabulary names the labels of MODEL anew.
-
-    MODEL is replaced when all is learned, and stays as it was if anything fails. A batch that it has learned already,
-    the same points in the same order, is not learned twice, so a command that was interrupted can be run again.
+    DATA is what `xmlgp train` takes, with new points only. New words and labels of text are added. MODEL is replaced
+    when all is learned, and stays as it was if anything fails.
 
     \b
     Examples:
-      xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/tickets this-week.csv --dry-run
       xmlgp learn models/tickets this-week.csv
       xmlgp learn models/tickets --add-labels more-labels.txt
+
+    Points that MODEL knows are not needed. DATA may have more features and labels than MODEL: the first ones are those
+    of MODEL, by number, or by name where MODEL has names. Without DATA, --vocabulary names the labels of MODEL anew.
+
+    A batch that MODEL has learned already, the same points in the same order, is not learned twice, so a command that
+    was interrupted can be run again.
+
+    \b
+    More examples:
+      xmlgp learn models/bibtex new-points.txt
       xmlgp learn models/theses --vocabulary yso.ttl --vocabulary-language fi
     """
     check_standard_input(data, options["add_labels"], options["vocabulary"])

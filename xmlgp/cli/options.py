@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import click
 
 from xmlgp.cli import with_options
+from xmlgp.cli.help import option
 from xmlgp.errors import SettingsError
 from xmlgp.inputs.source import Source
 from xmlgp.runs.train import CHECKPOINT_SECONDS
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from xmlgp.work.cluster import DaskCluster
 
 __all__ = [
+    "COLUMNS",
     "INPUT",
     "Cluster",
     "Decorator",
@@ -128,7 +130,7 @@ def add_options(command: Function, options: Sequence[Decorator]) -> Function:
 def quiet_option(command: Function) -> Function:
     """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing if quiet."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
+    @option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
     @functools.wraps(command)
     def wrapped(quiet: bool, **options: OptionValue) -> object:
         note = ignore if quiet else show_note
@@ -162,14 +164,14 @@ def _seconds(context: click.Context, option: click.Parameter, minutes: float) ->
     return 60 * minutes
 
 
-cache_option = click.option(
+cache_option = option(
     "--cache/--no-cache",
     default=True,
     show_default=True,
     help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
 )
 
-checkpoint_option = click.option(
+checkpoint_option = option(
     "--checkpoint-every",
     "checkpoint_seconds",
     type=click.FloatRange(0, MOST_MINUTES),
@@ -181,7 +183,7 @@ checkpoint_option = click.option(
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
 
-overwrite_option = click.option(
+overwrite_option = option(
     "--overwrite", is_flag=True, help="Replace the model in MODEL even if it was trained on other data."
 )
 
@@ -189,7 +191,7 @@ overwrite_option = click.option(
 def threads_option(command: Function) -> Function:
     """Add `--threads`, which limits the threads of the whole command."""
 
-    @click.option(
+    @option(
         "--threads",
         type=click.IntRange(1, MOST_THREADS),
         metavar="N",
@@ -205,12 +207,12 @@ def threads_option(command: Function) -> Function:
 
 #: The options that `cluster_options` adds.
 CLUSTER = [
-    click.option(
+    option(
         "--scheduler",
         metavar="ADDRESS",
         help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
     ),
-    click.option(
+    option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
@@ -244,66 +246,83 @@ def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
         yield work
 
 
+#: The options by which most people say where a corpus has its texts and labels.
+COLUMNS = ("--text-column", "--label-column", "--label-separator")
+
 #: The options that `corpus_options` adds. Their parameters have the names of the fields of `CorpusOptions`.
 CORPUS = [
-    click.option(
+    option(
         "--text-column",
         "text",
         multiple=True,
         metavar="NAME",
+        group="Data",
         help="The column or JSON field with the text. If it is given several times, the texts are joined.  [default: "
         "text, or that of MODEL]",
     ),
-    click.option(
+    option(
         "--label-column",
         "labels",
         multiple=True,
         metavar="NAME",
+        group="Data",
         help="The column or JSON field with the labels. If it is given several times, a document has the labels of all."
         "  [default: labels, or that of MODEL]",
     ),
-    click.option(
+    option(
         "--label-columns",
         "flags",
         multiple=True,
         metavar="PATTERN|FIRST:LAST",
+        group="Data",
         help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first and "
         "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.  [default: those "
         "of MODEL]",
     ),
-    click.option(
+    option(
         "--label-separator",
         "separator",
         metavar="TEXT",
+        group="Data",
         help="What separates labels within their column.  [default: ; in tables, none in JSON]",
     ),
-    click.option(
+    option(
         "--id-column",
         "id",
         metavar="NAME",
+        group="Data",
         help="The column or JSON field with the identifier.  [default: that of MODEL or id, if there is one]",
     ),
-    click.option(
+    option(
         "--columns",
         "header",
         metavar="NAMES",
+        group="Data",
         help="The names of the columns of a table without a header, such as id,labels,text.  [default: those of MODEL]",
     ),
-    click.option(
+    option(
         "--corpus-format",
         "format",
         type=click.Choice(list(FORMATS)),
+        group="Data",
         help="The format of the corpus.  [default: recognised by the first line and the ending of the name]",
     ),
-    click.option(
-        "--encoding", metavar="NAME", help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]"
+    option(
+        "--encoding",
+        metavar="NAME",
+        group="Data",
+        help="The encoding of text, such as latin-1 or cp1252.  [default: utf-8]",
     ),
-    click.option(
-        "--merge-ids", is_flag=True, help="Make rows of the same identifier one document with the labels of all."
+    option(
+        "--merge-ids",
+        is_flag=True,
+        group="Data",
+        help="Make rows of the same identifier one document with the labels of all.",
     ),
-    click.option(
+    option(
         "--quotes/--no-quotes",
         default=None,
+        group="Data",
         help="With --quotes, a field of a table in quotes may have separators and line ends; with --no-quotes, a quote "
         "is a character like others.  [default: --quotes for commas; with tabs, quotes count where they balance within "
         "a line]",
@@ -334,14 +353,15 @@ def corpus_options(command: Function) -> Function:
 
 #: The options that `encoder_options` adds.
 ENCODER = [
-    click.option(
+    option(
         "--encoder",
         metavar="NAME|PATH",
+        group="Text",
         help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
         "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
         "'xmlgp[encode-transformers]'.  [default: none, or that of MODEL]",
     ),
-    click.option("--download", is_flag=True, help="Download the encoder if it is not on this machine."),
+    option("--download", is_flag=True, group="Text", help="Download the encoder if it is not on this machine."),
 ]
 
 
@@ -359,37 +379,42 @@ def encoder_options(command: Function) -> Function:
 
 #: The options that `analysis_options` adds.
 ANALYSIS = [
-    click.option(
+    option(
         "--analyzer",
         type=click.Choice(ANALYZERS),
         default="word",
         show_default=True,
+        group="Text",
         help="Features of text are words of at least two letters or digits, characters, characters within words "
         "(char-wb), or none, with dense features alone.",
     ),
-    click.option(
+    option(
         "--ngrams",
         default="1",
         show_default=True,
         metavar="N|N-N",
+        group="Text",
         help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
     ),
-    click.option(
+    option(
         "--min-count",
         type=click.IntRange(1),
         default=1,
         show_default=True,
-        help="Leave out features that occur less often in the corpus.",
+        group="Text",
+        help="Leave out features that occur less often.",
     ),
-    click.option(
+    option(
         "--max-features",
         type=click.IntRange(1),
+        group="Text",
         help="Keep only the most frequent features, at most so many.  [default: all]",
     ),
-    click.option(
+    option(
         "--stop-words",
         metavar="LANGUAGE",
-        help="Leave out the stop words of a language, such as english; other languages need pip install "
+        group="Text",
+        help="Leave out the stop words of a language, such as english. Other languages need pip install "
         "'xmlgp[text]'.  [default: none]",
     ),
 ]
@@ -425,16 +450,18 @@ def analysis_options(command: Function) -> Function:
 
 #: The options that `vocabulary_options` adds.
 VOCABULARY = [
-    click.option(
+    option(
         "--vocabulary",
         type=INPUT,
         metavar="FILE",
+        group="Data",
         help="Name labels by their preferred labels in FILE: lines <URI><TAB>label, .csv with the columns uri and "
         "label_en, or SKOS (.ttl, .rdf, .nt; pip install 'xmlgp[text]').",
     ),
-    click.option(
+    option(
         "--vocabulary-language",
         metavar="LANGUAGE",
+        group="Data",
         help="The language of preferred labels.  [default: en if there is one, otherwise that of most labels]",
     ),
 ]
@@ -448,13 +475,15 @@ def vocabulary_options(command: Function) -> Function:
 def dense_option(command: Function) -> Function:
     """Add `--dense`; the command gets the files as `dense`, a tuple, or None."""
 
-    @click.option(
+    @option(
         "--dense",
         type=NonEmptyPath(),
         multiple=True,
         metavar="FILE",
-        help="Dense features beside those of DATA, such as embeddings, a row for each point: a .npy file, or .npz with "
-        "one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a folder DATA]",
+        group="Data",
+        help="Dense features beside those of DATA, such as embeddings. FILE has a row for each point: .npy, or "
+        ".npz with one array or a CSR matrix. Give it again for another block.  [default: those in data.yaml of a "
+        "folder DATA]",
     )
     @functools.wraps(command)
     def wrapped(dense: tuple[str, ...], **options: OptionValue) -> object:
@@ -463,10 +492,11 @@ def dense_option(command: Function) -> Function:
     return wrapped
 
 
-unknown_option = click.option(
+unknown_option = option(
     "--unknown",
     type=INPUT,
     metavar="FILE",
+    group="Data",
     help="The labels that nobody judged, a line for each point of DATA: they are unknown, not negative, and training "
     "leaves them out. Numbers as in 3,17, `label:1` pairs, or the names of a corpus; an empty line for none.",
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 import numpy as np
 
+from xmlgp.cli.help import SubcommandGroup, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     Decorator,
     NonEmptyPath,
@@ -29,17 +31,18 @@ __all__ = ["plot"]
 
 
 def _out_option(default: str) -> Decorator:
-    return click.option(
+    return option(
         "-o",
         "--out",
         type=NonEmptyPath(dir_okay=False, allow_dash=True),
         default=default,
         show_default=True,
+        group="Output",
         help="File to write, or - for standard output; its suffix (png, pdf, svg) chooses the format, PNG without one.",
     )
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def plot() -> None:
     """Plot the training of models and the calibration of scores; needs Matplotlib (pip install 'xmlgp[plot]').
 
@@ -75,13 +78,20 @@ def bound(models: tuple[str, ...], out: str) -> None:
     _print_path(out)
 
 
-@plot.command(short_help="Plot observed frequencies against probabilities.")
+@plot.command(
+    common=["-k", *COLUMNS, "--train", "--out", "--quiet"],
+    short_help="Plot observed frequencies against probabilities.",
+)
 @click.argument("scores", nargs=-1, required=True, type=INPUT)
 @click.argument("data", type=INPUT)
-@click.option(
-    "-k", "k", type=click.IntRange(1), help="Only the k labels of highest probability.  [default: all listed]"
+@option(
+    "-k",
+    "k",
+    type=click.IntRange(1),
+    group="Labels",
+    help="Only the k labels of highest probability.  [default: all listed]",
 )
-@click.option("--train", type=INPUT, help="Training data or a model, for the names of labels.")
+@option("--train", type=INPUT, group="Data", help="Training data or a model, for the names of labels.")
 @_out_option("reliability.png")
 @reading_options
 def reliability(
@@ -89,19 +99,26 @@ def reliability(
 ) -> None:
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
-    The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
-    and the share of its entries that are true in DATA, which lies on the diagonal if probabilities are calibrated. The
-    lower panel shows the number of entries in each bin, the legend the log loss, in nats per entry, and the expected
-    calibration error (ECE). SCORES and DATA may also be JSON Lines and a corpus, as for `xmlgp evaluate`. DATA may be a
-    folder with test.txt or test.svm. Every file may be compressed, and one may be - for standard input.
-
-    `xmlgp evaluate --reliability` prints the same by the rank of labels and by the number of their training points.
+    SCORES are files as `xmlgp predict` writes them, and DATA has the same points with their labels. Probabilities are
+    calibrated where the curve lies on the diagonal. `xmlgp evaluate --reliability` prints the same by the rank of
+    labels and by the number of their training points.
 
     \b
     Example:
-      xmlgp predict models/bibtex data/bibtex -k all --output probability -o bibtex.scores
-      xmlgp predict models/bibtex-s data/bibtex -k all --output probability -o bibtex-s.scores
-      xmlgp plot reliability bibtex.scores bibtex-s.scores data/bibtex -o reliability.png
+      xmlgp predict models/tickets new.csv -k all -o all.jsonl
+      xmlgp plot reliability all.jsonl new.csv -o reliability.png
+
+    The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
+    and the share of its entries that are true in DATA. The lower panel shows the number of entries in each bin, the
+    legend the log loss, in nats per entry, and the expected calibration error (ECE). SCORES and DATA may also be JSON
+    Lines and a corpus, as for `xmlgp evaluate`. DATA may be a folder with test.txt or test.svm. Every file may be
+    compressed, and one may be - for standard input.
+
+    \b
+    More examples:
+      xmlgp predict models/bibtex data/bibtex -k all --output probability -o a.scores
+      xmlgp predict models/bibtex-s data/bibtex -k all --output probability -o b.scores
+      xmlgp plot reliability a.scores b.scores data/bibtex -o reliability.png
     """
     check_standard_input(*scores, data, train)
     check_outputs([out], [*scores, data, train])

@@ -8,6 +8,7 @@ import click
 
 from xmlgp import api
 from xmlgp.api import BAD_LINES, RANKED
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
     INPUT,
     Cluster,
@@ -49,76 +50,104 @@ def _label_count(context: click.Context, option: click.Parameter, value: str | N
     return k
 
 
-@click.command()
+@click.command(
+    cls=Subcommand,
+    common=[
+        "-k",
+        "--threshold",
+        "--limit",
+        "--assign",
+        "--only",
+        "--out",
+        "--format",
+        "--explain",
+        "--text-column",
+        "--quiet",
+    ],
+)
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
-@click.option(
+@option(
     "-k",
     "k",
     callback=_label_count,
     metavar="K|ALL",
+    group="Labels",
     help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}, or what `xmlgp tune` chose]",
 )
-@click.option(
+@option(
     "--threshold",
     type=float,
     callback=check_finite,
     metavar="SCORE",
+    group="Labels",
     help="Assign the labels with at least this score.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="K", help="Assign at most K labels to a point.")
-@click.option(
+@option("--limit", type=click.IntRange(1), metavar="K", group="Labels", help="Assign at most K labels to a point.")
+@option(
     "--assign",
     is_flag=True,
+    group="Labels",
     help="Assign to each point the labels with the highest expected F1, given the probabilities of all labels.",
 )
-@click.option(
+@option(
     "--optimise",
     metavar="MEASURE",
+    group="Labels",
     help="Choose the labels of each point for a measure of all points together: macro-f1@K, coverage@K or psp@K, such "
     "as macro-f1@5.",
 )
-@click.option("--only", type=INPUT, metavar="FILE", help="Consider the labels in FILE only, one a line.")
-@click.option("--without", type=INPUT, metavar="FILE", help="Leave out the labels in FILE, one a line.")
-@click.option(
-    "-o", "--out", type=NonEmptyPath(allow_dash=True), default="-", show_default=True, help="The output file."
+@option("--only", type=INPUT, metavar="FILE", group="Labels", help="Consider the labels in FILE only, one a line.")
+@option("--without", type=INPUT, metavar="FILE", group="Labels", help="Leave out the labels in FILE, one a line.")
+@option(
+    "-o",
+    "--out",
+    type=NonEmptyPath(allow_dash=True),
+    default="-",
+    show_default=True,
+    group="Output",
+    help="The output file.",
 )
-@click.option(
+@option(
     "--format",
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
-    help="A scores file, JSON Lines with an object for each point, or a table with a row for each label: separated by "
-    "tabs or commas, an Excel workbook, or a Parquet file.  [default: told by the ending of --out, otherwise jsonl for "
-    "text and scores for numbers]",
+    group="Output",
+    help="The format of the output. It is a scores file, JSON Lines with an object for each point, or a table with a "
+    "row for each label: separated by tabs or commas, an Excel workbook, or a Parquet file.  [default: told by the "
+    "ending of --out, otherwise jsonl for text and scores for numbers]",
 )
-@click.option(
+@option(
     "--output",
     type=click.Choice(OUTPUTS),
+    group="Output",
     help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
 )
-@click.option(
+@option(
     "--approximate",
     type=click.FloatRange(0, 1, min_open=True),
     is_flag=False,
     flag_value=RECALL,
     metavar="[RECALL]",
+    group="Labels",
     help="Find the best labels by the index that a model of many labels has: about this share of the five best labels "
     f"of each point, {RECALL} if none is given. Write the option last, or with a RECALL. For up to {MAX_STREAMED} "
     "labels of a point.",
 )
-@click.option("--no-calibration", is_flag=True, help="Write uncalibrated probabilities.")
-@click.option(
+@option("--no-calibration", is_flag=True, group="Output", help="Write uncalibrated probabilities.")
+@option(
     "--explain",
     type=click.IntRange(1),
     metavar="N",
-    help="Add for each label the N words, or other features, that speak most for it, and the N that speak most against "
-    "it, with their contributions to its utility. With dense features, also add what words and each dense block "
-    "contribute. Needs a linear kernel.",
+    group="Output",
+    help="Add for each label the N words, or other features, that speak most for it and against it. They come with "
+    "their contributions to its utility; with dense features, also what words and each dense block contribute. It "
+    "needs a linear kernel.",
 )
-@click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
-@click.option(
+@option("--with-std", is_flag=True, group="Output", help="Add the predictive standard deviation: label:score:std.")
+@option(
     "--bad-lines",
     type=click.Choice(BAD_LINES),
     default="stop",
@@ -126,7 +155,7 @@ def _label_count(context: click.Context, option: click.Parameter, value: str | N
     help="At a malformed line: stop, after the points before it are answered, skip it, or report it as "
     '{"id": ..., "error": ...} in JSON Lines.',
 )
-@click.option(
+@option(
     "--memory",
     type=click.IntRange(1),
     default=MEMORY,
@@ -151,14 +180,23 @@ def predict(
 ) -> None:
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
-    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed, or -
-    for standard input), or a folder with test.txt or test.svm. Labels in it are not used. Points in
-    libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
-    trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
-    `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no
-    identifier. A scores file has the header `N K`, or `N K assigned` if labels are assigned, and a line for each point,
-    `label:score ...`, best first. JSON Lines of assigned labels have `"assigned": true`. Lines of a pipe or terminal
-    are answered as they come.
+    A model of text reads documents, such as .csv or lines of text, and others read rows of numbers; - is standard
+    input. Labels in DATA are not used. The answer is a JSON object for each document, or a scores file for rows.
+
+    \b
+    Examples:
+      echo "My screen is dark" | xmlgp predict models/tickets - -k 3
+      xmlgp predict models/tickets new.csv -o new.jsonl
+      xmlgp predict models/tickets new.csv --assign --format csv -o labels.csv
+      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+
+    Rows of numbers are in the format of the Extreme Classification Repository or in libsvm format (perhaps compressed),
+    or in a folder with test.txt or test.svm. Points in libsvm format may have fewer features than the model; features
+    that no training point had are ignored. If MODEL was trained on text, DATA may be a corpus as for `xmlgp vectorize`,
+    or lines of text. The answer to text is JSON Lines, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`,
+    with documents numbered from 1 where they have no identifier. A scores file has the header `N K`, or `N K assigned`
+    if labels are assigned, and a line for each point, `label:score ...`, best first. JSON Lines of assigned labels have
+    `"assigned": true`. Lines of a pipe or terminal are answered as they come.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes
@@ -175,13 +213,12 @@ def predict(
     output is the same, to the last digit.
 
     \b
-    Examples:
-      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+    More examples:
+      echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
       xmlgp predict models/amazoncat data/amazoncat --scheduler tcp://head:8786 -o amazoncat.scores
       xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
       xmlgp predict models/bibtex data/bibtex/test.txt --optimise macro-f1@5 -o bibtex.scores
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
-      echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
     """
     check_standard_input(data, options["only"], options["without"])
     output_format = output_format or format_of(out)

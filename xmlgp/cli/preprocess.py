@@ -3,7 +3,9 @@
 import click
 
 from xmlgp import api
+from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     Cluster,
     NonEmptyPath,
@@ -25,7 +27,10 @@ from xmlgp.cli.settings_options import settings_options
 __all__ = ["preprocess"]
 
 
-@click.command()
+@click.command(
+    cls=Subcommand,
+    common=[*COLUMNS, "--min-count", "--stop-words", "--recipe", "--model", "--set", "--overwrite", "--quiet"],
+)
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath(file_okay=False))
 @settings_options(preprocess_only=True)
@@ -39,17 +44,20 @@ __all__ = ["preprocess"]
 def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
-    DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
-    libsvm format (perhaps compressed, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm,
-    or a corpus of text. `xmlgp train` continues from here with the same recipe, and preprocesses the data itself if
-    needed. A model without inducing inputs needs the weights only.
+    `xmlgp train` does this itself where it is needed, and continues from here with the same recipe. DATA is what it
+    takes.
+
+    \b
+    Examples:
+      xmlgp preprocess tickets.csv models/tickets
+      xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
+
+    Rows of numbers are in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt)
+    or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
+    A model without inducing inputs needs the weights only.
 
     A model of the same data in MODEL, even a trained one, is replaced; a trained one of other data only with
     --overwrite. An interrupted run in MODEL is kept.
-
-    \b
-    Example:
-      xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     with work_of(cluster, note) as work:
         folder = api.preprocess(source_of(data, options), model, note=note, work=work, **options)

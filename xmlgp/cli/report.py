@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from xmlgp import api
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -20,37 +22,48 @@ from xmlgp.cli.options import (
 __all__ = ["report"]
 
 
-@click.command()
+@click.command(cls=Subcommand, common=[*COLUMNS, "--train", "--out", "--title", "--quiet"])
 @click.argument("model", type=NonEmptyPath())
 @click.argument("data", type=INPUT)
-@click.option(
+@option(
     "-o",
     "--out",
     type=NonEmptyPath(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
+    group="Output",
     help="The page, or - for standard output.",
 )
-@click.option(
+@option(
     "--train",
     type=INPUT,
+    group="Data",
     help="Training data or another model, for the frequency of labels and PSP.  [default: the points that MODEL knows]",
 )
-@click.option(
+@option(
     "--label-names",
     metavar="FILE",
     type=INPUT,
+    group="Data",
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
-@click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
-@click.option(
+@option("--title", group="Output", help="Title of the page.  [default: the name of the folder MODEL]")
+@option(
     "--neighbours",
     type=click.IntRange(1),
     metavar="N",
+    group="Output",
     help="Show for each document the N training documents with the most similar dense features, such as embeddings, "
     "and their labels.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
+@option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    group="Output",
+    help="Seed of the sample of documents.",
+)
 @dense_option
 @reading_options
 @encoder_options
@@ -58,20 +71,24 @@ __all__ = ["report"]
 def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
-    The page is one HTML file that loads nothing from elsewhere. It has the measures with their meaning, precision and
-    recall by the frequency of labels, the reliability of probabilities, the best and the worst labels, the labels that
-    are most often given in place of others, and twenty documents with their true and suggested labels.
+    DATA has points with labels that MODEL was not trained on: documents for a model of text, otherwise rows of numbers,
+    or a folder with test.csv, test.txt or the like. The page is one HTML file that loads nothing from elsewhere.
 
-    DATA is a file in the format of the Extreme Classification Repository (perhaps compressed, or - for standard input),
-    or a folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts. True
-    labels that MODEL does not know count as missed; the page lists them.
+    \b
+    Examples:
+      xmlgp report models/tickets data/tickets -o tickets.html
+      xmlgp report models/bibtex data/bibtex -o bibtex.html
+
+    The page has the measures with their meaning, precision and recall by the frequency of labels, the reliability of
+    probabilities, the best and the worst labels, the labels that are most often given in place of others, and twenty
+    documents with their true and suggested labels; for a model of text, also their texts. True labels that MODEL does
+    not know count as missed; the page lists them.
+
+    DATA may be a file in the format of the Extreme Classification Repository, perhaps compressed, or - for standard
+    input.
 
     The page assigns labels by the threshold and the limit that `xmlgp tune` stored in MODEL. Without these it does so
     as `xmlgp predict --assign`, from the 50 most probable labels.
-
-    \b
-    Example:
-      xmlgp report models/bibtex data/bibtex -o bibtex.html
     """
     check_standard_input(data, train, label_names)
     api.report(model, source_of(data, options), out, train=train, label_names=label_names, **options)

@@ -8,7 +8,9 @@ import click
 
 from xmlgp import api
 from xmlgp.cli.evaluate import columns
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     NonEmptyPath,
     Note,
@@ -29,22 +31,36 @@ from xmlgp.runs.search_metric import shown
 __all__ = ["search"]
 
 
-@click.command()
+@click.command(
+    cls=Subcommand, common=["--metric", "--folds", "--validation", *COLUMNS, "--model", "--set", "--json", "--quiet"]
+)
 @click.argument("data", type=INPUT)
 @click.argument("out", type=NonEmptyPath(file_okay=False), required=False)
 @settings_options(compared=True)
-@click.option(
+@option(
     "--metric",
     metavar="NAME",
-    help="A measure of the K best labels: p@K, ndcg@K, psp@K, psndcg@K, recall@K, coverage@K, macro-precision@K, "
-    "macro-recall@K or macro-f1@K; or log-loss of the probabilities of all labels.  "
+    group="Measures",
+    help="The measure to compare by, such as psp@5. It is of the K best labels: p@K, ndcg@K, psp@K, psndcg@K, "
+    "recall@K, coverage@K, macro-precision@K, macro-recall@K or macro-f1@K; or log-loss, of the probabilities of all "
+    "labels.  "
     "[default: ndcg@5, or log-loss for a single label]",
 )
-@click.option(
-    "--folds", type=click.IntRange(2), help=f"Hold out each of so many parts of DATA once.  [default: {FOLDS}]"
+@option(
+    "--folds",
+    type=click.IntRange(2),
+    metavar="N",
+    group="Split",
+    help=f"Hold out each of so many parts of DATA once.  [default: {FOLDS}]",
 )
-@click.option("--validation", type=INPUT, help="Train on all of DATA, and compare on the points in this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@option(
+    "--validation",
+    type=INPUT,
+    metavar="FILE",
+    group="Split",
+    help="Train on all of DATA, and compare on the points in this file.",
+)
+@option("--json", "as_json", is_flag=True, group="Output", help="Print one JSON object, in full precision.")
 @analysis_options
 @dense_option
 @reading_options
@@ -55,13 +71,18 @@ def search(
 ) -> None:
     """Compare settings on points of DATA that training does not see, and say whether the best are worth it.
 
-    Each value of --set is compared with the default settings, which are those of `xmlgp train` with the same --model,
-    --recipe and other options. All settings are trained on the same folds. After each fold, settings that are worse
-    than the best ones beyond noise are dropped.
+    Each value of --set is compared with the default settings of `xmlgp train`. OUT is a folder for the results and for
+    recipe.yaml, the settings to use; without it nothing is kept.
 
-    OUT is a folder for the results and for recipe.yaml, the settings to use: `xmlgp train --recipe OUT/recipe.yaml`
-    trains with them. An interrupted search resumes with the same command, and one of more values trains only these.
-    Without OUT nothing is kept.
+    \b
+    Examples:
+      xmlgp search tickets.csv searches/tickets --set factors=50,200
+      xmlgp train tickets.csv models/tickets --recipe searches/tickets/recipe.yaml
+      xmlgp search news.jsonl --set label_weights=false --metric psp@5
+
+    The default settings are those of the same --model, --recipe and other options. All settings are trained on the same
+    folds. After each fold, settings that are worse than the best ones beyond noise are dropped. An interrupted search
+    resumes with the same command, and one of more values trains only these.
 
     Prints for each settings the metric and its difference from the default, both with 95 % intervals over points, the
     folds that were trained, and the mean time of a training. The last line, on standard error, says what the best
@@ -71,9 +92,8 @@ def search(
     DATA is as for `xmlgp train`. The words of a corpus are counted once, for all folds.
 
     \b
-    Examples:
+    More examples:
       xmlgp search data/bibtex searches/bibtex --set factors=50,200 --set weighting=root-idf,idf
-      xmlgp train data/bibtex models/bibtex --recipe searches/bibtex/recipe.yaml
       xmlgp search articles.jsonl --set label_weights=false --metric psp@5 --validation later.jsonl
     """
     check_standard_input(data, validation)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.formatting import wrap_text
 
+from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.model_folder.folder import ModelFolder
@@ -21,7 +22,7 @@ __all__ = ["settings"]
 WIDTH = 100
 
 
-@click.command()
+@click.command(cls=Subcommand)
 @click.argument("model", required=False, type=NonEmptyPath())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def settings(model: str | None, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import click
 
+from xmlgp.cli.help import option
 from xmlgp.cli.options import Decorator, Function, OptionValue, add_options
 from xmlgp.errors import SettingsError
 from xmlgp.models import DEFAULT_MODEL, MODELS, fields_of, read_settings
@@ -55,23 +56,27 @@ def settings_options(preprocess_only: bool = False, compared: bool = False) -> D
     formats = {model.name: model.data_format for model in MODELS.values() if model.data_format}
     defaults = [f"{name} for data in {data_format} format" for name, data_format in formats.items()]
     options: list[Decorator] = [
-        click.option(
+        option(
             "--recipe",
             metavar="NAME|FILE",
-            help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file of settings; options override it.",
+            group="Model",
+            help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file of settings. Other options "
+            "override them.",
         ),
-        click.option(
+        option(
             "--model",
             "model_name",
             type=click.Choice(list(MODELS)),
+            group="Model",
             help=f"{summaries}.  [default: {'; '.join([DEFAULT_MODEL, *defaults])}]",
         ),
         *map(_setting_option, flags),
-        click.option(
+        option(
             "--set",
             "assignments",
             multiple=True,
             metavar="NAME=VALUE,VALUE" if compared else "NAME=VALUE",
+            group="Model",
             help=SET_SEVERAL if compared else SET,
         ),
     ]
@@ -121,5 +126,5 @@ def _setting_option(name: str) -> Decorator:
     letters = [letter] if letter else []
     flag = name.replace("_", "-")
     if name == "label_weights":
-        return click.option(f"--{flag}/--no-{flag}", name, default=None, help=text)
-    return click.option(*letters, f"--{flag}", name, metavar="VALUE", help=text)
+        return option(f"--{flag}/--no-{flag}", name, default=None, group="Model", help=text)
+    return option(*letters, f"--{flag}", name, metavar="VALUE", group="Model", help=text)

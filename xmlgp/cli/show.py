@@ -12,6 +12,7 @@ import click
 from click.formatting import wrap_text
 
 from xmlgp.cli import with_options
+from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
@@ -35,7 +36,7 @@ DAMAGE = (ModelFolderError, LookupError, TypeError, ValueError)
 BATCHES = 10
 
 
-@click.command()
+@click.command(cls=Subcommand)
 @click.argument("model", type=NonEmptyPath())
 @click.option(
     "--json",

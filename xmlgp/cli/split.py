@@ -5,35 +5,46 @@ from __future__ import annotations
 import click
 
 from xmlgp import api
-from xmlgp.cli.options import INPUT, NonEmptyPath, Note, OptionValue, dense_option, reading_options, source_of
+from xmlgp.cli.help import Subcommand, option
+from xmlgp.cli.options import COLUMNS, INPUT, NonEmptyPath, Note, OptionValue, dense_option, reading_options, source_of
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["split"]
 
 
-@click.command()
+@click.command(
+    cls=Subcommand,
+    common=["--test", "--stratified", "--group-column", "--in-order", "--seed", "--overwrite", *COLUMNS, "--quiet"],
+)
 @click.argument("data", type=INPUT)
 @click.argument("out", type=NonEmptyPath(file_okay=False))
-@click.option(
+@option(
     "--test",
     type=float,
     default=0.25,
     show_default=True,
     metavar="SHARE|N",
+    group="Split",
     help="The share of test points, below 1, or their number.",
 )
-@click.option(
-    "--stratified", is_flag=True, help="Give each label, also a rare one, the same share of its points in both parts."
+@option(
+    "--stratified",
+    is_flag=True,
+    group="Split",
+    help="Give each label, also a rare one, the same share of its points in both parts.",
 )
-@click.option(
+@option(
     "--group-column",
     "groups",
     metavar="NAME",
+    group="Split",
     help="Keep the documents with the same value in a column or JSON field in one part, such as those of an author.",
 )
-@click.option("--in-order", is_flag=True, help="Take the last points for testing, such as the latest ones.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random choice.")
-@click.option("--overwrite", is_flag=True, help="Replace files in OUT.")
+@option("--in-order", is_flag=True, group="Split", help="Take the last points for testing, such as the latest ones.")
+@option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, group="Split", help="Seed of the random choice."
+)
+@option("--overwrite", is_flag=True, help="Replace files in OUT.")
 @dense_option
 @reading_options
 def split(
@@ -41,19 +52,19 @@ def split(
 ) -> None:
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 
-    DATA is a file of rows of numbers, a corpus of text, or a folder, as for `xmlgp train`, with labels. OUT gets train
-    and test with the ending of DATA, or the folders train and test of a folder of documents. The points are copied as
-    they are, in their order; files of one kind and compression become files of the same. Names of labels and features
-    beside rows go along. `xmlgp train OUT` and `xmlgp evaluate SCORES OUT` find the files.
-
-    The points are divided at random, unless an option says otherwise. With --stratified a label whose share makes a
-    test point, by default one of four points, is nearly always in both parts, which suits measures that count each
-    label alike. Rows that --merge-ids makes one document stay together.
+    DATA is what `xmlgp train` takes. OUT gets train and test with the ending of DATA, and `xmlgp train OUT` and `xmlgp
+    evaluate SCORES OUT` find them. The points are divided at random, unless an option says otherwise.
 
     \b
     Examples:
       xmlgp split tickets.csv data/tickets --test 0.2 --stratified
       xmlgp split notes.jsonl data/notes --group-column author
+
+    OUT gets the folders train and test of a folder of documents. The points are copied as they are, in their order;
+    files of one kind and compression become files of the same. Names of labels and features beside rows go along.
+
+    With --stratified a label whose share makes a test point, by default one of four points, is nearly always in both
+    parts, which suits measures that count each label alike. Rows that --merge-ids makes one document stay together.
     """
     if stratified and in_order:
         raise click.UsageError("--stratified and --in-order exclude each other.")

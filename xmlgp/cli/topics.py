@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import INPUT, NonEmptyPath
 from xmlgp.data.names import read_label_names
 from xmlgp.model import Topic
@@ -17,7 +18,7 @@ from xmlgp.runtime.untrusted_text import escape
 __all__ = ["topics"]
 
 
-@click.command()
+@click.command(cls=Subcommand)
 @click.argument("model", type=NonEmptyPath())
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
 @click.option(

@@ -3,7 +3,9 @@
 import click
 
 from xmlgp import api
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     Cluster,
     NonEmptyPath,
@@ -29,11 +31,27 @@ from xmlgp.cli.settings_options import settings_options
 __all__ = ["train"]
 
 
-@click.command()
+@click.command(
+    cls=Subcommand,
+    common=[
+        *COLUMNS,
+        "--min-count",
+        "--stop-words",
+        "--model",
+        "--recipe",
+        "--set",
+        "--epochs",
+        "--topics",
+        "--seed",
+        "--resume",
+        "--overwrite",
+        "--quiet",
+    ],
+)
 @click.argument("data", type=INPUT)
 @click.argument("model", type=NonEmptyPath(file_okay=False))
 @settings_options()
-@click.option(
+@option(
     "--resume/--no-resume",
     default=None,
     help="Resume the interrupted run in MODEL with its settings, or discard it and start a new one. With neither, "
@@ -52,24 +70,32 @@ __all__ = ["train"]
 def train(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.
 
-    DATA is a file in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt) or in
-    libsvm format (perhaps compressed, or - for standard input), or a folder with train.txt, trn_X_Xf.txt or one *.svm.
-    Or it is a corpus of text as for `xmlgp vectorize`. MODEL keeps the names of labels and features, and a model of
-    text predicts from text. With --vocabulary it also keeps the URIs and the preferred labels, by which commands name
-    the labels. With --unknown, labels that nobody judged are left out instead of counting as negative.
-    An MLGPF model also contains training points, for `xmlgp learn`; --replay 0 leaves them out.
+    DATA is a corpus of documents with labels (.csv, .jsonl and other formats that `xmlgp vectorize` reads), a file of
+    rows of numbers, or a folder with train.csv, train.txt or the like.
+
+    \b
+    Examples:
+      xmlgp train tickets.csv models/tickets
+      xmlgp train news.csv models/news --text-column title --label-column tags
+      xmlgp train news.jsonl models/news --stop-words english --min-count 2
+      xmlgp train data/bibtex models/bibtex --recipe s-LINEAR --epochs 20
+
+    Rows of numbers are in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt)
+    or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
+
+    MODEL keeps the names of labels and features, and a model of text predicts from text. With --vocabulary it also
+    keeps the URIs and the preferred labels, by which commands name the labels. With --unknown, labels that nobody
+    judged are left out instead of counting as negative. An MLGPF model also contains training points, for `xmlgp
+    learn`; --replay 0 leaves them out.
 
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
 
     \b
-    Examples:
-      xmlgp train data/bibtex models/bibtex
+    More examples:
       xmlgp train data/bibtex models/bibtex --resume
-      xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --stop-words english
-      xmlgp train articles.jsonl models/articles --dense embeddings.npy
-      xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
-      xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
+      xmlgp train articles.jsonl models/articles --ngrams 1-2 --dense embeddings.npy
+      xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
     """
     check_standard_input(data, options["vocabulary"], options["unknown"])
     with resume_advice(data), work_of(cluster, note) as work:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from xmlgp.cli.help import Subcommand, option
 from xmlgp.cli.options import (
+    COLUMNS,
     INPUT,
     NonEmptyPath,
     OptionValue,
@@ -20,11 +22,18 @@ from xmlgp.text.documents import CorpusOptions
 __all__ = ["vectorize"]
 
 
-@click.command()
+@click.command(
+    cls=Subcommand, common=["--test", *COLUMNS, "--ngrams", "--min-count", "--max-features", "--stop-words", "--quiet"]
+)
 @click.argument("path", metavar="CORPUS", type=INPUT)
 @click.argument("data", type=NonEmptyPath(file_okay=False))
-@click.option(
-    "--test", "tests", multiple=True, type=INPUT, help="A corpus of test documents; may be given several times."
+@option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=INPUT,
+    group="Data",
+    help="A corpus of test documents; may be given several times.",
 )
 @corpus_options
 @analysis_options
@@ -33,6 +42,15 @@ def vectorize(
     path: str, data: str, tests: tuple[str, ...], corpus: CorpusOptions, analysis: Analysis, **options: OptionValue
 ) -> None:
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
+
+    CORPUS is a table with the columns text and labels, JSON Lines, or another format that --help-all lists. `xmlgp
+    train` reads all of them itself; this command is for those who want the rows of numbers. Prints the paths of the
+    files.
+
+    \b
+    Examples:
+      xmlgp vectorize articles.jsonl data/articles --test new.jsonl
+      xmlgp vectorize news.csv data/news --text-column title --label-column tags
 
     The format of CORPUS (perhaps compressed, or - for standard input) is recognised by its first line and the ending of
     its name:
@@ -50,12 +68,7 @@ def vectorize(
     DATA gets train.txt, and test.txt of the test documents (then test-2.txt, ...), in the format of the Extreme
     Classification Repository; features.txt and labels.txt, the names of features and labels; and vectorizer.json,
     with which `xmlgp train` and `xmlgp predict` read text. The features and labels are those of CORPUS; test documents
-    keep no others. Prints the paths of the files.
-
-    \b
-    Examples:
-      xmlgp vectorize articles.jsonl data/articles --test new.jsonl
-      xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
+    keep no others.
     """
     check_standard_input(path, *tests)
     # The options that are left are `progress` and `note`.
