@@ -83,7 +83,7 @@ def test_measures_are_those_of_the_other_commands():
     assert [row[1] for row in content.assignment] == [expected[key] for key in keys]
     (row,) = content.probabilities
     assert row[:2] == ("ECE@5", pytest.approx(top_calibration_errors(scores.matrix, labels, (5,))["ECE@5"]))
-    assert (content.bins, content.ranks) == (evidence.reliability.filled, evidence.reliability_by_rank.filled)
+    assert (content.reliability, content.ranks) == (evidence.reliability, evidence.reliability_by_rank.filled)
     assert all(row[3].endswith(".") for row in (*content.ranking, *content.assignment, *content.probabilities))
 
 
@@ -93,9 +93,9 @@ def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
     content = make_content(evidence, About(title="t"))
     assert [row[0] for row in (*content.ranking, *content.probabilities)] == ["P@1", "P@3", "nDCG@3", "ECE@3"]
     # A single document says nothing.
-    assert content.summary[0] == (
-        "For 100 % of the documents (95 % interval: 0 to 100 %), the first label that the model suggests is right."
-    )
+    assert content.how_good.short == "100 %"
+    assert "(95 % interval: 0 to 100 %)" in content.how_good.sentences[0]
+    assert content.trust.short == "Unclear"
     assert [tuple(row[2]) for row in content.ranking] == [(0, 1)] * 3
 
 

@@ -29,7 +29,16 @@ from xmlgp.metrics.statistics import Columns, Statistic
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import one_blas_thread
 
-__all__ = ["ALPHA", "FEW_POINTS", "Difference", "Interval", "about_intervals", "differences", "intervals"]
+__all__ = [
+    "ALPHA",
+    "FEW_POINTS",
+    "Difference",
+    "Interval",
+    "about_intervals",
+    "differences",
+    "intervals",
+    "share_interval",
+]
 
 #: Fewer points are too few to judge by: the interval of a proportion is up to 28 percentage points wide with 50.
 FEW_POINTS = 50
@@ -92,6 +101,14 @@ def intervals(statistics: Mapping[str, Statistic], seed: int = 0) -> dict[str, I
     return {name: _interval(statistics[name], values) for name, values in zip(names, drawn, strict=True)}
 
 
+def share_interval(share: float, count: int) -> Interval:
+    """Return Wilson's 95 % interval of the share of `count` independent outcomes that are true."""
+    from scipy.special import ndtri
+
+    ratio = float(ndtri(1 - ALPHA / 2)) ** 2 / count
+    return _wilson(share, ratio, ratio * share * (1 - share))
+
+
 def about_intervals(count: int) -> str:
     """Return a note on intervals over so many points."""
     few = f"; fewer than {FEW_POINTS} are too few to judge by" if count < FEW_POINTS else ""
@@ -149,11 +166,15 @@ def _interval(statistic: Statistic, drawn: NDArray[np.float64]) -> Interval:
     varies = error > 1e-12 * value and 0 < share < 1
     # z²/n', where n' is that of independent outcomes.
     ratio = z**2 * variance / (share * (1 - share)) if varies else z**2 / count
-    middle = (share + ratio / 2) / (1 + ratio)
-    reach = math.sqrt(z**2 * variance + ratio**2 / 4) / (1 + ratio)
-    low = max(middle - reach, 0.0)
-    high = min(middle + reach, 1.0)
+    low, high = _wilson(share, ratio, z**2 * variance)
     return Interval(statistic.most * low, statistic.most * high)
+
+
+def _wilson(share: float, ratio: float, spread: float) -> Interval:
+    """Return Wilson's interval of a share, given z²/n' and z²s² as for `intervals`."""
+    middle = (share + ratio / 2) / (1 + ratio)
+    reach = math.sqrt(spread + ratio**2 / 4) / (1 + ratio)
+    return Interval(max(middle - reach, 0.0), min(middle + reach, 1.0))
 
 
 def _standard_error(drawn: NDArray[np.float64], count: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from xmlgp.metrics.ranking import ranking_statistics
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.predictor import Neighbours
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.reporting.answers import Measure, answer_how_good, answer_trust, answer_what_is_wrong, calibration_in_words
 from xmlgp.reporting.documents import describe_document, describe_neighbours
 from xmlgp.reporting.evidence import Evidence, SampledPoint
 from xmlgp.reporting.label_tables import LabelCounts, best_and_worst, by_frequency, most_frequent_confusions
@@ -30,9 +30,6 @@ __all__ = ["About", "make_content"]
 
 #: Unknown labels that are named.
 UNKNOWN = 100
-
-#: The name, the value, its 95 % interval, both from 0 to 1, and the meaning of a measure.
-Measure: TypeAlias = tuple[str, float, Interval, str]
 
 _MEAN = "Harmonic mean of precision and recall"
 _TOGETHER = "over all labels given to all documents together"
@@ -69,7 +66,8 @@ class About:
     them, labels are grouped by their test points. `explain` returns the contributions to the utilities of labels, given
     the features and the scores of points, and `neighbours` the neighbours of points, given their features. `rule` ends
     the sentence "A label counts as given if it is among". `unknown` has the test points of the labels that the model
-    does not know; they follow its own in names, counts and propensities, with counts of 0.
+    does not know; they follow its own in names, counts and propensities, with counts of 0. `trained_on` says whether
+    the test points are those that the model was trained on.
     """
 
     title: str
@@ -83,6 +81,7 @@ class About:
     neighbours: Callable[[Features], Neighbours] | None = None
     rule: str | None = None
     unknown: Mapping[str, int] = field(default_factory=dict)
+    trained_on: bool = False
 
     def check(self, labels: csr_array) -> None:
         """Raise SettingsError if a report of these true labels, N×K, is not possible."""
@@ -132,23 +131,32 @@ def _measures(evidence: Evidence, about: About, labels: csr_array, assigned: csr
     def measure(name: str, key: str, meaning: str) -> Measure:
         factor = 0.01 if key in in_percent else 1.0
         low, high = ends[key]
-        return name, factor * statistics[key].value, Interval(factor * low, min(factor * high, 1.0)), meaning
+        return Measure(name, factor * statistics[key].value, Interval(factor * low, min(factor * high, 1.0)), meaning)
 
     ranking = [measure(name, name, meaning) for name, meaning in _ranking_measures(ks, in_percent, labels)]
-    probabilities = [measure(error, error, CALIBRATION.format(ks[-1]))]
+    calibration = measure(error, error, CALIBRATION.format(ks[-1]))
+    ranks = evidence.reliability_by_rank.filled
+    labelled = int(np.count_nonzero(np.diff(labels.indptr)))
+    five = next((row for row in ranking if row.name == "P@5"), None)
+    precision, recall = (statistics[f"{name}_micro"].value for name in ("precision", "recall"))
     facts = [*_facts(labels, evidence.label_count), *about.facts]
     return {
         "title": plain(about.title),
-        "summary": _summary(ranking, probabilities[0], labels),
+        "subtitle": _subtitle(labels, evidence.label_count),
+        "trained_on": about.trained_on,
+        "how_good": answer_how_good(ranking[0], five, labels.nnz / labelled),
+        "trust": answer_trust(calibration, ranks[: ks[-1]]),
+        "what_is_wrong": answer_what_is_wrong(precision, recall),
         "facts": [(plain(term), plain(value)) for term, value in facts],
         "rule": plain(about.rule or _default_rule(evidence)),
         "ranking": ranking,
         "assignment": [measure(*row) for row in ASSIGNMENT],
-        "probabilities": probabilities,
-        "labelled": int(np.count_nonzero(np.diff(labels.indptr))),
+        "probabilities": [calibration],
+        "calibration": calibration_in_words(calibration),
+        "labelled": labelled,
         "few_points": FEW_POINTS,
-        "bins": evidence.reliability.filled,
-        "ranks": evidence.reliability_by_rank.filled,
+        "reliability": evidence.reliability,
+        "ranks": ranks,
         "listed": evidence.longest,
         "label_count": evidence.label_count,
     }
@@ -207,27 +215,11 @@ def _facts(labels: csr_array, K: int) -> list[tuple[str, str]]:
     ]
 
 
-def _summary(ranking: list[Measure], error: Measure, labels: csr_array) -> list[str]:
-    """Return the sentences at the top."""
-    values = {name: (value, interval) for name, value, interval, _ in [*ranking, error]}
-    first, (low, high) = values["P@1"]
-    sentences = [
-        f"For {100 * first:.0f} % of the documents (95 % interval: {100 * low:.0f} to {100 * high:.0f} %), the first "
-        "label that the model suggests is right."
-    ]
-    if "P@5" in values:
-        five, (low, high) = values["P@5"]
-        each = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
-        sentences.append(
-            f"Of its first five suggestions, {5 * five:.2f} ({5 * low:.2f} to {5 * high:.2f}) are right on average, "
-            f"where a document has {each:.2f} true labels."
-        )
-    off, (low, high) = values[error[0]]
-    sentences.append(
-        f"On average, its probabilities differ by {100 * off:.1f} percentage points ({100 * low:.1f} to "
-        f"{100 * high:.1f}) from how often they come true."
-    )
-    return sentences
+def _subtitle(labels: csr_array, K: int) -> str:
+    """Return what was tested, in a sentence."""
+    N = labels.shape[0]
+    each = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
+    return f"Tested on {N:,} document{'' if N == 1 else 's'}; each has {each:.1f} of {K:,} labels on average."
 
 
 def _ranking_measures(ks: list[int], computed: Collection[str], labels: csr_array) -> list[tuple[str, str]]:

@@ -23,6 +23,9 @@ WORDS = 5
 #: Features that are shown of a document without text, those of the greatest values.
 FEATURES = 40
 
+#: Characters of a text that a closed document shows.
+BEGINNING = 160
+
 #: Characters of a text that are shown.
 CHARACTERS = 4000
 
@@ -34,11 +37,17 @@ def describe_document(point: SampledPoint, about: About) -> SimpleNamespace:
     if point.text is None and row is not None:
         order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
         features = [(about.feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
+    given = point.scores.labels[: point.assigned].tolist()
+    right = len(set(given) & set(point.labels))
     return SimpleNamespace(
         number=point.number + 1,
         id=None if point.id is None else plain(point.id),
         right=point.right,
         text=None if point.text is None else plain(point.text[:CHARACTERS]),
+        beginning=_beginning(point.text, [name for name, _ in features]),
+        right_count=right,
+        wrong_count=len(given) - right,
+        missed_count=len(point.labels) - right,
         shortened=point.text is not None and len(point.text) > CHARACTERS,
         features=features,
         n_features=0 if row is None else row.nnz,
@@ -49,6 +58,12 @@ def describe_document(point: SampledPoint, about: About) -> SimpleNamespace:
         missed=list(_missed(point, about.label_name)),
         neighbours=[],
     )
+
+
+def _beginning(text: str | None, names: list[str]) -> str:
+    """Return what a line shows of a document: the beginning of its text, or its features."""
+    words = ", ".join(names) if text is None else text[: 4 * BEGINNING]
+    return plain(" ".join(words.split())[:BEGINNING])
 
 
 def _suggestions(point: SampledPoint, about: About) -> Iterator[SimpleNamespace]:

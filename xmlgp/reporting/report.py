@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.inputs.points import Block
 from xmlgp.prediction.predictor import MEMORY, Predictor
-from xmlgp.reporting.charts import draw_frequencies, draw_ranks
+from xmlgp.reporting.charts import draw_frequencies, draw_ranks, draw_reliability, draw_small_reliability
 from xmlgp.reporting.content import About, make_content
 from xmlgp.reporting.evidence import LISTED, Evidence
 from xmlgp.runtime.progress import Progress, ignore, silent
@@ -105,7 +105,7 @@ def render(content: SimpleNamespace) -> str:
     )
     environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
     style = load("style.css")
-    script = load("sort.js")
+    script = load("page.js")
     # Style, script and charts are parts of the program; the template does not escape them.
     return environment.get_template("template.html").render(
         c=content,
@@ -114,6 +114,8 @@ def render(content: SimpleNamespace) -> str:
         script=script,
         script_hash=_hash(script),
         frequency_chart=draw_frequencies(content.frequencies, content.frequency_of),
+        reliability_chart=draw_reliability(content.reliability),
+        reliability_picture=draw_small_reliability(content.reliability.filled),
         rank_chart=draw_ranks(content.ranks),
     )
 

@@ -27,3 +27,24 @@ for (const button of document.querySelectorAll("table.sortable thead button")) {
     head.setAttribute("aria-sort", direction);
   });
 }
+// On paper, everything is open; browsers that know ::details-content do without this.
+const closed = [];
+addEventListener("beforeprint", () => {
+  closed.push(...document.querySelectorAll("details:not([open])"));
+  for (const element of closed) element.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const element of closed.splice(0)) element.open = false;
+});
+// Sections that are closed on phones: browsers that do not know ::details-content need this to open them elsewhere.
+if (!CSS.supports("selector(::details-content)") && !matchMedia("(max-width: 40rem)").matches) {
+  for (const element of document.querySelectorAll("details.fold")) element.open = true;
+}
+// A link to a closed document opens it.
+const openTarget = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  const element = target?.closest("details");
+  if (element) element.open = true;
+};
+addEventListener("hashchange", openTarget);
+openTarget();
