@@ -50,7 +50,7 @@ PLAIN = re.compile(r"xmlgp [^|&;<>$*]*")
 SERVER = re.compile(r"(?P<command>xmlgp serve [^|&;<>$*]*?)(?: --port (?P<port>\d+))? &")
 
 #: What pages use and not every machine has.
-PROGRAMS = ("curl", "openssl")
+PROGRAMS = ("curl", "jq", "openssl")
 
 LISTENING = re.compile(r"^listening on http://127\.0\.0\.1:(?P<port>\d+) .*\n", re.MULTILINE)
 

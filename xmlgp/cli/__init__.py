@@ -11,7 +11,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import IO, Any
 
 import click
@@ -19,6 +21,7 @@ import click
 from xmlgp.cli.help import Context
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError, memory_errors_reported, nearest
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
+from xmlgp.runtime.logs import end_work, is_json, log_libraries, use_log, write_json
 from xmlgp.runtime.memory import check_address_space
 from xmlgp.runtime.progress import end_bars
 from xmlgp.runtime.threads import prefer_avx512
@@ -87,13 +90,15 @@ class Command(click.Command):
     ) -> click.Context:
         """Parse the arguments, which the context keeps as `obj`, or print the help."""
         _prepare_streams()
-        with _errors_shown():
+        if parent is None:
+            use_log(_log_of(args))
+        with _errors_logged(), _errors_shown():
             return super().make_context(info_name, args, parent, obj=list(args), **extra)
 
     def invoke(self, context: click.Context) -> object:
         """Run the parsed command, and handle its signals and errors."""
         # Twice, because a second signal may arrive while the first is handled.
-        with handle_signals(), _errors_shown(), _errors_shown():
+        with handle_signals(), _errors_logged(), _errors_shown(), _errors_shown():
             result = super().invoke(context)
             # At exit Python would print a full disk as an ignored exception.
             if sys.stdout is not None:  # closed
@@ -206,6 +211,30 @@ def _errors_shown() -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def _errors_logged() -> Iterator[None]:
+    """Let what ends a command, whatever it is, be a line of its log if that is JSON."""
+    if not is_json():
+        yield
+        return
+    try:
+        with log_libraries():
+            yield
+    except click.ClickException as error:
+        raise _Logged(error.format_message(), error.exit_code) from error
+    except (click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        raise _Logged(traceback.format_exc(), 1) from error
+
+
+def _log_of(arguments: Sequence[str]) -> str:
+    """Return the form of the log that arguments ask for: what is wrong with them is logged, too."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    is_json = "--log=json" in options or ("--log", "json") in pairwise(options)
+    return "json" if is_json else "text"
+
+
 def _describe(error: OSError) -> str:
     """Return what the system says, and of which file."""
     if error.errno == errno.ENOSPC:
@@ -227,8 +256,12 @@ def _ended(error: Interrupted) -> click.exceptions.Exit:
     ignore_signals()
     _abandon_stdout()
     with contextlib.suppress(OSError):  # the terminal may be gone
-        end_bars(echoed=True)
-        click.echo(f"interrupted; {error.advice}" if error.advice else "interrupted", err=True)
+        message = f"interrupted; {error.advice}" if error.advice else "interrupted"
+        if is_json():
+            write_json(level="error", message=message, status=error.status)
+        else:
+            end_bars(echoed=True)
+            click.echo(message, err=True)
     return click.exceptions.Exit(error.status)
 
 
@@ -238,6 +271,7 @@ def _bars_ended() -> Iterator[None]:
     try:
         yield
     except BaseException:
+        end_work()
         with contextlib.suppress(OSError):
             end_bars()
         raise
@@ -259,6 +293,17 @@ class _AtLine(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, err=True)
+
+
+class _Logged(click.ClickException):
+    """An error that is printed as a line of JSON."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.exit_code = status  # type: ignore[misc]  # Click says that it is of the class
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        write_json(level="error", message=self.message, status=self.exit_code)
 
 
 def _abandon_stdout() -> None:

@@ -21,8 +21,9 @@ from xmlgp.errors import SettingsError
 from xmlgp.inputs.source import Source
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.logs import LOGS, JsonProgress, level_and_message, write_json
 from xmlgp.runtime.plurals import counted
-from xmlgp.runtime.progress import between_bars, ignore, silent, terminal_progress
+from xmlgp.runtime.progress import Progress, between_bars, ignore, silent, terminal_progress
 from xmlgp.runtime.threads import limit_threads
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.analysis import stop_words as stop_words_of
@@ -76,6 +77,9 @@ Decorator: TypeAlias = Callable[[Function], Function]
 #: A function that shows a message.
 Note: TypeAlias = Callable[[str], None]
 
+#: What shows notes, and what shows progress.
+Reports: TypeAlias = tuple[Note, Progress]
+
 #: The values of the `cluster_options` by name, which are arguments of `open_work`.
 Cluster: TypeAlias = dict[str, OptionValue]
 
@@ -128,13 +132,19 @@ def add_options(command: Function, options: Sequence[Decorator]) -> Function:
 
 
 def quiet_option(command: Function) -> Function:
-    """Add `--quiet`; the command gets `progress` and `note`, which report on standard error, or nothing if quiet."""
+    """Add `--quiet` and `--log`; the command gets `progress` and `note`, which report on standard error, or nothing."""
 
     @option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
+    @option(
+        "--log",
+        type=click.Choice(LOGS),
+        default="text",
+        show_default=True,
+        help="Write notes, progress and errors on standard error as text, or as a JSON object a line.",
+    )
     @functools.wraps(command)
-    def wrapped(quiet: bool, **options: OptionValue) -> object:
-        note = ignore if quiet else show_note
-        progress = terminal_progress(quiet)
+    def wrapped(quiet: bool, log: str, **options: OptionValue) -> object:
+        note, progress = _reports(quiet, log)
         if sys.stdin and sys.stdin.isatty() and _reads_standard_input():
             note(f"reading from the terminal; end with {END_OF_INPUT}")
             # Bars would be drawn over what is typed.
@@ -142,6 +152,13 @@ def quiet_option(command: Function) -> Function:
         return command(progress=progress, note=note, **options)
 
     return wrapped
+
+
+def _reports(quiet: bool, log: str) -> Reports:
+    """Return what shows notes, and what shows progress."""
+    if quiet:
+        return ignore, silent
+    return (_log_note, JsonProgress) if log == "json" else (show_note, terminal_progress())
 
 
 def _reads_standard_input() -> bool:
@@ -156,6 +173,11 @@ def show_note(text: str) -> None:
     # If standard error is a log on a full disk, the note is lost, but the command goes on.
     with contextlib.suppress(OSError), between_bars():
         click.echo(with_options(text), err=True)
+
+
+def _log_note(text: str) -> None:
+    """Write a note as `show_note` does, as a line of JSON."""
+    write_json(**level_and_message(with_options(text)))
 
 
 def _seconds(context: click.Context, option: click.Parameter, minutes: float) -> float:

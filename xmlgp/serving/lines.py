@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import sys
 import threading
-from datetime import datetime, timezone
 
+from xmlgp.runtime.logs import stamped
 from xmlgp.runtime.progress import over_echo
 
 __all__ = ["finish_lines", "write_line", "write_text"]
@@ -66,7 +65,7 @@ class _Writer:
                 self._dropped = 0 if written else dropped
             if written and dropped:
                 text = f"{dropped} lines of this log were dropped, because they could not be written"
-                _write(_stamped(form, level="warning", message=text))
+                _write(stamped(form, level="warning", message=text))
 
 
 _writer = _Writer()
@@ -79,20 +78,12 @@ def write_text(text: str) -> None:
 
 def write_line(form: str, **facts: object) -> None:
     """Write facts as a line of text, or of JSON if that is the form, with the time."""
-    _writer.put(_stamped(form, **facts), form)
+    _writer.put(stamped(form, **facts), form)
 
 
 def finish_lines() -> None:
     """Give the lines that wait a moment to be written, at the end of the process."""
     _writer.finish(PATIENCE)
-
-
-def _stamped(form: str, **facts: object) -> str:
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    facts = {"time": now, **facts}
-    if form == "json":
-        return json.dumps(facts)
-    return " ".join(str(fact) for fact in facts.values() if fact is not None)
 
 
 def _write(line: str) -> bool:

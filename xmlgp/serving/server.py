@@ -18,18 +18,13 @@ except ImportError:  # Windows
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.inputs.kinds import FilePath
 from xmlgp.runtime.locks import temporary_folder
+from xmlgp.runtime.logs import LOGS, WARNING, level_and_message
 from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
 from xmlgp.serving.lines import finish_lines, write_line
 from xmlgp.serving.options import Options
 
 __all__ = ["LOGS", "serve"]
-
-#: What `log` can be.
-LOGS = ("text", "json")
-
-#: The beginning of a message that is a warning.
-WARNING = "warning: "
 
 #: Processes by default: each takes some hundred megabytes for itself.
 WORKERS = 4
@@ -185,8 +180,7 @@ def _in_form(log: str, note: Callable[[str], object]) -> Callable[[str], object]
     """Return what shows a message: as JSON if the log is."""
 
     def note_json(text: str) -> None:
-        level = "warning" if text.startswith(WARNING) else "info"
-        write_line("json", level=level, message=text.removeprefix(WARNING))
+        write_line("json", **level_and_message(text))
 
     return note_json if log == "json" else note
 
