@@ -36,8 +36,9 @@ $(VENV)/installed: setup.cfg setup.py | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/installed-%: setup.cfg setup.py | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
-	touch $@
+	@echo "Installing xmlgp[$*] into $(VENV), which may take some minutes"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	@touch $@
 
 # Annif has requirements of its own, and tests use only its command. The version is the one that docs/serve.md describes.
 ANNIF_VERSION = 1.4.3
@@ -58,16 +59,35 @@ $(VENV)/transformers/installed-$(WORDLLAMA_VERSION): setup.cfg setup.py
 	$(VENV)/transformers/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps wordllama==$(WORDLLAMA_VERSION)
 	touch $@
 
-demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
-	@$(MAKE) --no-print-directory quickstart
+TICKET = My screen is dark and I forgot my password
 
-# Needs no file of this folder: wheel-test runs it elsewhere.
+demo: $(VENV)/installed-report,serve ## install, then run the first steps on the embedded data sets: texts with names of labels, then numbers
+	@$(MAKE) --no-print-directory quickstart REPORT=report.html
+	@echo
+	@echo "Done. This makes xmlgp available in this shell (in fish, source $(VENV)/bin/activate.fish):"
+	@echo
+	@echo "  . $(VENV)/bin/activate"
+	@echo
+	@echo "Then open report.html in a browser, and type"
+	@echo
+	@echo "  xmlgp serve models/tickets    to try the model at http://127.0.0.1:8080/"
+	@echo "  xmlgp --help                  for documents of your own"
+
+# Needs no file of this folder and no extras: wheel-test runs it elsewhere.
 .PHONY: quickstart
 quickstart:
+	$(XMLGP) fetch tickets
+	$(XMLGP) train data/tickets models/tickets
+	echo "$(TICKET)" | $(XMLGP) predict models/tickets - -k 3 --explain 3
+	$(XMLGP) predict models/tickets data/tickets -o answers.jsonl
+	$(XMLGP) evaluate answers.jsonl data/tickets
+	$(if $(REPORT),$(XMLGP) report models/tickets data/tickets -o $(REPORT))
+	@echo
+	@echo "The same with rows of numbers in place of texts:"
+	@echo
 	$(XMLGP) fetch toy
 	$(XMLGP) train data/toy models/toy
 	$(XMLGP) predict models/toy data/toy/test.txt -k 5 -o toy.scores
-	$(XMLGP) show models/toy
 	$(XMLGP) evaluate toy.scores data/toy/test.txt --train data/toy/train.txt
 	$(XMLGP) preprocess data/toy models/toy-s --recipe s-LINEAR -R 300 -M 100
 	$(XMLGP) train data/toy models/toy-s --recipe s-LINEAR -R 300 -M 100
@@ -249,5 +269,15 @@ docs: $(VENV)/installed-docs ## build the documentation into build/docs; warning
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo build/docs/index.html
 
+# Needs Chromium on the PATH.
+.PHONY: picture
+picture: $(VENV)/installed-serve,browser ## take the picture of the README anew, docs/_static/serve.png: the page of `xmlgp serve`
+	rm -rf build/picture
+	$(XMLGP) fetch --quiet tickets --into build/picture
+	$(XMLGP) train --quiet build/picture/tickets build/picture/models/tickets
+	$(VENV)/bin/python docs/picture.py build/picture/models/tickets docs/_static/serve.png
+
 clean: ## remove the virtual environment and what the demo made
-	rm -rf $(VENV) build data/toy models/toy models/toy-s toy.scores toy-s.scores
+	rm -rf $(VENV) build data/tickets data/toy models/tickets models/toy models/toy-s
+	rm -f answers.jsonl report.html toy.scores toy-s.scores
+	@rmdir data models 2> /dev/null || true

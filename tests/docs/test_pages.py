@@ -10,7 +10,9 @@ import pytest
 from tests.docs.pages import (
     CODE_SPAN,
     DOCS,
+    FENCE,
     PAGES,
+    REPOSITORY,
     ROOT,
     anchors_of,
     blocks_of,
@@ -105,10 +107,11 @@ def dead_links_of(page):
     """Return the targets of the links of a page within the repository that do not exist."""
     dead = []
     for target in links_of(page.read_text(encoding="utf-8")):
-        if re.match(r"[a-z]+:", target):
+        below = REPOSITORY.match(target)
+        if not below and re.match(r"[a-z]+:", target):
             continue
-        path, _, anchor = target.partition("#")
-        file = (page.parent / path).resolve() if path else page
+        path, _, anchor = target.removeprefix(below[0] if below else "").partition("#")
+        file = ((ROOT if below else page.parent) / path).resolve() if path else page
         if not file.is_file() or (anchor and anchor not in anchors_of(file.read_text(encoding="utf-8"))):
             dead.append(target)
     return dead
@@ -122,10 +125,30 @@ def test_links_within_the_repository_lead_somewhere(page):
 def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "other.md").write_text("# A `heading`, here\n")
     alive = ["other.md", "other.md#a-heading-here", "#own", "https://none.invalid/"]
-    dead = ["none.md", "other.md#own", "#none"]
+    project = "https://github.com/xmlgp/xmlgp/blob/main"
+    alive += [f"{project}/docs/quickstart.md#quickstart", "https://github.com/xmlgp/xmlgp"]
+    dead = ["none.md", "other.md#own", "#none", f"{project}/none.md", f"{project}/docs/quickstart.md#none"]
     page = tmp_path / "page.md"
     page.write_text("# Own\n" + " ".join(f"[a link]({target})" for target in alive + dead) + "\n![](none.png)\n")
     assert dead_links_of(page) == [*dead, "none.png"]
+
+
+def test_links_of_the_readme_work_outside_of_the_repository():
+    # It is the description on PyPI, too.
+    targets = links_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert [target for target in targets if not target.startswith("https://")] == []
+    assert sum(bool(REPOSITORY.match(target)) for target in targets) > 20
+
+
+def test_the_readme_shows_what_the_quickstart_prints():
+    printed = (DOCS / "quickstart.md").read_text(encoding="utf-8").splitlines()
+    (shown,) = [
+        match["code"] for match in FENCE.finditer((ROOT / "README.md").read_text("utf-8")) if match["info"] == "text"
+    ]
+    for line in shown.splitlines():
+        # The three dots stand for what is left out.
+        pattern = ".*".join(map(re.escape, line.split("…")))
+        assert any(re.fullmatch(pattern, whole) for whole in printed), line
 
 
 def test_every_page_is_in_the_navigation():
