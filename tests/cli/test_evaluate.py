@@ -255,8 +255,8 @@ def test_labels_are_matched_by_name_and_points_by_identifier():
 
 def test_auc_alone_says_which_labels_are_listed():
     note = (
-        "AUC treats the labels that are not listed as tied in the last place; a.scores lists at most 3 of 4 per point, "
-        "`xmlgp predict -k all` lists all"
+        "AUC treats the labels that are not listed as tied in the last place; a.scores lists at most 3 of 4 per point; "
+        "`xmlgp predict -k all` lists all labels"
     )
     assert note in run("a.scores", "test.txt", "--auc").stderr.splitlines()
 

@@ -1,6 +1,7 @@
 """`xmlgp plot`: the models and files it accepts, its notes and its errors."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,14 @@ def test_reliability_of_the_best_labels(drawn):
         "The curve of - is over the 3 listed labels only, at most 2 of 3 per point; "
         "`xmlgp predict -k all` lists all labels",
     ]
+
+
+def test_scores_of_all_labels_of_a_model_are_not_asked_for_again(drawn):
+    labels = [{"label": name, "probability": 0.5} for name in "ab"]
+    Path("p.jsonl").write_text((json.dumps({"labels": labels}) + "\n") * 3)
+    # The model does not have c.
+    Path("new.csv").write_text("text,labels\nx,a;c\ny,b\nz,\n")
+    for options in ([], ["-k", "all"]):
+        result = run("plot", "reliability", "p.jsonl", "new.csv", *options)
+        assert result.stderr == "The curve of p.jsonl is over the same 2 of 3 labels of each point\n"
+    assert run("plot", "reliability", "all.scores", "test.txt", "-k", "0").exit_code == 2

@@ -54,6 +54,7 @@ __all__ = [
     "corpus_options",
     "dense_option",
     "encoder_options",
+    "label_count",
     "overwrite_option",
     "quiet_option",
     "reading_options",
@@ -117,6 +118,21 @@ def check_finite(context: click.Context, option: click.Parameter, number: float 
     if number is not None and not math.isfinite(number):
         raise click.BadParameter(f"{number} is not a finite number.")
     return number
+
+
+def label_count(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
+    """Return the positive integer, or "all", that an option has."""
+    if value is None:
+        return None
+    if value.lower() == "all":
+        return "all"
+    try:
+        k = int(value)
+    except ValueError:
+        k = 0
+    if k < 1:
+        raise click.BadParameter(f"{value!r} is neither a positive integer nor all.")
+    return k
 
 
 def check_standard_input(*paths: str | None) -> None:

@@ -13,6 +13,7 @@ from xmlgp.cli.options import (
     NonEmptyPath,
     OptionValue,
     check_standard_input,
+    label_count,
     reading_options,
     source_of,
 )
@@ -87,15 +88,16 @@ def bound(models: tuple[str, ...], out: str) -> None:
 @option(
     "-k",
     "k",
-    type=click.IntRange(1),
+    callback=label_count,
+    metavar="K|ALL",
     group="Labels",
-    help="Only the k labels of highest probability.  [default: all listed]",
+    help="Only the K labels of highest probability of each point.  [default: all listed]",
 )
 @option("--train", type=INPUT, group="Data", help="Training data or a model, for the names of labels.")
 @_out_option("reliability.png")
 @reading_options
 def reliability(
-    scores: tuple[str, ...], data: str, k: int | None, train: str | None, out: str, **reading: OptionValue
+    scores: tuple[str, ...], data: str, k: int | str | None, train: str | None, out: str, **reading: OptionValue
 ) -> None:
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
@@ -122,19 +124,22 @@ def reliability(
     """
     check_standard_input(*scores, data, train)
     check_outputs([out], [*scores, data, train])
+    most = k if isinstance(k, int) else None
     source = source_of(data, reading)
     curves: dict[str, ReliabilityCurve] = {}
     for path, scored in zip(scores, matched(scores, source, train, Reporter(**reading)), strict=True):
         check_probabilities(scored.scores, path)
-        probabilities = top_entries(scored.scores.matrix, k or scored.scores.K)
+        probabilities = top_entries(scored.scores.matrix, most or scored.scores.K)
         try:
             curve = reliability_curve(probabilities, scored.labels)
             calibration = calibration_statistics(probabilities, scored.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
         # A k that no point exceeds leaves nothing out.
-        is_complete = k is None or k >= np.diff(scored.scores.indptr).max(initial=0)
-        coverage = describe_coverage(scored.scores, scored.K) if is_complete else f"the best {k} labels of each point"
+        is_complete = most is None or most >= np.diff(scored.scores.indptr).max(initial=0)
+        coverage = f"the best {most} labels of each point"
+        if is_complete:
+            coverage = describe_coverage(scored.scores, scored.K)
         reading["note"](f"The curve of {path} is over {coverage}")
         loss, gap = (statistic.value for statistic in calibration.values())
         curves[f"{path}: log loss {loss:.4f}, ECE {gap:.4f}"] = curve

@@ -21,6 +21,7 @@ from xmlgp.cli.options import (
     corpus_options,
     dense_option,
     encoder_options,
+    label_count,
     quiet_option,
     source_of,
     threads_option,
@@ -33,21 +34,6 @@ from xmlgp.prediction.table_output import TABLES
 from xmlgp.runtime.progress import silent
 
 __all__ = ["predict"]
-
-
-def _label_count(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
-    """Return the positive integer, or "all", that an option has."""
-    if value is None:
-        return None
-    if value.lower() == "all":
-        return "all"
-    try:
-        k = int(value)
-    except ValueError:
-        k = 0
-    if k < 1:
-        raise click.BadParameter(f"{value!r} is neither a positive integer nor all.")
-    return k
 
 
 @click.command(
@@ -70,7 +56,7 @@ def _label_count(context: click.Context, option: click.Parameter, value: str | N
 @option(
     "-k",
     "k",
-    callback=_label_count,
+    callback=label_count,
     metavar="K|ALL",
     group="Labels",
     help=f"Write the K best labels of each point, or all labels.  [default: {RANKED}, or what `xmlgp tune` chose]",

@@ -291,8 +291,7 @@ class _Ranking:
         if len(self._scores.labels) < self._scores.N * self._K:
             text = "AUC treats the labels that are not listed as tied in the last place"
             if with_listing:
-                text += f"; {self._name} lists at most {self._longest} of {self._K} per point, `xmlgp predict -k all` "
-                text += "lists all"
+                text += f"; {self._name} lists {_listed(self._scores, self._K)}"
             self._note(text)
         return auc_statistics(*self._pair)
 
@@ -326,12 +325,24 @@ def describe_coverage(scores: Scores, K: int) -> str:
     """Return which of the K labels scores list, as the end of a sentence."""
     if len(scores.labels) == scores.N * K:
         return f"all {K} labels of each point"
-    longest = np.diff(scores.indptr).max(initial=0)
+    if _lists_same_labels(scores):
+        return _listed(scores, K)
     kind = "assigned" if scores.assigned else "listed"
-    return (
-        f"the {len(scores.labels)} {kind} labels only, at most {longest} of {K} per point; "
-        "`xmlgp predict -k all` lists all labels"
-    )
+    return f"the {len(scores.labels)} {kind} labels only, {_listed(scores, K)}"
+
+
+def _listed(scores: Scores, K: int) -> str:
+    """Return how many of the K labels a point has, and what lists all where some are left out."""
+    longest = np.diff(scores.indptr).max(initial=0)
+    if _lists_same_labels(scores):
+        return f"the same {longest} of {K} labels of each point"
+    return f"at most {longest} of {K} per point; `xmlgp predict -k all` lists all labels"
+
+
+def _lists_same_labels(scores: Scores) -> bool:
+    """Return whether several points list the same labels, as `-k all` writes those of a model that has no others."""
+    count = len(np.unique(scores.labels))
+    return scores.N > 1 and not scores.assigned and len(scores.labels) == scores.N * count
 
 
 def _note_unused(options: Mapping[str, bool], reason: str, note: Callable[[str], object]) -> None:
