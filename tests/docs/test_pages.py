@@ -147,7 +147,7 @@ def test_the_readme_shows_what_the_quickstart_prints():
     ]
     for line in shown.splitlines():
         # The three dots stand for what is left out.
-        pattern = ".*".join(map(re.escape, line.split("…")))
+        pattern = ".*".join(map(re.escape, line.strip().split("…")))
         assert any(re.fullmatch(pattern, whole) for whole in printed), line
 
 
