@@ -88,6 +88,27 @@ def test_the_counts_are_those_of_all_documents_that_the_model_knows(text_model):
         assert tables[0] == tables[1] != tables[2]
 
 
+def test_points_that_the_model_was_trained_on_are_noted():
+    note = "model was trained on these points, so all measures are too high\n"
+    warning = "The model was trained on these documents."
+    assert run("report", "model", "data/train.txt").stderr == note
+    assert warning in [text for _, text in parsed().of("b")]
+    # As many points, but others.
+    write_dataset("others.txt", small_dataset(seed=7))
+    for points in "others.txt", "data/test.txt":
+        assert run("report", "model", points).stderr == ""
+        assert warning not in [text for _, text in parsed().of("b")]
+
+
+def test_points_that_the_model_has_learned_are_noted(text_model):
+    Path("more.jsonl").write_text(as_json(documents(30, 1)))
+    assert run("report", "model", "more.jsonl").stderr == ""
+    assert run("learn", "model", "more.jsonl", "-q").exit_code == 0
+    note = "model was trained on these points, so all measures are too high\n"
+    for points in "train.jsonl", "more.jsonl":
+        assert run("report", "model", points).stderr == note
+
+
 def test_standard_input_and_output():
     stdin = Path("data/test.txt").read_bytes()
     result = run("report", "-q", "model", "-", "-o", "-", "--title", "a <b>title</b>", stdin=stdin)

@@ -18,7 +18,7 @@ from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names, add_label_names
 
-__all__ = ["Preview", "check_batch", "has_learned", "preview", "read_batch", "refuse_foreign"]
+__all__ = ["Preview", "check_batch", "has_learned", "learned_sizes", "preview", "read_batch", "refuse_foreign"]
 
 #: A batch is probably for another model if less than this share of its words or labels is known, and it has so many.
 #: Parts of tags, calls, Delicious and Bibtex have more, in random order, for a model of 1,000 of their points: at least
@@ -168,6 +168,12 @@ def refuse_foreign(
                 "shows what is new, and `force=True` learns them"
             )
         note(f"{model}: warning: {text}")
+
+
+def learned_sizes(model: TrainedModel) -> set[int]:
+    """Return how many points a model was trained on, and how many each batch had that it has learned."""
+    batches = [batch["N"] for batch in model.learned]
+    return {model.data["N"] - sum(batches), *batches}
 
 
 def has_learned(model: TrainedModel, dataset: Dataset) -> bool:

@@ -19,9 +19,10 @@ from xmlgp.inputs.kinds import FilePath, check_count, is_path, title_of
 from xmlgp.inputs.source import DenseFeatures, Labels, Points, Source
 from xmlgp.inputs.unknown_labels import added_labels, note_unknown, unknown_labels
 from xmlgp.metrics.propensity import estimate_propensities
+from xmlgp.runs.batch import has_learned, learned_sizes
 from xmlgp.runs.matching import TrainingFacts, check_label_count, known_model, training_facts
 from xmlgp.runs.trained_model import TrainedModel, opened
-from xmlgp.runtime.progress import Progress, Reporter
+from xmlgp.runtime.progress import QUIET, Progress, Reporter
 
 __all__ = ["report"]
 
@@ -99,6 +100,9 @@ def report(  # noqa: PLR0913, which are the options of the command
                 if training is not None and training.counts is not None:
                     counts = np.pad(training.counts, (0, true_labels.shape[1] - K))
                     propensities = _propensities(training.shape, counts, reporter.note)
+                trained_on = _was_trained_on(model, source, true_labels.shape[0])
+                if trained_on:
+                    reporter.note(f"{model} was trained on these points, so all measures are too high")
                 names = chosen_names or model.names.shown
                 return About(
                     title or (model.folder.path.resolve().name if model.folder else "Model"),
@@ -109,6 +113,7 @@ def report(  # noqa: PLR0913, which are the options of the command
                     model.names.features,
                     model.block_names,
                     unknown=unknown or {},
+                    trained_on=trained_on,
                 )
 
             page = make_report(
@@ -124,6 +129,17 @@ def report(  # noqa: PLR0913, which are the options of the command
         if stream:
             stream.write(page.encode())
     return page
+
+
+def _was_trained_on(model: TrainedModel, source: Source, N: int) -> bool:
+    """Return whether a model was trained on the N points of a source, or has learned them, as far as it can tell.
+
+    Only if their number says that it may be are the points read again, all together. Standard input is read once.
+    """
+    if N not in learned_sizes(model) or (is_path(source.data) and os.fspath(source.data) == "-"):
+        return False
+    points, _, _ = source.known(model.known, "test", QUIET)
+    return has_learned(model, points)
 
 
 def _training_facts_of(
