@@ -58,7 +58,7 @@ class Parsed(HTMLParser):
         return [(attributes, "".join(text)) for tag, attributes, text in self.elements if tag in tags]
 
 
-def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
+def make_page(hostile=False, texts=True, explained=True, N=120, K=9, names=None):
     p, labels = random_problem(N, K)
     evidence = Evidence(K)
     text = HOSTILE if hostile else "some words"
@@ -68,7 +68,7 @@ def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
         title=text,
         facts=[(text, text)],
         counts=np.arange(K) ** 2,
-        names=[text] * K,
+        names=names or [text] * K,
         feature_names=[text] * 4,
         explain=explain if explained else None,
         rule=text,
@@ -198,3 +198,23 @@ def test_colours_have_contrast(parsed):
             ("bad", "bad-back"),
         ]
         assert [pair for pair in pairs if contrast(*map(theme.get, pair)) < 4.5] == []
+        # Marks, and what they are drawn on.
+        marks = product(("a", "b", "text", "muted"), ("back", "box", "line"))
+        assert [pair for pair in marks if contrast(*map(theme.get, pair)) < 3] == []
+
+
+def test_nothing_moves(parsed):
+    assert not re.search(r"animation|transition|scroll-behavior", parsed.of("style")[0][1])
+
+
+def test_the_page_begins_with_three_answers(parsed):
+    heads = [text for tag, _, parts in parsed.elements if tag == "h2" for text in ["".join(parts)]]
+    assert heads[:4] == [
+        "How good is it?",
+        "Can its probabilities be trusted?",
+        "What goes wrong most often?",
+        "Measures",
+    ]
+    shorts = [text for attributes, text in parsed.of("strong") if attributes.get("class") == "short"]
+    assert len(shorts) == 3
+    assert shorts[1] in ("Yes", "Roughly", "No", "Unclear")
