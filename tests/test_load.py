@@ -237,7 +237,7 @@ def test_a_model_is_replaced_as_a_whole(tmp_path, models):
     models("weight space").save(path)
     same_models(load_estimator(path), models("weight space"))
     named = {entry["file"] for entry in ModelFolder(path).description["arrays"].values()}
-    assert files(path).keys() == named | {"model.json", "notes.txt"}
+    assert files(path).keys() == named | {"model.json", "README.md", "notes.txt"}
 
 
 def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, models):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from xmlgp.api import (
         Comparison,
         Evaluation,
+        PackedModel,
         Predictions,
         Preview,
         SearchResult,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         learn,
         limit_threads,
         load,
+        pack,
         predict,
         preview,
         report,
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
         tune,
     )
 
-__all__ = ["Comparison", "Evaluation", "Predictions", "Preview", "SearchResult", "Source", "Split", "TrainedModel"]
-__all__ += ["Tuned", "__version__", "compare", "evaluate", "learn", "limit_threads", "load", "predict", "preview"]
-__all__ += ["report", "search", "serve", "split", "train", "tune"]
+__all__ = ["Comparison", "Evaluation", "PackedModel", "Predictions", "Preview", "SearchResult", "Source", "Split"]
+__all__ += ["TrainedModel", "Tuned", "__version__", "compare", "evaluate", "learn", "limit_threads", "load", "pack"]
+__all__ += ["predict", "preview", "report", "search", "serve", "split", "train", "tune"]
 
 
 def __getattr__(name: str) -> object:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from xmlgp.runs.compare import Comparison, compare
     from xmlgp.runs.evaluate import Evaluation, evaluate
     from xmlgp.runs.learn import learn
+    from xmlgp.runs.pack import PackedModel, pack
     from xmlgp.runs.predict import BAD_LINES, RANKED, Predictions, predict
     from xmlgp.runs.report import report
     from xmlgp.runs.search import SearchResult, search
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
     from xmlgp.runtime.threads import limit_threads
     from xmlgp.serving.server import LOGS, serve
 
-__all__ = ["BAD_LINES", "LOGS", "RANKED", "Comparison", "Evaluation", "Predictions", "Preview", "SearchResult"]
+__all__ = [
+    "BAD_LINES",
+    "LOGS",
+    "RANKED",
+    "Comparison",
+    "Evaluation",
+    "PackedModel",
+    "Predictions",
+    "Preview",
+    "SearchResult",
+]
 __all__ += ["Source", "Split", "TrainedModel", "Tuned", "compare", "evaluate", "learn", "limit_threads", "load"]
-__all__ += ["predict", "preprocess", "preview", "report", "search", "serve", "split", "train", "tune"]
+__all__ += ["pack", "predict", "preprocess", "preview", "report", "search", "serve", "split", "train", "tune"]
 
 #: The modules of the names.
 MODULES = {
@@ -36,6 +47,7 @@ MODULES = {
     "runs.compare": ("Comparison", "compare"),
     "runs.evaluate": ("Evaluation", "evaluate"),
     "runs.learn": ("learn",),
+    "runs.pack": ("PackedModel", "pack"),
     "runs.predict": ("BAD_LINES", "RANKED", "Predictions", "predict"),
     "runs.report": ("report",),
     "runs.search": ("SearchResult", "search"),

@@ -138,6 +138,10 @@ class Model:
     review: Callable[[Any, Mapping[str, Any]], Iterable[str]] = _nothing
     #: `(description of the model folder)` → titles and texts that `xmlgp show` prints.
     details: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = _nothing
+    #: The letters of its papers in docs/models/index.md: "[B]".
+    papers: str = ""
+    #: `(description of the model folder)` → of how many training points it contains features and labels, by purpose.
+    rows_kept: Callable[[Mapping[str, Any]], Mapping[str, int]] = lambda description: {}
     #: `(parameters, widths)` → the learned hyperparameters that `xmlgp show` prints. The widths are those of the blocks
     #: of features by name: of `words`, D, which may be 0, and of each dense block.
     hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Hyperparameters] = lambda *arguments: {}

@@ -139,6 +139,40 @@ def test_a_model_that_is_replaced_is_taken_up_and_no_request_is_lost(server, pat
     assert min(answered) > 0
 
 
+@pytest.fixture
+def packed(path, tmp_path):
+    """Return a packed model, and a server of it."""
+    file = tmp_path / "tickets.zip"
+    xmlgp.pack(path, file)
+    for server in _serve(file, "--workers", 2):
+        yield file, server
+
+
+def test_a_packed_model_that_is_replaced_is_taken_up(packed, tmp_path):
+    file, server = packed
+    expected = predicted(file)
+    assert [project["project_id"] for project in server.json("GET", "/v1/projects")[1]["projects"]] == ["tickets"]
+    assert _all_answer(server, expected)
+    # What is missing or damaged leaves the model before in use.
+    (tmp_path / "new.zip").write_bytes(file.read_bytes()[:-100])
+    file.unlink()
+    assert _all_answer(server, expected)
+    os.replace(tmp_path / "new.zip", file)
+    _until(lambda: any(f"{file}: the packed model is damaged" in line for line in server.lines))
+    assert _all_answer(server, expected)
+    xmlgp.pack(make_model(tmp_path / "other", seed=8), file, overwrite=True)
+    other = predicted(file)
+    assert other != expected
+    _until(lambda: _all_answer(server, other))
+
+
+def test_a_packed_model_is_not_taught(tmp_path):
+    xmlgp.pack(make_model(tmp_path / "tickets"), tmp_path / "tickets.zip")
+    result = CliRunner().invoke(main, ["serve", "--learn", str(tmp_path / "tickets.zip")])
+    assert result.exit_code == 1
+    assert "a packed model is not changed; unpack it with" in result.stderr
+
+
 def _all_answer(server, expected):
     """Return whether several requests in a row, to whichever workers, get these answers."""
     return all(probabilities(server.suggest("tickets", TEXTS[0])) == expected[0] for _ in range(20))

@@ -29,6 +29,7 @@ BMLPL = Model(
     load_predictor=lambda: imported("xmlgp.bmlpl.predictor:BMLPLPredictor"),
     objective="log_posterior",
     epoch="iteration",
+    papers="[B]",
     memory=imported_when_called("xmlgp.bmlpl.train:memory"),
     notes=_notes,
     unset=lambda settings, N, D, K: {

@@ -45,7 +45,11 @@ SECTIONS = {
         "tune": "Choose how many labels to assign.",
         "search": "Compare settings of models.",
     },
-    "Use": {"predict": "Score points with a trained model.", "serve": "Suggest labels over HTTP."},
+    "Use": {
+        "predict": "Score points with a trained model.",
+        "serve": "Suggest labels over HTTP.",
+        "pack": "Write a model as one file.",
+    },
     "Look": {
         "report": "Write a page about a model.",
         "evaluate": "Compare scores with the true labels.",

@@ -32,7 +32,7 @@ PREVIEW = ("add_labels", "progress", "note")
 
 
 @click.command(cls=Subcommand, common=["--add-labels", "--dry-run", "--force", "--resume", "--quiet"])
-@click.argument("model", type=NonEmptyPath(file_okay=False))
+@click.argument("model", type=NonEmptyPath())
 @click.argument("data", required=False, type=INPUT)
 @option(
     "--add-labels",

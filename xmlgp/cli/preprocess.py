@@ -32,7 +32,7 @@ __all__ = ["preprocess"]
     common=[*COLUMNS, "--min-count", "--stop-words", "--recipe", "--model", "--set", "--overwrite", "--quiet"],
 )
 @click.argument("data", type=INPUT)
-@click.argument("model", type=NonEmptyPath(file_okay=False))
+@click.argument("model", type=NonEmptyPath())
 @settings_options(preprocess_only=True)
 @overwrite_option
 @cluster_options

@@ -15,7 +15,7 @@ __all__ = ["serve"]
 
 
 @click.command(cls=Subcommand)
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=NonEmptyPath(file_okay=False))
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=NonEmptyPath())
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -82,8 +82,8 @@ def serve(models: tuple[str, ...], **options: OptionValue) -> None:
     """Suggest labels of texts over HTTP, with the models in the folders MODEL.
 
     The interface is version 1 of Annif's REST interface: what asks Annif can ask this server, and so can Annif itself.
-    The name of a folder is its project. http://127.0.0.1:8080/ is a page to try it, and /v1/ui/ describes the
-    interface. Scores are those of `xmlgp predict`.
+    The name of a folder is its project; that of a packed model is one without .zip. http://127.0.0.1:8080/ is a page to
+    try it, and /v1/ui/ describes the interface. Scores are those of `xmlgp predict`.
 
     A line for each request goes to standard error. A model that `xmlgp train` or `xmlgp learn` replaces is taken up.
     SIGTERM and Ctrl-C end the server after the requests that it is answering.

@@ -17,12 +17,11 @@ from xmlgp.cli.options import NonEmptyPath
 from xmlgp.errors import ModelFolderError
 from xmlgp.label_index.clusters import LABEL_INDEX, LabelIndex
 from xmlgp.model import Hyperparameters
+from xmlgp.model_folder import words
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS, settings_in_words
 from xmlgp.runs.interrupted import InterruptedRun
-from xmlgp.runs.trained_model import names_of_blocks
-from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 
 __all__ = ["show"]
@@ -31,9 +30,6 @@ WIDTH = 100
 
 #: What reading untrusted arrays and names may raise.
 DAMAGE = (ModelFolderError, LookupError, TypeError, ValueError)
-
-#: Batches of learning on that are listed one by one, the last ones.
-BATCHES = 10
 
 
 @click.command(cls=Subcommand)
@@ -126,39 +122,22 @@ def _lines(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     unknown = f", unknown pairs {data['unknown']}" if "unknown" in data else ""
     sizes = f"N {data['N']}, D {data['D']}{dense}, K {data['K']}{unknown}"
     yield "data", f"{sizes}, fingerprint {data['fingerprint'][:12]}"
-    named = folder.entries("names.")
-    kinds = [kind for kind in ("labels", "features") if f"names.{kind}" in named]
-    preferred = "; preferred labels of a vocabulary" if "names.preferred" in named else ""
-    yield "names", f"of {' and '.join(kinds)}{preferred}" if kinds else ""
+    yield "names", words.names(description)
     yield "text", _unless_damaged(lambda: folder.vectorizer.describe() if folder.vectorizer else "")
-    history = description.get("history")
-    if history:
-        record = MODELS[folder.settings.model]
-        workers = description.get("workers")
-        where = f", on a Dask cluster of {counted(workers, 'worker')}" if workers else ""
-        seconds = f"{history[-1]['seconds']:.1f} s"
-        yield "training", f"{record.epochs(history[-1])}, {seconds}, {record.objective_at(history[-1])}{where}"
+    yield "training", words.training(description)
     held_out = folder.held_out
     if held_out:
-        if data["K"] > 1:
-            when = ", before it learned more" if description.get("learned") else ""
-            yield "measured", held_out.precision(data["K"]) + when
-        yield "", _unless_damaged(lambda: held_out.worth_of_dense(names_of_blocks(data, folder.vectorizer)))
+        yield "measured", words.measured(description, held_out)
+        yield "", _unless_damaged(lambda: held_out.worth_of_dense(folder.block_names))
         yield "", held_out.reliability()
 
 
 def _learned(folder: ModelFolder) -> Iterator[tuple[str, str]]:
     """Yield what a model has learned since its training."""
-    record = MODELS[folder.settings.model]
     if folder.description.get("history"):
-        yield from record.details(folder.description)
-    batches = folder.description.get("learned", [])
-    earlier = batches[:-BATCHES]
-    if earlier:
-        yield "learned", f"{len(earlier)} batches of {sum(batch['N'] for batch in earlier)} points, and then"
-    for batch in batches[-BATCHES:]:
-        objective = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
-        yield "learned", record.describe_batch(batch) + objective
+        yield from MODELS[folder.settings.model].details(folder.description)
+    for text in words.learned(folder.description):
+        yield "learned", text
 
 
 def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
@@ -172,7 +151,7 @@ def _posterior(folder: ModelFolder) -> Iterator[tuple[str, str]]:
 
 def _hyperparameters(folder: ModelFolder) -> Hyperparameters:
     data = folder.description["data"]
-    blocks = dict(zip(names_of_blocks(data, folder.vectorizer), data.get("dense", []), strict=True))
+    blocks = dict(zip(folder.block_names, data.get("dense", []), strict=True))
     widths = {"words": data["D"]} | blocks
     return MODELS[folder.settings.model].hyperparameters(folder.arrays("parameters."), widths)
 

@@ -49,7 +49,7 @@ __all__ = ["train"]
     ],
 )
 @click.argument("data", type=INPUT)
-@click.argument("model", type=NonEmptyPath(file_okay=False))
+@click.argument("model", type=NonEmptyPath())
 @settings_options()
 @option(
     "--resume/--no-resume",

@@ -21,7 +21,7 @@ from xmlgp.runtime.progress import Progress, silent
 from xmlgp.runtime.untrusted_text import escape
 from xmlgp.runtime.zip_archives import open_archive
 
-__all__ = ["unpack"]
+__all__ = ["METHODS", "UNPACKING_ERRORS", "unpack"]
 
 #: Bytes that are copied at once.
 CHUNK = 1 << 20

@@ -50,6 +50,7 @@ GPC = Model(
     train=imported_when_called("xmlgp.gpc.train:train"),
     load_predictor=lambda: imported("xmlgp.gpc.predictor:GPCPredictor"),
     epoch="iteration",
+    papers="[I]",
     check_data=_check_data,
     data_format=LIBSVM,
     takes_unknown=True,

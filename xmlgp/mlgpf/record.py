@@ -37,6 +37,21 @@ def _details(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "rate", f"learning rate {rate:g}, because training diverged with the one of the settings"
 
 
+#: What the rows of training points in a model are for, by the array with a row for each of them. docs/learning.md says
+#: how to leave them out.
+ROWS = {
+    "parameters.regression.weights": "for exact regression",
+    "parameters.neighbours.dense": "for the regression on neighbours",
+    "parameters.replay.weights": "for learning on",
+}
+
+
+def _rows_kept(description: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of rows by what they are for."""
+    arrays = description["arrays"]
+    return {purpose: math.prod(arrays[name]["shape"][:1]) for name, purpose in ROWS.items() if name in arrays}
+
+
 MLGPF = Model(
     settings=MLGPFSettings,
     summary="Gaussian-process factor model",
@@ -49,6 +64,8 @@ MLGPF = Model(
     unset=imported_when_called("xmlgp.mlgpf.train:values_of_unset"),
     faster=_faster,
     details=_details,
+    papers="[S] and [L]",
+    rows_kept=_rows_kept,
     hyperparameters=imported_when_called("xmlgp.mlgpf.hyperparameters:hyperparameters"),
     learn=imported_when_called("xmlgp.mlgpf.learning:learn"),
     on_cluster=True,

@@ -18,7 +18,7 @@ from xmlgp.training.trained import HeldOut, is_history
 from xmlgp.version import __version__
 
 __all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "NotADescription", "is_data", "plain_classes"]
-__all__ += ["read_description", "write_description"]
+__all__ += ["description_bytes", "read_description", "write_description"]
 
 #: Incremented whenever an older xmlgp could not read what is written.
 FORMAT_VERSION = 1
@@ -44,36 +44,45 @@ class NotADescription(ModelFolderError):
 
 def write_description(path: Path, description: dict[str, Any]) -> None:
     """Write the description of the model in a folder atomically."""
-    content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
     with atomic_write(path / DESCRIPTION) as stream:
-        stream.write(content)
+        stream.write(description_bytes(description))
 
 
-def read_description(path: Path) -> dict[str, Any]:
-    """Return the checked description of the model in a folder, or raise ModelFolderError."""
+def description_bytes(description: dict[str, Any]) -> bytes:
+    """Return a description as its file has it."""
+    return json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def read_description(path: Path, shown_as: Path | None = None) -> dict[str, Any]:
+    """Return the checked description of the model in a folder, or raise ModelFolderError.
+
+    The error names the folder `shown_as`, by default the one that is read.
+    """
+    shown_as = shown_as or path
     file = path / DESCRIPTION
+    shown = shown_as / DESCRIPTION
     # Opening a named pipe would wait for a writer.
     if file.exists() and not (file.is_file() or file.is_dir()):
-        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
+        raise ModelFolderError(f"{shown}: this is not the description of an xmlgp model")
     try:
         with open(file, "rb") as stream:
             description = read_json(stream)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
+        raise ModelFolderError(f"{shown_as}: there is no model here (no {DESCRIPTION})") from None
     except ValueError:
         description = None
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         kind = ModelFolderError if description is None else NotADescription
-        raise kind(f"{file}: this is not the description of an xmlgp model")
+        raise kind(f"{shown}: this is not the description of an xmlgp model")
     version = description.get("format_version")
     # True equals 1.
     if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFolderError(
-            f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
+            f"{shown}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
             f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
         )
     if not _is_valid(path, description):
-        raise ModelFolderError(f"{file}: the description of the model is damaged")
+        raise ModelFolderError(f"{shown}: the description of the model is damaged")
     return description
 
 

@@ -17,6 +17,7 @@ from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.packed import check_is_folder
 from xmlgp.models import MODELS, Recipe, default_model
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
@@ -70,6 +71,7 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
+    check_is_folder(path)
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
     dataset, data_format, _ = Source.of(data, labels, dense).training(path, reporter=reporter)
@@ -173,6 +175,8 @@ def train(  # noqa: PLR0913, which are the options of the command
     """
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
+    if path is not None:
+        check_is_folder(path)
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)

@@ -19,9 +19,11 @@ from xmlgp.inputs.kinds import FilePath, is_path
 from xmlgp.inputs.training_data import Known
 from xmlgp.model import Topic
 from xmlgp.model_folder.arrays import read_array
-from xmlgp.model_folder.description import DESCRIPTION, NotADescription, plain_classes
+from xmlgp.model_folder.description import NotADescription, plain_classes
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.model_folder.packed import check_is_folder
+from xmlgp.model_folder.words import names_of_blocks
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.tuning import Tuned
@@ -30,7 +32,6 @@ from xmlgp.runs.interrupted import model_is_left, protected_arrays, readable_run
 from xmlgp.runtime.plurals import counted
 from xmlgp.settings.fields import Settings
 from xmlgp.text.names import Names
-from xmlgp.text.vectorizer import Vectorizer
 from xmlgp.training.trained import HeldOut
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "held",
     "load",
     "named_arrays",
-    "names_of_blocks",
     "next_commands",
     "open_model",
     "open_predictor",
@@ -112,7 +112,7 @@ class TrainedModel:
     @property
     def block_names(self) -> list[str]:
         """What dense blocks are called: `encoder`, and those of files and arrays `dense 1`, `dense 2`, ...."""
-        return names_of_blocks(self.data, self.names.vectorizer)
+        return names_of_blocks(self.data, _has_encoder(self.names))
 
     def save(self, path: FilePath) -> None:
         """Write the model into a folder, which is created if missing, for `load` and all commands.
@@ -120,6 +120,7 @@ class TrainedModel:
         A model in it is replaced as a whole; an interrupted run stays. ModelFolderError if another process is writing
         the folder, or its model.json is of another program; SettingsError if it cannot hold the names of two classes.
         """
+        check_is_folder(path)
         try:
             ModelFolder(path)
         except NotADescription as error:
@@ -181,18 +182,16 @@ def load(path: FilePath) -> TrainedModel:
         raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{command}`") from None
 
 
-def names_of_blocks(data: Mapping[str, Any], vectorizer: Vectorizer | None) -> list[str]:
-    """Return what the dense blocks are called of points with these facts, whose text has a vectorizer or None."""
-    count = len(data.get("dense", []))
-    encoder = ["encoder"] if vectorizer and vectorizer.encoder else []
-    return encoder + [f"dense {number}" for number in range(1, count - len(encoder) + 1)]
-
-
 def next_commands(path: FilePath, data: Mapping[str, Any], names: Names) -> str:
     """Return which commands come after training or learning, in words, with a file for each block that needs one."""
     predict, show = (shlex.join(["xmlgp", name, os.fspath(path)]) for name in ("predict", "show"))
-    files = " --dense FILE" * sum(name != "encoder" for name in names_of_blocks(data, names.vectorizer))
+    files = " --dense FILE" * sum(name != "encoder" for name in names_of_blocks(data, _has_encoder(names)))
     return f"next, `{predict} DATA{files}`; `{show}` has the details"
+
+
+def _has_encoder(names: Names) -> bool:
+    """Return whether text has embeddings."""
+    return bool(names.vectorizer and names.vectorizer.encoder)
 
 
 def opened(model: FilePath | TrainedModel) -> TrainedModel:
@@ -216,6 +215,7 @@ def held(model: FilePath | TrainedModel) -> Iterator[TrainedModel]:
         yield model
         return
     path = model.folder.path if isinstance(model, TrainedModel) and model.folder else _checked_path(model)
+    check_is_folder(path)
     # The lock would create a folder.
     ModelFolder(path)
     with lock_model_folder(path), model_is_left(path):
@@ -278,11 +278,12 @@ def open_topics(folder: ModelFolder, top: int = 5) -> list[Topic]:
 
 def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
     """Return the `Preprocessed` of a folder."""
-    return preprocessed_from(folder.path, folder.settings, folder.description["data"], folder.entries("preprocess."))
+    arrays = folder.arrays("preprocess.")
+    return _preprocessed(arrays, folder.path, folder.settings, folder.description["data"])
 
 
 def preprocessed_from(
-    path: FilePath, settings: Settings, data: Mapping[str, Any], entries: Mapping[str, Any], source: str = DESCRIPTION
+    path: FilePath, settings: Settings, data: Mapping[str, Any], entries: Mapping[str, Any], source: str
 ) -> Preprocessed:
     """Return the `Preprocessed` of the arrays in a model folder that have these entries in a file, its `source`.
 
@@ -291,6 +292,12 @@ def preprocessed_from(
     arrays = {
         name.removeprefix("preprocess."): read_array(Path(path), name, entry, source) for name, entry in entries.items()
     }
+    return _preprocessed(arrays, path, settings, data)
+
+
+def _preprocessed(
+    arrays: dict[str, NDArray[Any]], path: FilePath, settings: Settings, data: Mapping[str, Any]
+) -> Preprocessed:
     try:
         if len(arrays.get("dense_center", ())) != sum(data.get("dense", ())):
             raise ValueError("the dense features are others")

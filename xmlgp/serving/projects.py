@@ -31,20 +31,29 @@ RETRY = 5.0
 #: A text that a new model is tried with. What a first request would wait for is done then.
 TRIAL = "a text to try the model with"
 
+#: The ending of packed models.
+PACKED = ".zip"
+
 log = logging.getLogger(__name__)
 
-#: What tells the models in a folder apart: when the description was written, in nanoseconds, its inode and its size.
+#: What tells the models in a folder apart: when the description was written, in nanoseconds, its inode and its size. Of
+#: a packed model it is the file itself.
 Version: TypeAlias = tuple[int, int, int]
 
 
 def project_id(path: str | os.PathLike[str]) -> str:
-    """Return the project of a model: the name of its folder, or of the link that leads to it."""
+    """Return the project of a model: the name of its folder or of the link that leads to it, or that of a packed one.
+
+    The ending .zip is not part of it.
+    """
     # A link is switched to another model, which goes on under the name of the link.
-    return Path(os.path.abspath(path)).name
+    name = Path(os.path.abspath(path)).name
+    is_folder = os.path.isdir(path) or not name.lower().endswith(PACKED)
+    return name if is_folder else name[: -len(PACKED)]
 
 
 class Project:
-    """The model in a folder, under the name of this folder; a model that replaces it is taken up.
+    """The model in a folder, or a packed one, under the name of this folder; a model that replaces it is taken up.
 
     `model` is None until one could be opened.
     """
@@ -134,9 +143,9 @@ class Project:
             await self.current()
 
     def _latest(self) -> Version | None:
-        """Return the version of the model in the folder, or None if there is none."""
+        """Return the version of the model in the folder, or of the packed one; None if there is none."""
         try:
-            status = os.stat(self.path / DESCRIPTION)
+            status = os.stat(self.path if self.path.is_file() else self.path / DESCRIPTION)
         except OSError:
             return None
         return status.st_mtime_ns, status.st_ino, status.st_size

@@ -65,7 +65,8 @@ def serve(  # noqa: PLR0913, which are the options of the command
     Parameters
     ----------
     models : path or list of path
-        Folders of models that were trained on text. The name of a folder is its project.
+        Folders of models that were trained on text, or packed ones. The name of a folder is its project, and so is that
+        of a packed model without `.zip`.
     host : str
         The address to listen on. Other machines reach the server only if it is not that of the loopback interface.
     port : int
@@ -94,7 +95,7 @@ def serve(  # noqa: PLR0913, which are the options of the command
     Raises
     ------
     UsageError
-        If two models have the same folder name, or pages of all origins could let models learn.
+        If two models have the same name, or pages of all origins could let models learn.
     XmlgpError
         If a package is missing, a model cannot be used, or the address cannot be listened on.
     """
@@ -125,6 +126,7 @@ def serve(  # noqa: PLR0913, which are the options of the command
 def _run(options: Options, host: str, port: int, workers: int, note: Callable[[str], object]) -> None:
     """Open the models, listen, and look after workers until a signal."""
     try:
+        from xmlgp.model_folder.packed import check_is_folder
         from xmlgp.serving.access import is_loopback
         from xmlgp.serving.connections import connection_limit
         from xmlgp.serving.logs import configure_log
@@ -134,6 +136,9 @@ def _run(options: Options, host: str, port: int, workers: int, note: Callable[[s
         raise XmlgpError("serving needs Starlette and others: pip install 'xmlgp[serve]'") from None
     names = [project_id(path) for path in options.models]
     _check_names(names)
+    if options.learns:
+        for path in options.models:
+            check_is_folder(path)
     # What the workers would fail by is said before they start, and what is compiled is compiled once.
     with contextlib.ExitStack() as opened:
         for path in options.models:
