@@ -19,7 +19,7 @@ PAPERS  = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epo
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak wheel-test lint audit format docs binary-sets papers table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak package wheel-test install-test test-lowest release lint audit format docs binary-sets papers table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,13 +127,41 @@ mutants: $(VENV)/installed-test ## put each of 110 mistakes into a copy of the c
 soak: $(VENV)/installed-test ## kill a worker in each of 200 predictions and 40 trainings on Dask clusters; half an hour
 	$(VENV)/bin/python -m tests.soak
 
-wheel-test: ## build the wheel, install it into an empty environment and run the demo from there
-	rm -rf build
+# The tools are in the project's environment; what they build is built in environments of its own, as by everybody.
+PACKAGE_TOOLS = $(VENV)/installed-package
+
+# setuptools warns of what it will not accept any more in the log, and builds nevertheless.
+package: $(PACKAGE_TOOLS) ## build the sdist and the wheel into build/dist, and check them
+	rm -rf build/dist
+	mkdir -p build/dist
+	$(VENV)/bin/python -m build --outdir build/dist . > build/package.log 2>&1 || { tail -n 30 build/package.log; exit 1; }
+	! grep -i deprecat build/package.log
+	$(VENV)/bin/twine --no-color check --strict build/dist/*
+	$(VENV)/bin/check-wheel-contents build/dist/*.whl
+	$(VENV)/bin/python .ci/check_package.py build/dist
+
+wheel-test: package ## install the wheel into an empty environment and run the demo from there
+	rm -rf build/environment build/elsewhere
 	$(PYTHON) -m venv build/environment
-	build/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --use-pep517 --no-deps --wheel-dir build/dist .
 	build/environment/bin/python -m pip install --quiet --disable-pip-version-check build/dist/xmlgp-*.whl
 	mkdir build/elsewhere
 	env -u PYTHONPATH $(MAKE) -C build/elsewhere -f $(CURDIR)/Makefile quickstart XMLGP=$(CURDIR)/build/environment/bin/xmlgp
+
+# By default, all that are here. Give others as PYTHONS="python3.12 /opt/python/bin/python3".
+PYTHONS ?= $(shell .ci/pythons)
+
+install-test: package ## install the wheel by pip into empty environments of PYTHONS, by pipx and uv, and with each extra, and use it
+	BIN=$(abspath $(VENV)/bin) .ci/install-test build/dist/xmlgp-*.whl $(PYTHONS)
+
+LOWEST_PYTHON ?= $(firstword $(shell .ci/pythons))
+
+test-lowest: $(PACKAGE_TOOLS) ## run the tests with the lowest versions of all dependencies, on the lowest Python here (LOWEST_PYTHON=...)
+	BIN=$(abspath $(VENV)/bin) .ci/test-lowest $(LOWEST_PYTHON) $(WORKERS)
+
+release: $(PACKAGE_TOOLS) ## build and try what would be released, and print the commands that publish it; uploads nothing
+	$(VENV)/bin/python .ci/release.py begin
+	$(MAKE) --no-print-directory install-test
+	$(VENV)/bin/python .ci/release.py end
 
 # The types of libraries count, so those that tests install are there.
 lint: $(VENV)/installed-test,lint ## check style, the types of all modules, and that nothing unpickles, evaluates or starts programs

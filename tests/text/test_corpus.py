@@ -263,7 +263,7 @@ def test_utf_8_that_is_read_as_another_encoding_is_noted(tmp_path, encoding, con
     ("encoding", "content", "reason"),
     [
         ("ascii", b"one\tx\ntw\xff\ty\n", "2: this line is not ascii"),
-        ("utf-16", b"one\tx\n", "1: this is not utf-16: UTF-16 stream does not start with BOM"),
+        ("utf-16", b"one\tx\n", "1: this is not utf-16: it does not start with a byte order mark"),
         ("cp932", b"one\tx\ntwo\ty\n\x81\n", "3: this line is not cp932"),
     ],
 )

@@ -206,7 +206,9 @@ class LineReader:
         except DamagedError as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), str(error)) from error
         except UnicodeError as error:
-            raise DataFormatError(self.path, self.line_number, f"this is not {self.encoding}: {error}") from None
+            raise DataFormatError(
+                self.path, self.line_number, f"this is not {self.encoding}: {_reason(error)}"
+            ) from None
         del self._text[: self._start]
         self._ends -= self._start
         self._start = 0
@@ -286,3 +288,9 @@ def decoded_lines(
                 reader.errors[line_number] = DataFormatError(reader.path, line_number, reason)
             yield line_number, line
         number += len(lines)
+
+
+def _reason(error: UnicodeError) -> str:
+    """Return why a block cannot be decoded, in the same words for all versions of Python."""
+    reason = str(getattr(error, "reason", error))
+    return "it does not start with a byte order mark" if reason.endswith("BOM") else reason
