@@ -135,11 +135,13 @@ def search(
         For settings that are not allowed, or points that a model cannot be trained on; before training begins.
     """
     reporter = Reporter.of(progress, note)
+    # An unknown metric is refused before the points are read.
+    named = Metric.of(metric)
     source = Source.of(data)
     source.refuse_unknown()
     points = source.training(out, None, reporter)
     dataset = points.dataset
-    measure = Metric.of(metric, dataset.K)
+    measure = Metric.for_labels(named, dataset.K)
     candidates = candidates_of(settings, recipe, dataset, default_model(points.format), reporter.note)
     folds = _folds(points, held_out, candidates[0].settings.seed, reporter)
     for candidate in candidates:

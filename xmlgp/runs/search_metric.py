@@ -40,10 +40,10 @@ class Metric(NamedTuple):
     k: int | None
 
     @classmethod
-    def of(cls, text: str | None, K: int) -> Metric:
-        """Return the metric that a user names, or the default one; UsageError if data of K labels have none such."""
+    def of(cls, text: str | None) -> Metric | None:
+        """Return the metric that a user names, or None for no name; UsageError for an unknown one."""
         if text is None:
-            text = "nDCG@5" if K > 1 else LOG_LOSS
+            return None
         if text.lower() == LOG_LOSS:
             return cls(LOG_LOSS, None)
         names = {name.lower(): name for name in (*RANKINGS, *MACRO)}
@@ -51,9 +51,16 @@ class Metric(NamedTuple):
         if not match or match[1] not in names:
             known = ", ".join(f"{name}@K" for name in names.values())
             raise UsageError(f"the metric {text!r} is unknown; there are {known} and {LOG_LOSS}")
-        if K == 1:
-            raise UsageError(f"a single label has no ranking; the metric for it is {LOG_LOSS}")
         return cls(f"{names[match[1]]}@{match[2]}", int(match[2]))
+
+    @classmethod
+    def for_labels(cls, metric: Metric | None, K: int) -> Metric:
+        """Return the metric, or the default one, for data of K labels; UsageError if these have none such."""
+        if K > 1:
+            return metric or cls("nDCG@5", 5)
+        if metric and metric.k:
+            raise UsageError(f"a single label has no ranking; the metric for it is {LOG_LOSS}")
+        return cls(LOG_LOSS, None)
 
     @property
     def sign(self) -> int:
