@@ -3,8 +3,6 @@
 import gc
 import signal
 
-from xmlgp.cli import main
-
 __all__ = ["run"]
 
 
@@ -18,14 +16,25 @@ def run() -> None:
 
 
 def _run() -> None:
+    # While Python imports the command line, it would print a traceback at Ctrl-C.
+    _leave_to_system()
+    from xmlgp.cli import main  # noqa: PLC0415, which takes a tenth of a second
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main(prog_name="xmlgp")
     finally:
         # While Python waits for threads, it would print a traceback at Ctrl-C.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _leave_to_system()
         # Python would look for garbage among all objects before it ends: 0.15 s.
         gc.freeze()
+
+
+def _leave_to_system() -> None:
+    """Let Ctrl-C end the process at once and silently, unless the process ignores it, as in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,24 @@ def test_help_does_not_import_numpy():
     assert b"numpy" not in result.stderr
 
 
+def test_a_signal_while_the_program_starts_prints_no_traceback():
+    code = """if True:
+        import os, signal, sys
+
+        class Interrupting:
+            def find_spec(name, path=None, target=None):
+                if name == "xmlgp.cli":
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupting)
+        from xmlgp.__main__ import run
+
+        run()
+    """
+    result = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, check=False, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
+
+
 def test_a_signal_after_the_command_prints_no_traceback():
     code = """if True:
         import os, signal, threading
