@@ -59,12 +59,16 @@ SECTIONS = {
         "topics": "List the labels of each topic.",
         "settings": "List the settings of models.",
     },
+    "Setup": {"completion": "Complete commands in a shell."},
 }
 
 #: The line about each subcommand.
 COMMANDS = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+#: The variable by which Click knows that a shell asks what completes a word.
+COMPLETION = "_XMLGP_COMPLETE"
 
 #: An argument of a Python function, as messages name it.
 ARGUMENT = re.compile(r"`(\w+)=(\w+|\*)`")
@@ -114,6 +118,13 @@ class _Commands(Command, click.Group):
     """The group of all subcommands. It imports a subcommand when it is called."""
 
     context_class = Context
+
+    def main(self, *arguments: Any, **extra: Any) -> Any:  # noqa: ANN401, as Click has it
+        """Run the command line, or complete it for a shell."""
+        if COMPLETION in os.environ:
+            # The classes that complete.
+            importlib.import_module("xmlgp.cli.shells")
+        return super().main(*arguments, **extra)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -12,7 +12,7 @@ import click
 
 from xmlgp.runtime.plurals import counted
 
-__all__ = ["GROUPS", "WHOLE", "Context", "Formatter", "Option", "Subcommand", "SubcommandGroup", "option"]
+__all__ = ["GROUPS", "WHOLE", "Context", "Formatter", "Option", "Subcommand", "SubcommandGroup", "brief", "option"]
 
 #: The groups of options in the order of the help of every command. An option that names none is of the last one.
 GROUPS = ("Labels", "Measures", "Split", "Data", "Output", "Text", "Model", "Run")
@@ -165,12 +165,12 @@ def _sections(command: Subcommand, ctx: click.Context) -> dict[str, list[tuple[s
         if record and (is_whole or command.common.intersection(param.opts)):
             names, text = record
             rows = sections[getattr(param, "group", GROUPS[-1])]
-            rows.append((names, text if is_whole else _brief(text)))
+            rows.append((names, text if is_whole else brief(text)))
     sections = {group: rows for group, rows in sections.items() if rows}
     return sections if len(sections) > 1 else dict(zip([TITLE], sections.values(), strict=True))
 
 
-def _brief(text: str) -> str:
+def brief(text: str) -> str:
     """Return the first sentence of the text of an option, and its default."""
     text = RANGE.sub("", text)
     default = DEFAULT.search(text)

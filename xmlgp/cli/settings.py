@@ -12,6 +12,7 @@ from click.formatting import wrap_text
 
 from xmlgp.cli.help import Subcommand
 from xmlgp.cli.options import NonEmptyPath
+from xmlgp.cli.shells import complete_names
 from xmlgp.errors import SettingsError, nearest
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, fields_of, settings_in_words
@@ -23,7 +24,12 @@ WIDTH = 100
 
 
 @click.command(cls=Subcommand)
-@click.argument("model", required=False, type=NonEmptyPath())
+@click.argument(
+    "model",
+    required=False,
+    type=NonEmptyPath(),
+    shell_complete=complete_names(lambda: [(name, model.summary) for name, model in MODELS.items()], with_files=True),
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def settings(model: str | None, as_json: bool) -> None:
     """List all settings, or those of MODEL, with their defaults, what they may be and what they mean.

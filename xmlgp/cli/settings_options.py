@@ -1,14 +1,17 @@
 """The options that choose a model and its settings."""
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import click
 
 from xmlgp.cli.help import option
 from xmlgp.cli.options import Decorator, Function, OptionValue, add_options
+from xmlgp.cli.shells import complete_names
+from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 from xmlgp.models import DEFAULT_MODEL, MODELS, fields_of, read_settings
+from xmlgp.settings.fields import in_words, kind
 
 __all__ = ["settings_options"]
 
@@ -59,6 +62,7 @@ def settings_options(preprocess_only: bool = False, compared: bool = False) -> D
         option(
             "--recipe",
             metavar="NAME|FILE",
+            shell_complete=complete_names(_recipes, with_files=True),
             group="Model",
             help="Named settings of the catalogue, such as s-LINEAR, or a .yaml file of settings. Other options "
             "override them.",
@@ -76,6 +80,7 @@ def settings_options(preprocess_only: bool = False, compared: bool = False) -> D
             "assignments",
             multiple=True,
             metavar="NAME=VALUE,VALUE" if compared else "NAME=VALUE",
+            shell_complete=complete_names(functools.partial(_assignments, preprocess_only, compared)),
             group="Model",
             help=SET_SEVERAL if compared else SET,
         ),
@@ -118,6 +123,33 @@ def _values(name: str, text: str, model: str | None) -> list[object]:
     return list(texts) if name == "model" else [read_settings({name: part}, model)[name] for part in texts]
 
 
+def _recipes() -> Iterable[tuple[str, str]]:
+    """Return the names of recipes, each with its settings."""
+    for name, recipe in load_catalogue().recipes.items():
+        settings = recipe.get("settings") if isinstance(recipe, dict) else None
+        if isinstance(settings, dict):
+            yield str(name), ", ".join(f"{setting}={in_words(value)}" for setting, value in settings.items())
+
+
+def _assignments(preprocess_only: bool, compared: bool) -> Iterable[tuple[str, str]]:
+    """Return `NAME=` and `NAME=VALUE` of the settings, each with what the setting means."""
+    if compared:
+        yield "model=", "the model"
+        yield from ((f"model={name}", model.summary) for name, model in MODELS.items())
+    for name, spec in sorted({name: spec for model in MODELS for name, spec in fields_of(model).items()}.items()):
+        if spec.metadata["preprocess"] or not preprocess_only:
+            meaning = spec.metadata["help"]
+            yield f"{name}=", meaning
+            yield from ((f"{name}={value}", meaning) for value in _choices(name))
+
+
+def _choices(name: str) -> list[str]:
+    """Return the values of a setting that has a few, of all models that have it."""
+    specs = [fields_of(model)[name] for model in MODELS if name in fields_of(model)]
+    values = [value for spec in specs for value in spec.metadata["choices"] or ()]
+    return list(dict.fromkeys(values)) or (["true", "false"] if kind(specs[0]) is bool else [])
+
+
 def _setting_option(name: str) -> Decorator:
     """Return the option of a setting; `read_settings` checks its value."""
     letter, text = FLAGS[name]
@@ -127,4 +159,5 @@ def _setting_option(name: str) -> Decorator:
     flag = name.replace("_", "-")
     if name == "label_weights":
         return option(f"--{flag}/--no-{flag}", name, default=None, group="Model", help=text)
-    return option(*letters, f"--{flag}", name, metavar="VALUE", group="Model", help=text)
+    complete = complete_names(lambda: [(value, "") for value in _choices(name)])
+    return option(*letters, f"--{flag}", name, metavar="VALUE", shell_complete=complete, group="Model", help=text)

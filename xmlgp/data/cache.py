@@ -25,6 +25,7 @@ from xmlgp.data.features import Features
 from xmlgp.data.lines import ByteStream, LineReader
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
+from xmlgp.runtime.cache_folder import cache_root
 from xmlgp.runtime.locks import lock_holder, temporary_folder
 
 if TYPE_CHECKING:
@@ -76,18 +77,6 @@ def load_or_store(reader: LineReader, header: Header, blocks: Iterable[Dataset])
                     raise
         dataset = _load(entry, digest, header)
     return dataset
-
-
-def cache_root() -> Path:
-    """Return the cache folder of this package."""
-    if override := os.environ.get("XMLGP_CACHE_DIR"):
-        return Path(override)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # ignored according to the XDG Base Directory Specification
-        base = os.path.expanduser("~/.cache")
-    if not os.path.isabs(base):
-        raise OSError("the user has no home folder")
-    return Path(base) / "xmlgp"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,50 @@
+"""Bash, zsh and fish complete commands, options and names when a person presses Tab."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.cli.command import run
+from tests.terminal.shells import SHELLS, Shell
+
+
+def documented_line(shell):
+    """Return the line that the help says to put into the file of a shell."""
+    return re.search(rf"^ +{shell} +~/\S+ +(.+)$", run("completion", "--help").stdout, re.MULTILINE)[1]
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request, tmp_path):
+    """Return a shell that has run the line of the documentation, in a folder with data and a model."""
+    if not shutil.which(request.param):
+        pytest.skip(f"{request.param} is not installed")
+    (tmp_path / "work items.csv").touch()
+    (tmp_path / "models" / "tickets").mkdir(parents=True)
+    shell = Shell(request.param, tmp_path)
+    shell.type(documented_line(request.param) + "; echo rea''dy\r")
+    shell.wait_for(lambda lines: "ready" in lines and lines[-1] == "next>")
+    yield shell
+    shell.close()
+
+
+@pytest.mark.timeout(600)
+def test_shells_complete_commands_options_names_and_files(shell):
+    for text, whole in {
+        "xmlgp tra": "xmlgp train",
+        "xmlgp plot rel": "xmlgp plot reliability",
+        "xmlgp train data m --rec": "xmlgp train data m --recipe",
+        "xmlgp train data m --recipe sf-L": "xmlgp train data m --recipe sf-LINEAR",
+        "xmlgp train data m --model=b": "xmlgp train data m --model=bmlpl",
+        "xmlgp fetch tick": "xmlgp fetch tickets",
+        "xmlgp settings ml": "xmlgp settings mlgpf",
+        "xmlgp train wor": r"xmlgp train work\ items.csv",
+        "xmlgp predict mod": "xmlgp predict models/",
+        "xmlgp predict m d --format js": "xmlgp predict m d --format jsonl",
+        # At once what follows =.
+        "xmlgp train data m --set calib": "xmlgp train data m --set calibration=",
+    }.items():
+        shell.complete(text, whole)
+        if not whole.endswith("calibration="):
+            shell.clear()
+    shell.complete("t", "xmlgp train data m --set calibration=true")
