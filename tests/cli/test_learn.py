@@ -182,7 +182,7 @@ def test_show_says_that_the_measures_are_older_than_what_was_learned(learner):
 
 
 def test_show_sums_up_all_but_the_last_batches(learner, monkeypatch):
-    monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
+    monkeypatch.setattr("xmlgp.model_folder.words.BATCHES", 1)
     for seed, count in enumerate((3, 4, 5)):
         write_dataset("new.txt", more(N=count, seed=seed))
         assert run("learn", "model", "new.txt", "-q").exit_code == 0
