@@ -5,6 +5,7 @@ import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -22,6 +23,9 @@ SHELLS = {
     "zsh": ["zsh", "-f", "-i"],
     "fish": ["fish", "--no-config", "-i"],
 }
+
+#: The size of the terminal.
+ROWS, COLUMNS = 60, 100
 
 #: The prompt of all shells.
 PROMPT = "next> "
@@ -51,8 +55,8 @@ class Shell:
             "TERM": "xterm",
         }
         self.terminal, other = os.openpty()
-        termios.tcsetwinsize(other, (60, 100)) if hasattr(termios, "tcsetwinsize") else None
-        self._screen = pyte.Screen(100, 60)
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self.process = subprocess.Popen(
             SHELLS[name],
@@ -75,7 +79,7 @@ class Shell:
 
     @property
     def line(self):
-        """What stands behind the last prompt, up to the cursor."""
+        """What stands behind the last prompt."""
         lines = [line for line in self._screen.display if line.startswith(PROMPT)]
         return lines[-1].removeprefix(PROMPT).rstrip() if lines else ""
 
@@ -92,7 +96,7 @@ class Shell:
                 self._stream.feed(os.read(self.terminal, 65536))
 
     def complete(self, text, whole):
-        """Type a text and Tab, until the line is the whole one; then clear the line."""
+        """Type a text and Tab, and wait until the line is the whole one."""
         self.type(f"{text}\t")
         self.wait_for(lambda lines: self.line == whole)
 

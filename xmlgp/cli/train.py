@@ -35,7 +35,6 @@ __all__ = ["train"]
     cls=Subcommand,
     common=[
         *COLUMNS,
-        "--min-count",
         "--stop-words",
         "--model",
         "--recipe",
@@ -77,8 +76,8 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     Examples:
       xmlgp train tickets.csv models/tickets
       xmlgp train news.csv models/news --text-column title --label-column tags
-      xmlgp train news.jsonl models/news --stop-words english --min-count 2
-      xmlgp train data/bibtex models/bibtex --recipe s-LINEAR --epochs 20
+      xmlgp train news.jsonl models/news --stop-words english
+      xmlgp train data/bibtex models/bibtex --recipe s-LINEAR
 
     Rows of numbers are in the format of the Extreme Classification Repository (trn_X_Xf.txt is read with trn_X_Y.txt)
     or in libsvm format, perhaps compressed, or - for standard input; a folder has train.txt, trn_X_Xf.txt or one *.svm.
@@ -94,7 +93,7 @@ def train(data: str, model: str, cluster: Cluster, note: Note, **options: Option
     \b
     More examples:
       xmlgp train data/bibtex models/bibtex --resume
-      xmlgp train articles.jsonl models/articles --ngrams 1-2 --dense embeddings.npy
+      xmlgp train articles.jsonl models/articles --ngrams 1-2 --min-count 2 --dense embeddings.npy
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159
     """
     check_standard_input(data, options["vocabulary"], options["unknown"])
