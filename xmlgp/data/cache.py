@@ -27,6 +27,7 @@ from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, create_file
 from xmlgp.runtime.cache_folder import cache_root
 from xmlgp.runtime.locks import lock_holder, temporary_folder
+from xmlgp.runtime.positioned_reads import read_at
 
 if TYPE_CHECKING:
     from xmlgp.data.repository_format import Header
@@ -106,7 +107,7 @@ def file_digest(stream: ByteStream) -> str:
     """Return the SHA-256 of the bytes of an open file, which may be compressed, in hexadecimal; its position stays."""
     sha256 = hashlib.sha256()
     position = 0
-    while piece := os.pread(stream.fileno(), 1 << 20, position):
+    while piece := read_at(stream.fileno(), 1 << 20, position):
         sha256.update(piece)
         position += len(piece)
     return sha256.hexdigest()

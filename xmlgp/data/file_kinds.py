@@ -11,6 +11,7 @@ import stat
 from typing import BinaryIO, NamedTuple
 
 from xmlgp.errors import XmlgpError
+from xmlgp.runtime.positioned_reads import read_at
 
 __all__ = [
     "ARFF",
@@ -277,7 +278,7 @@ def _tail(stream: BinaryIO, skipped: int) -> bytes:
     with contextlib.suppress(OSError, AttributeError):  # a stream without a file
         status = os.fstat(stream.fileno())
         if stat.S_ISREG(status.st_mode):
-            return os.pread(stream.fileno(), TAIL, max(skipped, status.st_size - TAIL))
+            return read_at(stream.fileno(), TAIL, max(skipped, status.st_size - TAIL))
     return b""
 
 

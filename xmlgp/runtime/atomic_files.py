@@ -16,15 +16,16 @@ import secrets
 import shutil
 import socket
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-try:
+if sys.platform == "win32":
+    fcntl = None
+else:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # a module or None
 
 __all__ = [
     "FOLDER_LOCK",
@@ -104,7 +105,7 @@ def atomic_write(path: PathLike, shown_as: PathLike | None = None) -> Iterator[B
         temporary, descriptor = _create_temporary(target.parent, shown_as)
         try:
             with report_errors_as(shown_as, temporary):
-                if fcntl:
+                if sys.platform != "win32":
                     # The copy keeps the file locked until it has its name.
                     lock.callback(os.close, os.dup(descriptor))
                 with _synced(descriptor) as stream:
@@ -118,7 +119,7 @@ def atomic_write(path: PathLike, shown_as: PathLike | None = None) -> Iterator[B
 
 def remove_abandoned(folder: Path) -> None:
     """Remove the temporary files and folders that killed processes of this user left in a folder; ignore errors."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -194,7 +195,7 @@ def _create_temporary(folder: Path, shown_as: PathLike) -> tuple[Path, int]:
         file = temporary_name(folder)
         with report_errors_as(shown_as, file):
             descriptor = _create(file)
-        if fcntl is None:
+        if sys.platform == "win32":
             return file, descriptor
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -210,6 +211,8 @@ def _create_temporary(folder: Path, shown_as: PathLike) -> tuple[Path, int]:
 
 def _remove_if_abandoned(path: Path, machine: str) -> None:
     """Remove a temporary file or folder unless a living process may be using it; raise OSError if that holds a lock."""
+    if sys.platform == "win32":
+        return
     status = path.lstat()
     folder = stat.S_ISDIR(status.st_mode)
     if status.st_uid != os.geteuid() or not (folder or stat.S_ISREG(status.st_mode)):

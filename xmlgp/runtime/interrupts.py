@@ -5,6 +5,7 @@ Signals belong to the process and Python delivers them to its main thread, so th
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -121,7 +122,7 @@ def interrupts_kept_from_processes(numbers: Iterable[int] = (signal.SIGINT,)) ->
     A terminal sends Ctrl-C to all processes. Those that are starting would print tracebacks; this process ends them.
     In this process they take effect at the end of the block.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+    if sys.platform == "win32":
         yield
         return
     from multiprocessing import resource_tracker

@@ -14,11 +14,17 @@ import re
 import shutil
 import socket
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 from filelock import FileLock, Timeout
+
+if sys.platform == "win32":
+    fcntl = None
+else:
+    import fcntl
 
 from xmlgp.runtime.atomic_files import (
     FOLDER_LOCK,
@@ -111,9 +117,9 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 def lock_holder(file: str | os.PathLike[str]) -> str | None:
     """Return the process that holds the lock, as in `LockedError.holder`, or None."""
     # filelock has no such question: it would take the lock, for which it needs permission to write.
-    with contextlib.suppress(OSError, ImportError):  # Windows has no fcntl
-        import fcntl
-
+    if sys.platform == "win32":
+        return None
+    with contextlib.suppress(OSError):
         if stat.S_ISREG(os.lstat(file).st_mode):
             with open(file, "rb") as stream:
                 try:

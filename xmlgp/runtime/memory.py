@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -52,6 +53,8 @@ def check_address_space(libraries: str, cores: int, root: str | Path = "/") -> N
 
 def _address_space(root: Path) -> Iterator[int]:
     """Yield what is left of the address space, if it has a limit (`ulimit -v`)."""
+    if sys.platform == "win32":
+        return
     # "unlimited" is not a number.
     with contextlib.suppress(OSError, ValueError, StopIteration):
         limits = (root / "proc/self/limits").read_text().splitlines()

@@ -6,14 +6,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, cast
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]  # a module that this system does not have
 
 import h11
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,6 +20,11 @@ from uvicorn.server import ServerState
 
 from xmlgp.errors import XmlgpError
 from xmlgp.serving.problems import refusal
+
+if sys.platform == "win32":
+    resource = None
+else:
+    import resource
 
 __all__ = ["Answering", "Connections", "connection_limit"]
 
@@ -203,7 +204,7 @@ def connection_limit(backlog: int) -> int:
 
 
 def _most_files() -> int:
-    if resource is None:
+    if sys.platform == "win32":
         return UNKNOWN_LIMIT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return UNKNOWN_LIMIT if soft == resource.RLIM_INFINITY else soft

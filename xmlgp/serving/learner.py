@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import sys
 import time
 from multiprocessing.connection import Connection
 
@@ -24,7 +25,7 @@ def learn_what_is_sent(path: str, patience: float, connection: Connection) -> No
     end_with_parent()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
+    if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     answer = _learn(path, patience, *connection.recv())
     # The server may have ended meanwhile.

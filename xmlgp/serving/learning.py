@@ -117,4 +117,4 @@ class Learner:
                     process.start()
                 self._processes.add(process)
             failed.pop_all()
-        return connection, process
+        return connection, process  # type: ignore[return-value, unused-ignore]  # Windows has another class

@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]  # a module that this system does not have
 
 from xmlgp.errors import UsageError, XmlgpError
 from xmlgp.inputs.kinds import FilePath
@@ -23,6 +19,11 @@ from xmlgp.runtime.progress import ignore
 from xmlgp.runtime.threads import core_count
 from xmlgp.serving.lines import finish_lines, write_line
 from xmlgp.serving.options import Options
+
+if sys.platform == "win32":
+    resource = None
+else:
+    import resource
 
 __all__ = ["LOGS", "serve"]
 
@@ -208,7 +209,9 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, number)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "win32":
+                # On Windows, it would let another program listen on the same address.
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):
                 # Connections inherit it.
                 listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD)
@@ -227,7 +230,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _allow_connections() -> int:
     """Raise the limit of open files of this process and those that it starts, as far as it may; return it."""
-    if not resource:
+    if sys.platform == "win32":
         return OPEN_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -75,7 +75,7 @@ def open_arff(opened: Opened, path: str, encoding: str | None) -> Iterator[Table
         yield TableFile(path, _text_rows(arff, path))
         return
     with tempfile.TemporaryFile() as converted:
-        _write_points(converted, arff, path)
+        _write_points(converted, arff, path)  # type: ignore[arg-type, unused-ignore]  # on Windows, a wrapper
         converted.seek(0)
         # By the path of the ARFF file itself, the cache would take that file for the content of this stream.
         yield LineReader(converted, f"{path} (converted)")

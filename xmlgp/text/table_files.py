@@ -105,7 +105,7 @@ def movable(stream: BinaryIO) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as copy:
         shutil.copyfileobj(stream, copy)
         copy.seek(0)
-        yield copy
+        yield copy  # type: ignore[misc, unused-ignore]  # on Windows, a wrapper of a file
 
 
 def _without_empty(rows: Iterator[tuple[int, Row] | DataFormatError]) -> Iterator[tuple[int, Row] | DataFormatError]:
