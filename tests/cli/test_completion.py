@@ -91,7 +91,7 @@ def test_names_are_completed(line, names):
     ("line", "paths"),
     [
         ("xmlgp train ", ["file"]),
-        ("xmlgp train d ", ["dir"]),
+        ("xmlgp vectorize corpus ", ["dir"]),
         ("xmlgp predict ", ["file"]),
         ("xmlgp predict m ", ["file"]),
         ("xmlgp train d m --recipe ", ["file"]),
@@ -127,6 +127,16 @@ def test_the_outline_is_made_anew_when_the_catalogue_changes(tmp_path, monkeypat
     assert completed("xmlgp fetch k") == ["plain,known"]
     file.write_text(CATALOGUE.replace("known:", "kept-elsewhere:"))
     assert completed("xmlgp fetch k") == ["plain,kept-elsewhere"]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_names_of_a_catalogue_that_a_shell_would_run_are_left_out(tmp_path, monkeypatch):
+    file = tmp_path / "catalogue.yaml"
+    recipes = [r"'s;reboot': {settings: {}}", r's-wide: {settings: {start: "a\tb\e[2J"}}']
+    file.write_text(CATALOGUE + "".join(f"  {recipe}\n" for recipe in recipes))
+    monkeypatch.setenv("XMLGP_CATALOGUE", str(file))
+    assert completed("xmlgp train d m --recipe s") == ["plain,s-SMALL", "plain,s-wide", "file,s"]
+    assert completed("xmlgp train d m --recipe s-w", "fish") == ["plain,s-wide\tstart=a b\\u001b[2J", "file,s-w"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"version": 1}', "{"])

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,12 +33,16 @@ from xmlgp.cli.help import brief
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.cache_folder import cache_root
+from xmlgp.runtime.untrusted_text import visible
 from xmlgp.version import __version__
 
 __all__ = ["SHELLS", "complete_names", "outline", "script"]
 
 #: What Click calls for the names that can stand for an incomplete word.
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]"
+
+#: Names that mean nothing else to a shell, which inserts them as they are: a catalogue may be of a stranger.
+PLAIN = re.compile(r"[\w.+=-]+")
 
 #: Incremented when the form of the outline changes.
 FORMAT = 1
@@ -114,7 +119,12 @@ def complete_names(names: Callable[[], Iterable[tuple[str, str]]], with_files: b
         items = []
         # Of a wrong catalogue the command will say what is wrong.
         with contextlib.suppress(XmlgpError, OSError):
-            items = [CompletionItem(name, help=text) for name, text in names() if _continues(name, incomplete)]
+            items = [
+                # A terminal shows the text as it is.
+                CompletionItem(name, help=visible(" ".join(text.split())))
+                for name, text in names()
+                if _continues(name, incomplete) and PLAIN.fullmatch(name)
+            ]
         return items + ([CompletionItem(incomplete, type="file")] if with_files else [])
 
     return complete
