@@ -371,7 +371,7 @@ def test_commands_read_a_packed_model_without_a_cache_folder(file, tmp_path, kin
         (tmp_path / "cache").write_text("")
     elif kind == "no home":
         environment = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
-        environment |= {"XMLGP_CACHE_DIR": "", "HOME": ""}
+        environment |= {"XMLGP_CACHE_DIR": "", "HOME": "nowhere"}
     elif os.geteuid():
         (tmp_path / "cache").mkdir(mode=0o500)
     else:
