@@ -117,6 +117,8 @@ class Model:
     objective: str = "bound"
     #: The name of a pass over the data.
     epoch: str = "epoch"
+    #: `(settings)` → passes of the beginning that are not in the model.
+    burn_in: Callable[[Any], int] = lambda settings: 0
     #: `(dataset)` raises SettingsError for data that the model cannot be trained on.
     check_data: Callable[[Dataset], object] = _nothing
     #: `(settings)` → whether points may have dense features.

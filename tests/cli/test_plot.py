@@ -41,11 +41,11 @@ def test_bounds_and_log_posteriors(tmp_path, drawn):
     assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
     axes = drawn[0].axes
     assert [axis.get_ylabel() for axis in axes] == ["log posterior", "lower bound"]
-    assert [names_of(axis) for axis in axes] == [["topics", "samples"], ["gp"]]
+    assert [names_of(axis)[:2] for axis in axes] == [["topics", "samples"], ["gp"]]
 
 
 def names_of(axis):
-    return [line.get_label() for line in axis.get_lines()]
+    return [line.get_label() for line in axis.get_lines() if not line.get_label().startswith("_")]
 
 
 def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
@@ -54,7 +54,8 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, drawn):
     assert result.stderr.splitlines() == ["The curve of all.scores is over all 3 labels of each point"]
     assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
     # Each of the nine probabilities is in a bin of its own.
-    assert names_of(drawn[0].axes[0]) == ["calibrated", "all.scores: log loss 0.5419, ECE 0.3667"]
+    names = names_of(drawn[0].axes[0])
+    assert names == ["calibrated", "all.scores: log loss 0.5419, ECE 0.3667", "fewer than 50 entries"]
 
 
 def test_a_name_that_is_not_utf_8_is_drawn(tmp_path, drawn):
@@ -97,3 +98,21 @@ def test_scores_of_all_labels_of_a_model_are_not_asked_for_again(drawn):
         result = run("plot", "reliability", "p.jsonl", "new.csv", *options)
         assert result.stderr == "The curve of p.jsonl is over the same 2 of 3 labels of each point\n"
     assert run("plot", "reliability", "all.scores", "test.txt", "-k", "0").exit_code == 2
+
+
+@pytest.mark.parametrize("options", [["--by", "rank"], ["--by", "frequency", "--train", "test.txt"]], ids=" ".join)
+def test_reliability_by_rank_and_by_frequency(drawn, options):
+    result = run("plot", "reliability", "all.scores", "-", "test.txt", "-o", "-", *options, stdin=TOP)
+    assert result.stdout_bytes.startswith(b"\x89PNG")
+    words = {"rank": "rank of the label for its point", "frequency": "training points of the label"}
+    upper, lower = drawn[0].axes
+    assert lower.get_xlabel() == words[options[1]]
+    assert names_of(upper)[:2] == ["all.scores", "-"]
+
+
+def test_the_figure_by_rank_has_the_numbers_of_evaluate(drawn):
+    assert run("plot", "reliability", "all.scores", "test.txt", "--by", "rank", "-k", "2").exit_code == 0
+    rows = json.loads(run("evaluate", "all.scores", "test.txt", "-k", "2", "--reliability", "--json").stdout)
+    shares = drawn[0].axes[0].get_lines()[0].get_ydata().tolist()
+    assert shares == [row["true"] for row in rows["reliability"]["rank"]]
+    assert len(shares) == 2

@@ -30,6 +30,7 @@ BMLPL = Model(
     objective="log_posterior",
     epoch="iteration",
     papers="[B]",
+    burn_in=lambda settings: settings.burned if settings.inference == "gibbs" else 0,
     memory=imported_when_called("xmlgp.bmlpl.train:memory"),
     notes=_notes,
     unset=lambda settings, N, D, K: {

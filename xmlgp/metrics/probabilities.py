@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
+from xmlgp.metrics.intervals import share_interval
 from xmlgp.metrics.ranking import are_true, check_shapes, points_of, ranks_of, top_entries
 from xmlgp.metrics.statistics import Statistic, ratio
 
@@ -98,6 +99,15 @@ class ReliabilityCurve:
     def frequency(self) -> NDArray[np.float64]:
         """The share of true entries in each bin; NaN if it is empty."""
         return self._mean(self.sums[2])
+
+    @property
+    def intervals(self) -> NDArray[np.float64]:
+        """The 95 % intervals of the shares, bins×2, as if entries were independent; NaN if a bin is empty."""
+        ends = np.full((len(self.names), 2), np.nan)
+        for number, (share, count) in enumerate(zip(self.frequency.tolist(), self.count.tolist(), strict=True)):
+            if count:
+                ends[number] = share_interval(share, count)
+        return ends
 
     def _mean(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         means = np.full(len(sums), np.nan)
