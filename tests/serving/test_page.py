@@ -21,6 +21,8 @@ from starlette.applications import Starlette  # noqa: E402
 from starlette.responses import JSONResponse, Response  # noqa: E402
 from starlette.routing import Route  # noqa: E402
 
+from xmlgp.serving.reference import openapi, reference_page  # noqa: E402
+
 expect = playwright.expect
 
 pytestmark = needs_chromium
@@ -704,6 +706,33 @@ CONTRAST = """() => {
     }
     return found;
 }"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_tables_of_the_interface_are_not_clipped(browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_content(reference_page(openapi("1")))
+    page.add_style_tag(path=files("xmlgp.serving") / "page.css")
+    widths = page.evaluate("""[...document.querySelectorAll(".scroll, pre, main")].map(
+        (element) => [element.scrollWidth, element.clientWidth])""")
+    page.close()
+    assert len(widths) > 30
+    assert all(whole <= shown for whole, shown in widths)
+
+
+def test_a_deviation_is_explained_where_there_is_one(opened, server):
+    page = opened()
+    legend = page.locator("#legend")
+    expect(legend).to_be_hidden()
+    suggest(page)
+    expect(legend).to_be_visible()
+    expect(legend).to_contain_text("± is one standard deviation of the probability")
+    server.results = [label("role::program", 0.9, None)]
+    page.fill("#text", "another text")
+    page.click("text='Suggest'")
+    expect(page.locator("#status")).to_have_text("1 label suggested")
+    expect(legend).to_be_hidden()
+    assert "±" not in page.locator("#labels").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,6 +21,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.serving.access import Access
 from xmlgp.serving.batching import Queue
 from xmlgp.serving.contract import Contract
+from xmlgp.serving.examples import Example, address_of, with_examples
 from xmlgp.serving.learning import Learner
 from xmlgp.serving.lines import finish_lines
 from xmlgp.serving.logs import RequestLog
@@ -169,10 +170,19 @@ class _Service:
         return JSONResponse({"title": "xmlgp", "version": __version__})
 
     async def _description(self, request: Request) -> Response:
-        return JSONResponse(self._openapi)
+        return JSONResponse(with_examples(self._openapi, self._example(request)))
 
     async def _reference(self, request: Request) -> Response:
-        return HTMLResponse(reference_page(self._openapi))
+        return HTMLResponse(reference_page(with_examples(self._openapi, self._example(request))))
+
+    def _example(self, request: Request) -> Example:
+        """Return what the commands of the description ask for: nothing that needs a token."""
+        address = address_of(request)
+        if self._options.token is not None:
+            return Example(address, needs_token=True)
+        project = next(iter(self._projects.values()))
+        labels = project.model.names.labels if project.model else None
+        return Example(address, project.id, labels[0] if labels else None)
 
     async def _list(self, request: Request) -> Response:
         projects = [project.describe(self._options.learns) for project in self._projects.values()]

@@ -224,6 +224,7 @@ function row(label, place) {
 
 function showFound() {
   $("labels").replaceChildren(...found.map(row));
+  $("legend").hidden = !found.some(({ std }) => std != null);
   $("names").replaceChildren(...found.map((label) => make("option", { value: label.label })));
   $("shown").hidden = false;
   filter();
