@@ -10,6 +10,7 @@ import pytest
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.errors import DataFormatError
 from xmlgp.text import label_rows
+from xmlgp.text.corpus import open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, CorpusOptions, Document
 
 TOPICS = ["access", "billing", "network", "printer", "email"]
@@ -37,28 +38,87 @@ def notes_of(path, options=NO_OPTIONS, **arguments):
 # Separators
 
 
-@pytest.mark.parametrize(
-    ("separator", "what", "option"), [(", ", "a comma", ","), ("|", "a bar", "'|'"), (";", "a semicolon", "';'")]
-)
-def test_another_separator_is_noted(tmp_path, separator, what, option):
+SEPARATORS = [(", ", "a comma", ","), ("|", "a bar", "'|'"), (";", "a semicolon", "';'")]
+
+
+def table_and_json(folder, labels):
+    """Write a table and JSON Lines with these texts of labels."""
+    (folder / "a.csv").write_text(table(labels))
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": "", "labels": own}) + "\n" for own in labels))
+
+
+@pytest.mark.parametrize(("separator", "what", "option"), SEPARATORS)
+def test_another_separator_than_that_of_the_option_is_noted(tmp_path, separator, what, option):
     labels = [separator.join(own) for own in LABELS]
-    (tmp_path / "a.csv").write_text(table(labels))
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "", "labels": own}) + "\n" for own in labels))
+    table_and_json(tmp_path, labels)
     example = next(own for own in labels if separator in own)
     share = f"{sum(separator in own for own in labels)}%"
     expected = (
         f"labels such as {example!r} have {what} in {share} of the rows; if it separates labels, "
         f"give --label-separator {option}"
     )
-    assert notes_of(tmp_path / "a.jsonl") == [expected]
-    # In a table, a semicolon is the default.
-    assert notes_of(tmp_path / "a.csv") == ([] if separator == ";" else [expected])
-    assert notes_of(tmp_path / "a.csv", CorpusOptions(separator="/")) == [expected]
     for name in "a.csv", "a.jsonl":
+        assert notes_of(tmp_path / name, CorpusOptions(separator="/")) == [expected]
         options = CorpusOptions(separator=separator.strip())
         assert notes_of(tmp_path / name, options) == notes_of(tmp_path / name, labelled=False) == []
         found = [[label.strip() for label in own.labels] for own in documents_of(tmp_path / name, options)]
         assert found == LABELS
+
+
+@pytest.mark.parametrize(("separator", "what", "option"), [*SEPARATORS, (" / ", "a slash", "' / '")])
+def test_another_separator_is_refused_where_no_option_names_one(tmp_path, separator, what, option):
+    labels = [separator.join(own) for own in LABELS]
+    table_and_json(tmp_path, labels)
+    first = next(place for place, own in enumerate(labels) if separator in own)
+    rows = sum(separator in own for own in labels)
+    for name, line, beside, whole in (
+        ("a.csv", first + 2, ", and a semicolon in none", ";"),
+        ("a.jsonl", first + 1, "", "|" if separator == ";" else ";"),
+    ):
+        if (name, separator) == ("a.csv", ";"):  # the default
+            assert notes_of(tmp_path / name) == []
+            continue
+        with pytest.raises(DataFormatError) as caught:
+            documents_of(tmp_path / name)
+        assert str(caught.value) == (
+            f"{tmp_path / name}:{line}: labels such as {labels[first]!r} have {what} in {rows} of 100 rows{beside}; "
+            f"give --label-separator {option} if that separates labels, or --label-separator '{whole}' if it is part "
+            "of their names"
+        )
+        # The second answer keeps the labels whole.
+        kept = documents_of(tmp_path / name, CorpusOptions(separator=whole))
+        assert [own.labels for own in kept] == [[own] for own in labels]
+
+
+def test_another_separator_is_refused_before_a_large_corpus_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(label_rows, "EARLY", 20)
+    (tmp_path / "a.csv").write_text(table([", ".join(own) for own in LABELS]))
+    read = []
+    with open_corpus(str(tmp_path / "a.csv")) as reader, pytest.raises(DataFormatError):
+        read.extend(document.line for document in read_documents(reader))
+    assert len(read) < 20
+
+
+SURNAMES = ["Smith", "Jones", "Brown", "Thomas", "James", "Scott", "Lewis", "George"]
+GIVEN = ["John", "Mary", "James", "Anna", "Thomas", "Scott", "Ruth"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [f"{CHOSEN.choice(SURNAMES)}, {CHOSEN.choice(GIVEN)}" for _ in range(300)],
+        ["Paris, France", "London, UK", "London, ON, Canada", "Springfield, IL, USA", "Washington, USA", "France"] * 20,
+        ["Science", "Science, Physics", "Science, Physics, Optics", "Arts", "Arts, Music"] * 20,
+        ["Art, Modern", "Music, Popular", "Art, Popular", "World War, 1939-1945", "Music"] * 20,
+        ["text/html", "text/plain", "image/png", "application/json", "application/xml"] * 20,
+        [f"{whole},{tenth}" for whole in range(1, 6) for tenth in (0, 5)] * 9,
+    ],
+    ids=["people", "towns", "paths", "headings", "media types", "decimals"],
+)
+def test_names_whose_parts_keep_their_places_are_not_refused(tmp_path, labels):
+    table_and_json(tmp_path, labels)
+    for name in "a.csv", "a.jsonl":
+        assert len(documents_of(tmp_path / name)) == len(labels)
 
 
 def test_most_rows_with_another_separator_are_enough_without_a_label_that_occurs_twice(tmp_path):

@@ -1,7 +1,7 @@
 """The labels of documents as rows have them: a text that separates names, or a row for each label.
 
 Options say how labels are separated and whether rows are merged. Where the rows look as if the options were wrong, a
-note says so after the last one.
+note says so after the last one; where another separator is nearly certain and no option names one, they are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import csv
 import html
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.characters import split_at_blanks
 from xmlgp.text.documents import Document, Reading
 from xmlgp.text.written_lists import bracketed_names, written_list
-from xmlgp.text.written_names import SEPARATORS, WITHIN_NAMES
+from xmlgp.text.written_names import CERTAIN, SEPARATORS, WITHIN_NAMES
 
 __all__ = ["describe_malformed", "divide_labels", "merge_rows", "split_labels"]
 
@@ -51,6 +51,13 @@ FEW = 0.05
 
 #: Labels for each divided text, below which what is often within a name is noted as a separator.
 REUSED = 0.4
+
+#: The share of repeated names that stand in several places, seen from both ends of a row, from which on a separator is
+#: certain. Lists of labels have 0.6 to 1 from 100 rows on, parts of names as in "Smith, John" up to 0.45.
+MOVING = 0.6
+
+#: Rows with labels after which they are first looked at: embeddings of many texts take hours.
+EARLY = 1000
 
 #: Most texts of labels that are kept to compare with others.
 KEPT = 1 << 16
@@ -111,8 +118,7 @@ def _divided(text: str, separator: str) -> list[str]:
 def split_labels(documents: Iterable[Document], reading: Reading, usual: str | None) -> Iterator[Document]:
     """Yield documents with lists of labels; the separator of the columns, or the usual one, divides texts of labels."""
     separator = reading.columns.separator
-    texts: Counter[str] = Counter()
-    divided_rows = 0
+    texts = _Texts(separator, usual)
     for document in documents:
         labels = document.labels
         if not isinstance(labels, list):
@@ -124,18 +130,72 @@ def split_labels(documents: Iterable[Document], reading: Reading, usual: str | N
                     raise reading.error(document.line, describe_malformed(text)) from None
                 if VECTOR_TEXT.fullmatch(text):
                     raise reading.error(document.line, NO_NAMES)
-                if len(texts) < KEPT or text in texts:
-                    texts[text] += 1
-                    divided_rows += len(divided) > 1
+                texts.add(text, len(divided) > 1, document.line)
                 names += divided
             document = document._replace(labels=names)
         if len(document.labels) > 2 and VECTOR.issuperset(document.labels):
             raise reading.error(document.line, NO_NAMES)
+        if texts.rows == EARLY:
+            texts.check(reading)
         yield document
-    if divided_rows <= FEW * sum(count for text, count in texts.items() if text.strip()):
-        advice = _other_separator(texts, separator or usual, is_chosen=separator is not None)
-        if advice:
-            reading.tell(advice)
+    texts.check(reading)
+    advice = texts.advice()
+    if advice:
+        reading.tell(advice)
+
+
+class _Texts:
+    """The texts of labels of the rows so far, and what their separator does."""
+
+    def __init__(self, separator: str | None, usual: str | None) -> None:
+        self._chosen = separator
+        self._separator = separator or usual
+        self._texts: Counter[str] = Counter()
+        #: The line where each text stands first.
+        self._lines: dict[str, int] = {}
+        self._divided = 0
+        #: Rows with labels.
+        self.rows = 0
+
+    def add(self, text: str, is_divided: bool, line: int) -> None:
+        """Count a text of labels, unless too many others are kept already."""
+        if text.strip() and (len(self._texts) < KEPT or text in self._texts):
+            self._texts[text] += 1
+            self._lines.setdefault(text, line)
+            self._divided += is_divided
+            self.rows += 1
+
+    @property
+    def _is_doubtful(self) -> bool:
+        """Whether the separator divides few rows, so that another one may be meant."""
+        return bool(self.rows) and self._divided <= FEW * self.rows
+
+    def check(self, reading: Reading) -> None:
+        """Raise DataFormatError if no option names a separator, and another one is certain."""
+        if self._chosen or not self._is_doubtful:
+            return
+        divisions = [_division(separator, self._texts) for separator in CERTAIN if separator != self._separator]
+        division = max(divisions, key=lambda division: division.rows)
+        if division.rows <= SOME * self.rows or _moving_share(division.separator, self._texts) < MOVING:
+            return
+        # What does not occur leaves names whole.
+        unused = (separator for separator in SEPARATORS if not any(separator in text for text in self._texts))
+        whole = self._separator or next(unused, ";")
+        text = division.texts[0]
+        where = f"{CERTAIN[division.separator]} in {division.rows} of {self.rows} rows"
+        if self._separator in SEPARATORS:
+            where += f", and {SEPARATORS[self._separator]} in {self._divided or 'none'}"
+        raise reading.error(
+            self._lines[text],
+            f"labels such as {excerpt(text)} have {where}; give --label-separator {shlex.quote(division.separator)} if "
+            f"that separates labels, or --label-separator {shlex.quote(whole)} if it is part of their names",
+        )
+
+    def advice(self) -> str | None:
+        """Return a sentence on another separator that texts of labels seem to have, or None."""
+        if not self._is_doubtful:
+            return None
+        return _other_separator(self._texts, self._separator, is_chosen=self._chosen is not None)
 
 
 class _Division(NamedTuple):
@@ -151,11 +211,37 @@ def _division(separator: str, texts: Counter[str]) -> _Division:
     names_of = {}
     for text in texts:
         if separator in text:
-            names = [name for name in map(str.strip, text.split(separator)) if name]
+            names = _names(text, separator)
             if len(names) > 1:
                 names_of[text] = names
     rows = sum(texts[text] for text in names_of)
     return _Division(separator, rows, list(names_of), {name for names in names_of.values() for name in names})
+
+
+def _names(text: str, separator: str) -> list[str]:
+    return [name for name in map(str.strip, text.split(separator)) if name]
+
+
+def _moving_share(separator: str, texts: Counter[str]) -> float:
+    """Return the share of repeated names, by their number in divided rows, that stand in several places.
+
+    Parts of a name keep their place: a given name follows a surname, a country ends an address, and a field of science
+    begins its path. So the places of a label must differ both from the beginning and from the end of the row.
+    """
+    numbers: Counter[str] = Counter()
+    divided: Counter[str] = Counter()
+    beginnings: dict[str, set[int]] = defaultdict(set)
+    ends: dict[str, set[int]] = defaultdict(set)
+    for text, count in texts.items():
+        names = _names(text, separator)
+        for place, name in enumerate(dict.fromkeys(names)):
+            numbers[name] += count
+            divided[name] += count * (len(names) > 1)
+            beginnings[name].add(place)
+            ends[name].add(len(names) - place)
+    repeated = [name for name, count in divided.items() if count and numbers[name] > 1]
+    moving = sum(divided[name] for name in repeated if len(beginnings[name]) > 1 and len(ends[name]) > 1)
+    return moving / max(sum(divided[name] for name in repeated), 1)
 
 
 def _other_separator(texts: Counter[str], separator: str | None, is_chosen: bool) -> str | None:

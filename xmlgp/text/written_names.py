@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CELL_MARKS",
+    "CERTAIN",
     "FLAG_MARKS",
     "LIST_MARKS",
     "SEPARATORS",
@@ -42,6 +43,9 @@ WITHIN_NAMES = {
     "-": "a hyphen",
     " ": "a blank",
 }
+
+#: Those that are looked for where none is named. Others, such as a blank, join words that occur in many names.
+CERTAIN = SEPARATORS | {separator: WITHIN_NAMES[separator] for separator in (" / ", "/")}
 
 #: Marks of no value in the cells of a table, where None and N/A may be names.
 CELL_MARKS = ("nan", "NaN", "<NA>", "#N/A", "NULL", "\\N")
