@@ -1,5 +1,7 @@
 """Blocks of work on a Dask cluster; only code that has a `DaskCluster` imports Dask."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import itertools
