@@ -84,16 +84,18 @@ def _nothing(*arguments: object) -> tuple[()]:
 
 
 class Topic(NamedTuple):
-    """A topic: its number, its share in the positive labels, and its labels of highest weight with their weights.
+    """A topic, or several that are joined: its share in the positive labels, and its labels of highest weight.
 
     The number counts from 0. The shares of all topics sum to 1. The highest label is the first, equal ones are in the
-    order of labels; weights are probabilities in the topic.
+    order of labels; weights are probabilities in the topic. `joined` are the numbers of the topics that are joined, of
+    which `number` has the highest share; of a topic by itself it is only that.
     """
 
     number: int
     share: float
     labels: list[int]
     weights: list[float]
+    joined: list[int]
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,8 @@ class Model:
     hyperparameters: Callable[[Mapping[str, NDArray[Any]], Mapping[str, int]], Hyperparameters] = lambda *arguments: {}
     #: None if the model cannot learn on.
     learn: Learn | None = None
-    #: `(parameters, top)` → list of `Topic`, for a model that has topics.
-    topics: Callable[[Mapping[str, NDArray[Any]], int], list[Topic]] | None = None
+    #: `(parameters, top, most)` → at most so many `Topic`s, for a model that has topics; None for all, none joined.
+    topics: Callable[[Mapping[str, NDArray[Any]], int, int | None], list[Topic]] | None = None
     #: Whether `preprocess` and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     on_cluster: bool = False
     #: Whether `train` also takes `unknown`, the pairs N×K that nobody judged, and leaves them out.

@@ -137,3 +137,21 @@ def test_listed_labels_agree_with_a_full_sort(top):
         column = V[:, topic.number]
         np.testing.assert_array_equal(topic.labels, np.lexsort((np.arange(12), -column))[:top])
         np.testing.assert_array_equal(topic.weights, column[topic.labels])
+
+
+def test_topics_of_similar_points_are_joined_with_the_weights_of_their_share():
+    random = np.random.default_rng(0)
+    directions = random.standard_normal((2, 30))
+    # The length of weights says how sure a topic is, not which points have it.
+    kinds = [0, 1, 0, 1, 0]
+    lengths = np.array([1, 9, 3, 1, 5])
+    weights = (directions[kinds].T + 0.1 * random.standard_normal((30, 5))) * lengths
+    V = random.dirichlet(np.full(8, 0.1), 5).T.astype(np.float32)
+    shares = np.array([0.1, 0.2, 0.3, 0.15, 0.25], np.float32)
+    parameters = {"topics": V, "weights": weights.astype(np.float32), "shares": shares}
+    first, second = list_topics(parameters, 8, 2)
+    assert (first.number, first.joined, second.number, second.joined) == (2, [2, 4, 0], 1, [1, 3])
+    assert (first.share, second.share) == pytest.approx((0.65, 0.35))
+    mean = V[:, [2, 4, 0]] @ np.array([0.3, 0.25, 0.1]) / 0.65
+    np.testing.assert_allclose(first.weights, np.sort(mean)[::-1], rtol=1e-5)
+    assert [topic.joined for topic in list_topics(parameters, 1, 5)] == [[2], [4], [1], [3], [0]]

@@ -37,6 +37,20 @@ def test_each_topic_is_a_block_of_labels_and_weights():
         assert [bool(re.match("topic ", line)) for line in lines] == ([True] + [False] * count) * 4
 
 
+def test_more_topics_than_a_person_reads_are_joined():
+    whole = json.loads(printed("--json", "--top", "7"))
+    joined = json.loads(printed("--groups", "2", "--json", "--top", "7"))
+    assert [topic["joined"] for topic in whole] == [[topic["topic"]] for topic in whole]
+    assert sorted(sum((topic["joined"] for topic in joined), [])) == [0, 1, 2, 3]
+    assert sum(topic["share"] for topic in joined) == pytest.approx(1)
+    lines = [line for line in printed("--groups", "2").splitlines() if line.startswith("topic")]
+    others = [len(topic["joined"]) - 1 for topic in joined]
+    for line, topic, count in zip(lines, joined, others, strict=True):
+        words = f" with {count} other{'s' if count > 1 else ''}" if count else ""
+        assert line == f"topic {topic['topic']}{words} ({100 * topic['share']:.2f} %)"
+    assert printed("--groups", "2", "--separate") == printed()
+
+
 def test_label_names_follow_the_labels_and_invisible_characters_are_escaped():
     shown = [*NAMES[:2], r"\u202egnp.exe", *NAMES[3:6], r"line\u2028end"]
     lines = printed("--label-names", "names.txt").splitlines()

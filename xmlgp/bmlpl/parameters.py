@@ -22,6 +22,7 @@ __all__ = [
     "ARRAYS",
     "SHAPE_RATE",
     "TINY",
+    "groups_of_topics",
     "initial_topics",
     "initial_values",
     "list_topics",
@@ -207,18 +208,45 @@ def update_precisions(second_moments: NDArray[np.floating], dtype: np.dtype[np.f
     return precisions.clip(*PRECISION_LIMITS).astype(dtype)
 
 
-def list_topics(parameters: Mapping[str, NDArray[np.floating]], top: int = 5) -> list[Topic]:
+def list_topics(parameters: Mapping[str, NDArray[np.floating]], top: int = 5, most: int | None = None) -> list[Topic]:
     """Return the topics of a trained model (list of `Topic`) with at most `top` labels, highest share first.
 
-    Topics of equal shares are in the order of their numbers.
+    Topics of equal shares are in the order of their numbers. If there are more than `most`, those that are most alike
+    are joined, see `groups_of_topics`; the weights of a group are the means of those of its topics, weighted by shares.
     """
-    shares = parameters["shares"]
+    shares = parameters["shares"].astype(np.float64)
+    T = len(shares)
+    groups = np.arange(T) if most is None or most >= T else groups_of_topics(parameters["weights"], most)
     topics = []
-    for number in np.argsort(-shares, kind="stable").tolist():
-        weights = np.ascontiguousarray(parameters["topics"][:, number], np.float64)
+    for group in range(groups.max() + 1):
+        numbers = np.flatnonzero(groups == group)
+        numbers = numbers[np.argsort(-shares[numbers], kind="stable")]
+        share = shares[numbers].sum()
+        parts = shares[numbers] / share if share > 0 else np.full(len(numbers), 1 / len(numbers))
+        weights = parameters["topics"][:, numbers].astype(np.float64) @ parts
         labels = _top_labels(weights, top)
-        topics.append(Topic(number, float(shares[number]), labels.tolist(), weights[labels].tolist()))
-    return topics
+        topics.append(Topic(int(numbers[0]), float(share), labels.tolist(), weights[labels].tolist(), numbers.tolist()))
+    return sorted(topics, key=lambda topic: (-topic.share, topic.number))
+
+
+def groups_of_topics(weights: NDArray[np.floating], count: int) -> NDArray[np.intp]:
+    """Return the group of each topic, T, given W, D×T: at most `count` groups of topics of similar points.
+
+    A topic is active where features of a point have high weights, so topics whose weights have the same direction
+    describe similar points, though each may have one label only. Groups are those of Ward's method on the columns of W,
+    scaled to unit length. Source: J. Ward, Hierarchical grouping to optimize an objective function, JASA 58, 1963.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    products = (weights.T @ weights).astype(np.float64)
+    lengths = np.sqrt(np.diagonal(products)).clip(min=TINY)
+    squares = 2 - 2 * products / np.outer(lengths, lengths)
+    distances = np.sqrt(np.maximum(squares, 0))
+    np.fill_diagonal(distances, 0)
+    tree = linkage(squareform(distances, checks=False), "ward")
+    groups: NDArray[np.intp] = np.unique(fcluster(tree, count, "maxclust"), return_inverse=True)[1]
+    return groups
 
 
 def _top_labels(weights: NDArray[np.floating], count: int) -> NDArray[np.intp]:

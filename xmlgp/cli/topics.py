@@ -13,14 +13,26 @@ from xmlgp.data.names import read_label_names
 from xmlgp.model import Topic
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.trained_model import open_topics
+from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["topics"]
+
+#: Topics that a person reads.
+READABLE = 40
 
 
 @click.command(cls=Subcommand)
 @click.argument("model", type=NonEmptyPath())
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
+@click.option(
+    "--groups",
+    type=click.IntRange(1),
+    default=READABLE,
+    show_default=True,
+    help="If there are more topics, join those that are most alike into as many groups.",
+)
+@click.option("--separate", is_flag=True, help="List each topic by itself.")
 @click.option(
     "--label-names",
     metavar="FILE",
@@ -28,19 +40,23 @@ __all__ = ["topics"]
     help="Names of the labels: UTF-8 text, one name per line, label 0 first.  [default: those that MODEL has]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")
-def topics(model: str, top: int, label_names: str | None, as_json: bool) -> None:
+def topics(model: str, top: int, groups: int, separate: bool, label_names: str | None, as_json: bool) -> None:
     """Print the labels of highest weight in each topic of a bmlpl model in the folder MODEL.
 
     A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
     Each label is printed with its probability in the topic, its number, and its name if there are names. FILE may be
     compressed, or - for standard input.
 
+    Many topics rank labels best, but then most have one label each. So those that similar points have, by the weights
+    of their features, are joined: "topic 3 with 4 others".
+
     \b
     Examples:
-      xmlgp train --model bmlpl --topics 40 data/bibtex models/bibtex-topics
+      xmlgp train --model bmlpl data/bibtex models/bibtex-topics
       xmlgp topics models/bibtex-topics --top 3
     """
-    folder, strongest = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
+    most = None if separate else groups
+    folder, strongest = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top, most)))
     K = folder.description["data"]["K"]
     names = read_label_names(label_names, K) if label_names else folder.names.shown
     if as_json:
@@ -48,7 +64,9 @@ def topics(model: str, top: int, label_names: str | None, as_json: bool) -> None
         return
     width = len(str(K - 1))
     for topic in strongest:
-        click.echo(f"topic {topic.number} ({100 * topic.share:.2f} %)")
+        others = len(topic.joined) - 1
+        joined = f" with {counted(others, 'other')}" if others else ""
+        click.echo(f"topic {topic.number}{joined} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
             name = f"  {escape(names[label], longest=None)}" if names else ""
             click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
@@ -60,4 +78,4 @@ def _facts(topic: Topic, names: Sequence[str] | None) -> dict[str, object]:
         {"label": label, **({"name": names[label]} if names else {}), "weight": weight}
         for label, weight in zip(topic.labels, topic.weights, strict=True)
     ]
-    return {"topic": topic.number, "share": topic.share, "labels": labels}
+    return {"topic": topic.number, "joined": topic.joined, "share": topic.share, "labels": labels}

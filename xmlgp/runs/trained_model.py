@@ -266,14 +266,17 @@ def _checked(folder: ModelFolder) -> tuple[Preprocessed, dict[str, NDArray[Any]]
     return preprocessed, parameters, opened
 
 
-def open_topics(folder: ModelFolder, top: int = 5) -> list[Topic]:
-    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels."""
+def open_topics(folder: ModelFolder, top: int = 5, most: int | None = None) -> list[Topic]:
+    """Return the topics of the model in a folder (list of `Topic`), highest share first, each with its `top` labels.
+
+    If there are more than `most`, those that are most alike are joined.
+    """
     name = folder.description["model"]
     topics = MODELS[name].topics
     if topics is None:
         with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
         raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
-    return topics(_checked(folder)[1], top)
+    return topics(_checked(folder)[1], top, most)
 
 
 def stored_preprocessing(folder: ModelFolder) -> Preprocessed:
