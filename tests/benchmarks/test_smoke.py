@@ -65,6 +65,7 @@ BENCHMARKS = {
     "text": ["corpus", "CORPUS", "--options", "--epochs 1 -P 3 -M 5"],
     "time_to_precision": ["DATA", "--peers", "", *QUICK],
     "topics": ["DATA", "--seeds", "1", "--only", "iterations=20"],
+    "topics ": ["DATA", "--seeds", "1", "--readable"],
     "two_classes": ["TWO", "--inference", "vi-taylor"],
     "unknown": ["DATA", "--share", "0.3", "--model", "mlgpf", *QUICK],
 }

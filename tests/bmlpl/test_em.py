@@ -63,6 +63,18 @@ def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen,
     assert pairs[-1, 1] > pairs[0, 1]
 
 
+def test_shapes_do_not_swing_after_their_first_step(monkeypatch):
+    traced = Traced((25, 6, 5, 3), inference="em-cg")
+    wanted = iter([30.0, 1e-5, 60.0, 1e-5, 60.0])
+    monkeypatch.setattr(module.parameters, "update_shapes", lambda shapes, *rest: np.full_like(shapes, next(wanted)))
+    shapes = []
+    for iteration in range(module.WARM_UP + 5):
+        traced.step(iteration)
+        shapes.append(traced.em.shapes.copy())
+    for value, expected in zip(shapes[module.WARM_UP :], [30, 15, 30, 15, 30], strict=True):
+        np.testing.assert_allclose(value, expected)
+
+
 def test_em_ends_where_the_log_posterior_without_unknown_pairs_is_highest(constant_shapes):
     traced = Traced((8, 3, 4, 2), shapes=0.7, has_unknown=True, inference="em")
     for iteration in range(3000):
