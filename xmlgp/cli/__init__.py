@@ -59,7 +59,7 @@ SECTIONS = {
         "topics": "List the labels of each topic.",
         "settings": "List the settings of models.",
     },
-    "Setup": {"completion": "Complete commands in a shell."},
+    "Setup": {"completion": "Complete commands in a shell.", "doctor": "Describe the installation for a report."},
 }
 
 #: The line about each subcommand.
