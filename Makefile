@@ -168,6 +168,13 @@ lint: $(VENV)/installed-test,lint ## check style, the types of all modules, and 
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32
+	$(VENV)/bin/hadolint Dockerfile
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml .github/workflows/scheduled.yml .github/workflows/release.yml
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml .github/ISSUE_TEMPLATE/question.yml
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 
 # pip-audit ends with the same status when it finds something and when it cannot ask, and counts what a mirror of the
 # package index does not know as safe. Only what it finds fails.
@@ -296,6 +303,16 @@ benchmark-start: $(VENV)/installed
 
 benchmark-step benchmark-scaling benchmark-basis benchmark-growth: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
+
+# Of the engines that are installed, the first one that answers.
+ENGINE ?= $(firstword $(foreach program,docker podman,$(if $(shell $(program) info > /dev/null 2>&1 && echo yes),$(program))))
+
+# Podman leaves out the health check unless it writes the format of Docker.
+.PHONY: container
+container: ## build the image xmlgp with docker or podman, and try it: no root, a read-only file system, a server, two Dask workers
+	@test -n "$(ENGINE)" || { echo "neither docker nor podman is installed and running" >&2; exit 2; }
+	BUILDAH_FORMAT=docker $(ENGINE) build --tag xmlgp .
+	.container/smoke-test $(ENGINE) xmlgp
 
 docs: $(VENV)/installed-docs ## build the documentation into build/docs; warnings and dead links are errors
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs

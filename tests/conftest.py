@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 pytest_plugins = ["tests.must_run"]
 
 #: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
-OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]
+OFTEN_IGNORED = [getattr(signal, name) for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM") if hasattr(signal, name)]
 
 #: Variables that change what commands read or print.
 USER_VARIABLES = ("XMLGP_CACHE_DIR", "XMLGP_CATALOGUE", "COLUMNS", "PYTHONWARNINGS")
@@ -42,9 +42,10 @@ def _reset_signals():
     for number in OFTEN_IGNORED:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _do_nothing)
-    # With SIGCHLD ignored the exit status of child processes is lost.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    if sys.platform != "win32":
+        # With SIGCHLD ignored the exit status of child processes is lost.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 _reset_signals()
