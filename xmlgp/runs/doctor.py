@@ -73,7 +73,8 @@ def examine() -> Examination:
         "Terminal": _terminal,
     }
     sections = {name: _facts_of(part, problems) for name, part in parts.items()}
-    return Examination(sections, problems)
+    # A package may be in several extras.
+    return Examination(sections, list(dict.fromkeys(problems)))
 
 
 def _facts_of(part: Callable[[list[str]], dict[str, str]], problems: list[str]) -> dict[str, str]:
