@@ -138,8 +138,9 @@ KINDS = {
     ),
 }
 
-#: Share of a panel's width below which the name of a phase is upright.
+#: Share of a panel's width that the name of a phase may need, and share of its height.
 NARROW = 0.2
+NAME_HEIGHT = 0.07
 
 
 def plot_objective(panels: Mapping[str, Panel], out: Out) -> None:
@@ -153,14 +154,14 @@ def plot_objective(panels: Mapping[str, Panel], out: Out) -> None:
     for axis, (title, panel) in zip(axes, panels.items(), strict=True):
         phases_of = {name: _phases(run, panel.objective) for name, run in panel.runs.items()}
         kinds |= dict.fromkeys(phase.kind for phases in phases_of.values() for phase in phases)
-        is_shaded = _draw_runs(axis, phases_of, panel.epoch)
+        name_lines = _draw_runs(axis, phases_of, panel.epoch)
         axis.set_ylabel(axis_label(panel.objective))
         axis.set_xlabel(panel.epoch)
         axis.locator_params(axis="x", integer=True)
         # Curves and names of phases can be anywhere in the panel.
         axis.legend(
             loc="lower left",
-            bbox_to_anchor=(0, 1.09 if is_shaded else 1.02),
+            bbox_to_anchor=(0, 1.02 + NAME_HEIGHT * name_lines),
             fontsize="small",
             frameon=False,
             title=title if len(panels) > 1 else None,
@@ -204,8 +205,8 @@ def _kind_of(entry: Mapping[str, float], burned: int) -> str:
     return "epochs"
 
 
-def _draw_runs(axis: Axes, phases_of: Mapping[str, list[_Phase]], epoch: str) -> bool:
-    """Draw runs, and what separates their phases; return whether their names are above the panel."""
+def _draw_runs(axis: Axes, phases_of: Mapping[str, list[_Phase]], epoch: str) -> int:
+    """Draw runs, and what separates their phases; return the number of lines of names above the panel."""
     starts = {tuple((phase.kind, phase.start) for phase in phases) for phases in phases_of.values()}
     are_alike = len(starts) == 1
     drawn: dict[str, None] = {}
@@ -219,36 +220,43 @@ def _draw_runs(axis: Axes, phases_of: Mapping[str, list[_Phase]], epoch: str) ->
                 axis.axvline(phase.start, color=color, linestyle=":", linewidth=0.8)
         drawn |= dict.fromkeys(phase.kind for phase in phases)
     if len(drawn) > 1 and are_alike:
-        _shade(axis, next(iter(phases_of.values())), epoch)
-    elif len(drawn) > 1:
+        return _shade(axis, next(iter(phases_of.values())), epoch)
+    if len(drawn) > 1:
         for kind in drawn:
             style = {"color": "0.35", **KINDS[kind].style}
             axis.plot([], [], label=KINDS[kind].title.format(epoch=epoch), **style)
-    return len(drawn) > 1 and are_alike
+    return 0
 
 
-def _shade(axis: Axes, phases: Sequence[_Phase], epoch: str) -> None:
-    """Shade every other of several phases, and name each; batches that were learned are named once."""
+def _shade(axis: Axes, phases: Sequence[_Phase], epoch: str) -> int:
+    """Shade every other of several phases, and name each above the panel; batches that were learned are named once.
+
+    Names of narrow neighbours are on several lines, whose number is returned.
+    """
     end = phases[-1].numbers[-1] + 0.5
     axis.set_xlim(0.5, end)
+    line = 0
+    lines = 1
     for place, (kind, group) in enumerate(itertools.groupby(phases, key=lambda phase: phase.kind)):
         alike = list(group)
         start = alike[0].start
         stop = alike[-1].numbers[-1] + 0.5
         if place % 2:
             axis.axvspan(start, stop, color="0.93", zorder=0)
-        is_narrow = (stop - start) / (end - 0.5) < NARROW
+        is_last_and_narrow = stop == end and stop - start < NARROW * (end - 0.5)
         axis.text(
-            (start + stop) / 2,
-            0.03 if is_narrow else 1.02,
+            stop if is_last_and_narrow else (start + stop) / 2,
+            1.02 + NAME_HEIGHT * line,
             KINDS[kind].title.format(epoch=epoch),
-            ha="center",
+            ha="right" if is_last_and_narrow else "center",
             va="bottom",
-            rotation=90 if is_narrow else 0,
             fontsize="small",
             color="0.35",
             transform=axis.get_xaxis_transform(),
         )
+        lines = max(lines, line + 1)
+        line = line + 1 if stop - start < NARROW * (end - 0.5) else 0
+    return lines
 
 
 def axis_label(objective: str) -> str:
@@ -419,14 +427,16 @@ def _scale_groups(axis: Axes, quantity: str, groups: Sequence[str]) -> None:
 
 def _scale_shares(axis: Axes, curves: Iterable[ReliabilityCurve]) -> None:
     """Make the axis of probabilities logarithmic if they differ widely; a share of zero is an arrow at the bottom."""
+    curves = list(curves)
     values = np.concatenate([part for curve in curves for part in (curve.confidence, curve.frequency)])
     positive = values[values > 0]
-    axis.set_ylim(0, min(1, 1.1 * positive.max(initial=0.5)))
+    highest = np.nanmax([positive.max(initial=0), *(np.nanmax(curve.intervals[:, 1]) for curve in curves)])
+    axis.set_ylim(0, min(1, 1.05 * highest))
     if not len(positive) or positive.max() < WIDE * positive.min():
         return
     bottom = max(positive.min() / 2, positive.max() / WIDEST)
     axis.set_yscale("log")
-    axis.set_ylim(bottom, min(1, 1.5 * positive.max()))
+    axis.set_ylim(bottom, min(1, 1.5 * highest))
     for line in list(axis.get_lines()):
         # The layout cannot place zero.
         line.set_clip_on(True)
