@@ -79,7 +79,8 @@ def check_checkout(folder: Path, version: str) -> None:
     """
     changes = git(folder, "status", "--porcelain").splitlines()
     if changes:
-        raise ReleaseError(f"{len(changes)} files are not committed, such as {changes[0][3:]}: commit or remove them")
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        raise ReleaseError(f"not committed: {changes[0][3:]}{more}; commit or remove what is not to be released")
     if git(folder, "tag", "--list", f"v{version}"):
         raise ReleaseError(f"the tag v{version} exists: raise the version in xmlgp/version.py")
 

@@ -145,7 +145,7 @@ def test_a_checkout_with_changes_or_with_the_tag_is_refused(release, tmp_path):
 
     git("init")
     (tmp_path / "file").write_text("text\n")
-    with pytest.raises(release.ReleaseError, match=r"1 files are not committed, such as file: "):
+    with pytest.raises(release.ReleaseError, match=r"^not committed: file; commit or remove"):
         release.check_checkout(tmp_path, "0.2.0")
     git("add", "file")
     git("commit", "--message", "Add a file")
