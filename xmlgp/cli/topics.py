@@ -64,8 +64,8 @@ def topics(model: str, top: int, groups: int, separate: bool, label_names: str |
         return
     width = len(str(K - 1))
     for topic in strongest:
-        others = len(topic.joined) - 1
-        joined = f" with {counted(others, 'other')}" if others else ""
+        joined_count = len(topic.joined) - 1
+        joined = f" with {counted(joined_count, 'other')}" if joined_count else ""
         click.echo(f"topic {topic.number}{joined} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
             name = f"  {escape(names[label], longest=None)}" if names else ""

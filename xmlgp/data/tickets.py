@@ -260,7 +260,7 @@ URGENT = "urgent"
 HEADER = ("id", "text", "labels")
 
 WEIGHTS = [100_000 // (rank + LABEL_OFFSET) ** 2 for rank in range(len(LABELS))]
-AREAS = {area: [label for label, (own, _) in LABELS.items() if own == area] for area in VAGUE_SENTENCES}
+AREAS = {area: [label for label, (label_area, _) in LABELS.items() if label_area == area] for area in VAGUE_SENTENCES}
 
 
 def tickets() -> tuple[str, str]:
@@ -310,9 +310,9 @@ def _given_labels(random: Random, problems: Sequence[str]) -> list[str]:
     for label in problems:
         if labels and _happens(random, MISSING):
             continue
-        given = _label(random, AREAS[LABELS[label][0]]) if _happens(random, WRONG) else label
-        if given not in labels:
-            labels.append(given)
+        chosen = _label(random, AREAS[LABELS[label][0]]) if _happens(random, WRONG) else label
+        if chosen not in labels:
+            labels.append(chosen)
     return labels
 
 

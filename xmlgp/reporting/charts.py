@@ -128,11 +128,11 @@ def _counts(curve: ReliabilityCurve, frame: Frame) -> Iterator[str]:
     """Yield bars whose heights are the logarithms of the numbers of labels in the bins."""
     total = len(curve.names)
     most = max(curve.count.tolist(), default=1)
-    for place, row in zip(np.flatnonzero(curve.count).tolist(), curve.filled, strict=True):
+    for position, row in zip(np.flatnonzero(curve.count).tolist(), curve.filled, strict=True):
         height = frame.height * math.log(row.count + 1) / math.log(most + 1)
         kind = "a weak" if row.count < FEW_POINTS else "a"
         yield (
-            f'<rect class="{kind}" x="{frame.x(place / total) + 1:.1f}" y="{frame.bottom - height:.1f}" '
+            f'<rect class="{kind}" x="{frame.x(position / total) + 1:.1f}" y="{frame.bottom - height:.1f}" '
             f'width="{frame.width / total - 2:.1f}" height="{height:.1f}">{_about(row)}</rect>'
         )
     yield f'<line class="grid" x1="{frame.left}" y1="{frame.bottom}" x2="{frame.right}" y2="{frame.bottom}"/>'

@@ -37,8 +37,8 @@ def describe_document(point: SampledPoint, about: About) -> SimpleNamespace:
     if point.text is None and row is not None:
         order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
         features = [(about.feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
-    given = point.scores.labels[: point.assigned].tolist()
-    right = len(set(given) & set(point.labels))
+    suggested = point.scores.labels[: point.assigned].tolist()
+    right = len(set(suggested) & set(point.labels))
     return SimpleNamespace(
         number=point.number + 1,
         id=None if point.id is None else plain(point.id),
@@ -46,7 +46,7 @@ def describe_document(point: SampledPoint, about: About) -> SimpleNamespace:
         text=None if point.text is None else plain(point.text[:CHARACTERS]),
         beginning=_beginning(point.text, [name for name, _ in features]),
         right_count=right,
-        wrong_count=len(given) - right,
+        wrong_count=len(suggested) - right,
         missed_count=len(point.labels) - right,
         shortened=point.text is not None and len(point.text) > CHARACTERS,
         features=features,

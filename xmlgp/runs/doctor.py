@@ -72,14 +72,14 @@ def examine() -> Examination:
         "Files": _files,
         "Terminal": _terminal,
     }
-    sections = {name: _facts_of(part, problems) for name, part in parts.items()}
+    sections = {name: _facts_of(examine, problems) for name, examine in parts.items()}
     # A package may be in several extras.
     return Examination(sections, list(dict.fromkeys(problems)))
 
 
-def _facts_of(part: Callable[[list[str]], dict[str, str]], problems: list[str]) -> dict[str, str]:
+def _facts_of(examine: Callable[[list[str]], dict[str, str]], problems: list[str]) -> dict[str, str]:
     try:
-        return {name: visible(_with_tilde(fact)) for name, fact in part(problems).items()}
+        return {name: visible(_with_tilde(fact)) for name, fact in examine(problems).items()}
     except Exception as error:
         # Its text may have what is private.
         return {UNKNOWN: type(error).__name__}
@@ -139,13 +139,13 @@ def _distribution_files() -> list[metadata.PackagePath]:
 def _command(problems: list[str]) -> str:
     """Return where the command is that a shell would run; a problem if it is that of another environment."""
     scripts = Path(sys.executable).parent
-    place = shutil.which("xmlgp")
-    if place is None or Path(os.path.realpath(place)).parent not in (scripts, scripts.resolve()):
+    command = shutil.which("xmlgp")
+    if command is None or Path(os.path.realpath(command)).parent not in (scripts, scripts.resolve()):
         where = _with_tilde(str(scripts))
-        other = f"{place} is of another environment" if place else "no folder of PATH has the command xmlgp"
+        other = f"{command} is of another environment" if command else "no folder of PATH has the command xmlgp"
         advice = f"run `. {where}/activate`" if (scripts / "activate").exists() else f"add {where} to PATH"
         problems.append(f"{_with_tilde(other)}; {advice}, or use `python -m xmlgp`")
-    return place or "not on PATH"
+    return command or "not on PATH"
 
 
 def _requirements() -> Iterator[_Requirement]:
@@ -188,23 +188,23 @@ def _numbers(version: str) -> list[int]:
 
 def _extras(problems: list[str]) -> dict[str, str]:
     requirements = [requirement for requirement in _requirements() if requirement.extra]
-    wanted = {extra for requirement in requirements if requirement.extra == ALL for extra in requirement.extras}
+    in_all = {extra for requirement in requirements if requirement.extra == ALL for extra in requirement.extras}
     by_extra: dict[str, list[_Requirement]] = {}
     for requirement in requirements:
         if requirement.extra and requirement.extra != ALL:
             by_extra.setdefault(requirement.extra, []).append(requirement)
     facts = {}
-    others = []
+    beyond_all = []
     end = time.monotonic() + IMPORTING
     for extra in sorted(by_extra):
-        if extra in wanted:
+        if extra in in_all:
             versions = {requirement.name: _installed(requirement, problems) for requirement in by_extra[extra]}
             facts[extra] = ", ".join(f"{name} {version}" for name, version in versions.items())
             for name in (name for name, version in versions.items() if version != "missing"):
                 _check_import(name, end, problems)
         elif "missing" not in [_installed(requirement, []) for requirement in by_extra[extra]]:
-            others.append(extra)
-    facts["also"] = ", ".join(others) or "none"
+            beyond_all.append(extra)
+    facts["also"] = ", ".join(beyond_all) or "none"
     return facts
 
 
@@ -227,7 +227,7 @@ def _modules(name: str) -> list[str]:
     files = [file.parts for file in metadata.distribution(name).files or []]
     packages = [parts[0] for parts in files if len(parts) == 2 and parts[1] == "__init__.py"]
     modules = [parts[0].removesuffix(".py") for parts in files if len(parts) == 1 and parts[0].endswith(".py")]
-    return sorted(own for own in (*packages, *modules) if not own.startswith("_"))[:1]
+    return sorted(module for module in (*packages, *modules) if not module.startswith("_"))[:1]
 
 
 # Computing
@@ -266,13 +266,13 @@ def _core_limit() -> str:
 
 
 def _memory(problems: list[str]) -> str:
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
     available = available_memory()
     if available is not None and available < LEAST_FREE:
         problems.append(f"only {_size(available)} of memory are available; end other programs, or raise the limit")
     parts = [
         _size(available) + " available" if available is not None else "",
-        f"{_size(whole)} in all" if whole else "",
+        f"{_size(installed)} in all" if installed else "",
     ]
     return ", ".join(filter(None, parts)) or UNKNOWN
 
@@ -299,13 +299,13 @@ def _files(problems: list[str]) -> dict[str, str]:
 
 def _used(folder: Path) -> int:
     return sum(
-        os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names
+        os.lstat(os.path.join(subfolder, name)).st_size for subfolder, _, names in os.walk(folder) for name in names
     )  # fmt: skip
 
 
 def _free(folder: Path, variable: str, problems: list[str]) -> str:
     """Return how much space is left where a folder is or would be; a problem if it is little, or not writable."""
-    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
     shown = _with_tilde(str(folder))
     advice = f"or set {variable} to another folder"
@@ -326,11 +326,11 @@ def _numba(problems: list[str]) -> str:
     # Where Numba is broken, the rest is still examined.
     compiled = importlib.import_module("xmlgp.linear_algebra.compiled").compiled
     cache = getattr(compiled(_probe), "_cache", None)
-    place = getattr(cache, "cache_path", None)
-    if place is None:
+    cache_path = getattr(cache, "cache_path", None)
+    if cache_path is None:
         problems.append("Numba finds no folder to keep machine code in; set NUMBA_CACHE_DIR to one you can write to")
         return "no cache"
-    return f"{place}, {_free(Path(place), 'NUMBA_CACHE_DIR', problems)}"
+    return f"{cache_path}, {_free(Path(cache_path), 'NUMBA_CACHE_DIR', problems)}"
 
 
 # Terminal

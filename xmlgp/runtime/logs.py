@@ -136,13 +136,13 @@ class JsonProgress:
     def _write(self, event: str, now: float) -> None:
         self._last = now
         # Counts without a unit mean nothing to a reader, but their share of the total does.
-        whole = self._total if self._total and self._unit is None else 1
+        scale = self._total if self._total and self._unit is None else 1
         write_json(
             level="info",
             event=event,
             label=self._label,
-            done=_short(self._done / whole),
-            total=None if self._total is None else _short(self._total / whole),
+            done=_short(self._done / scale),
+            total=None if self._total is None else _short(self._total / scale),
             unit=self._unit,
             seconds=round(now - self._began, 3),
             remaining=self._remaining(now),

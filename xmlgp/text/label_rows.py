@@ -178,9 +178,9 @@ class _Texts:
         division = max(divisions, key=lambda division: division.rows)
         if division.rows <= SOME * self.rows or _moving_share(division.separator, self._texts) < MOVING:
             return
-        # What does not occur leaves names whole.
+        # A separator that does not occur leaves names as they are.
         unused = (separator for separator in SEPARATORS if not any(separator in text for text in self._texts))
-        whole = self._separator or next(unused, ";")
+        harmless = self._separator or next(unused, ";")
         text = division.texts[0]
         where = f"{CERTAIN[division.separator]} in {division.rows} of {self.rows} rows"
         if self._separator in SEPARATORS:
@@ -188,7 +188,7 @@ class _Texts:
         raise reading.error(
             self._lines[text],
             f"labels such as {excerpt(text)} have {where}; give --label-separator {shlex.quote(division.separator)} if "
-            f"that separates labels, or --label-separator {shlex.quote(whole)} if it is part of their names",
+            f"that separates labels, or --label-separator {shlex.quote(harmless)} if it is part of their names",
         )
 
     def advice(self) -> str | None:
@@ -234,11 +234,11 @@ def _moving_share(separator: str, texts: Counter[str]) -> float:
     ends: dict[str, set[int]] = defaultdict(set)
     for text, count in texts.items():
         names = _names(text, separator)
-        for place, name in enumerate(dict.fromkeys(names)):
+        for position, name in enumerate(dict.fromkeys(names)):
             numbers[name] += count
             divided[name] += count * (len(names) > 1)
-            beginnings[name].add(place)
-            ends[name].add(len(names) - place)
+            beginnings[name].add(position)
+            ends[name].add(len(names) - position)
     repeated = [name for name, count in divided.items() if count and numbers[name] > 1]
     moving = sum(divided[name] for name in repeated if len(beginnings[name]) > 1 and len(ends[name]) > 1)
     return moving / max(sum(divided[name] for name in repeated), 1)
