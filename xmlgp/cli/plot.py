@@ -92,7 +92,7 @@ def bound(models: tuple[str, ...], out: str) -> None:
 
 
 @plot.command(
-    common=["-k", *COLUMNS, "--train", "--out", "--quiet"],
+    common=["-k", "--by", *COLUMNS, "--train", "--out", "--quiet"],
     short_help="Plot observed frequencies against probabilities.",
 )
 @click.argument("scores", nargs=-1, required=True, type=INPUT)
