@@ -119,6 +119,13 @@ def test_all_options_and_the_whole_text_are_in_the_whole_help(words):
     assert "".join(command.help.replace("\b", "").split()) in "".join(text.split())
 
 
+@pytest.mark.parametrize("words", [(), ("plot",)])
+def test_a_command_without_arguments_shows_its_help_in_lines(words):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert result.stderr == run(*words, "--help").stdout
+
+
 def test_help_needs_no_arguments_and_comes_before_wrong_ones():
     text = run("train", "--help-all").stdout
     assert run("train", "a", "b", "c", "--epochs", "--help-all").stdout != text

@@ -219,10 +219,10 @@ def _errors_shown() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise _ended(Interrupted(signal.SIGINT)) from error
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption):
-            _check_setting(error)
-        # A text of click itself.
-        error.message = visible(error.message)  # type: ignore[misc]  # Click calls it final
+        _check_setting(error)
+        # A text of click itself, in one line; the help, which a command without arguments shows, has many.
+        if not isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.message = visible(error.message)  # type: ignore[misc]  # Click calls it final
         raise
 
 
@@ -292,8 +292,10 @@ def _bars_ended() -> Iterator[None]:
         raise
 
 
-def _check_setting(error: click.NoSuchOption) -> None:
-    """Raise wrong usage that says what to do if an unknown option is the name of a setting."""
+def _check_setting(error: click.ClickException) -> None:
+    """Raise wrong usage that says what to do if the error is an unknown option with the name of a setting."""
+    if not isinstance(error, click.NoSuchOption):
+        return
     name = error.option_name.lstrip("-").replace("-", "_")
     if error.ctx and any("--set" in param.opts for param in error.ctx.command.params):
         from xmlgp.models import MODELS, fields_of  # noqa: PLC0415, which imports NumPy
