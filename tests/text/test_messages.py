@@ -43,7 +43,7 @@ REFUSED = [
      "5: this row has 3 fields, but the header has 2"),
     ("a.csv", b"text,tags\na,x\n", {},
      "1: there is no column 'labels'; the columns are 'text', 'tags'; --label-column says which has the "
-     "labels, or --label-columns which are labels with 0 and 1"),
+     "labels, several times if several have, or --label-columns which are labels with 0 and 1"),
     ("a.csv", b"\n", {},
      "1: there is no column 'text'; the columns are none; --text-column says which has the text; if there is "
      "no header, --columns names the columns, as in --columns id,labels,text"),
@@ -190,7 +190,7 @@ REFUSED = [
      "1: there is no column 'body'; the columns are 'title', 'tags'; --text-column says which has the text"),
     ("a.csv", "title,tags\na,b\n", {"text": "title", "labels": "topics"},
      "1: there is no column 'topics'; the columns are 'title', 'tags'; --label-column says which has the "
-     "labels, or --label-columns which are labels with 0 and 1"),
+     "labels, several times if several have, or --label-columns which are labels with 0 and 1"),
     ("a.csv", "title,tags\na,b\n", {"text": "title", "labels": "tags", "id": "key"},
      "1: there is no column 'key'; the columns are 'title', 'tags'; --id-column says which has the identifiers"),
     ("a.jsonl", '{"text": {"a": "x"}}\n', {"text": "text.a.c"},

@@ -82,7 +82,7 @@ def _without_column(name: str, header: list[str], option: str, reading: Reading)
     """Return the reason why a column is missing, with the ways out."""
     reason = absent("column", name, header, option)
     if option == "--label-column":
-        reason += ", or --label-columns which are labels with 0 and 1"
+        reason += ", several times if several have, or --label-columns which are labels with 0 and 1"
     if not reading.columns.header and all(same_name(text, header) is None for text in reading.columns.text):
         reason += "; if there is no header, --columns names the columns, as in --columns id,labels,text"
     return reason
