@@ -9,10 +9,11 @@ import pytest
 from tests.data.loopback import serve, status, truncate
 from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import DataFile, Entry, Propensity, Shape
-from xmlgp.data.fetch import fetch
+from xmlgp.data.fetch import WAITING, fetch
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import temporary_name
 from xmlgp.runtime.locks import temporary_folder
+from xmlgp.runtime.progress import silent
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
@@ -206,6 +207,18 @@ def test_concurrent_fetches_wait_for_each_other(server, source, data):
         thread.join()
     assert len(server.requests) == 2
     assert_complete(data)
+
+
+def test_a_fetch_that_need_not_wait_does_not_say_that_it_waits(mirror, data):
+    labels = []
+
+    def progress(label, total=None, unit="it"):
+        labels.append(label)
+        return silent(label, total, unit)
+
+    fetch(entry_of(), data, str(mirror), progress=progress)
+    assert labels
+    assert WAITING not in labels
 
 
 def test_binary_data_set_in_a_mirror(tmp_path, data):

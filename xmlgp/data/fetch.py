@@ -20,6 +20,8 @@ from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["FetchedDataset", "fetch"]
 
+WAITING = "waiting for another fetch of this data set"
+
 #: Bytes that are read at once.
 CHUNK = 1 << 20
 #: The most bytes that are read as the header, three numbers: a file without line ends may not fit into memory.
@@ -79,10 +81,9 @@ def fetch(
     if entry.source is None:
         note = f" ({entry.note})" if entry.note else ""
         raise FetchError(f"{entry.name} cannot be downloaded{note}; {_advice(entry)}")
-    waiting = progress("waiting for another fetch of this data set", unit=None)
     with (
         report_errors_as(into),
-        hold_lock(into / f".{entry.name}.lock", lambda: waiting),
+        hold_lock(into / f".{entry.name}.lock", lambda: progress(WAITING, unit=None)),
         temporary_folder(into) as hidden,
     ):
         complete = hidden / "complete"
