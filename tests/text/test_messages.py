@@ -44,6 +44,9 @@ REFUSED = [
     ("a.csv", b"text,tags\na,x\n", {},
      "1: there is no column 'labels'; the columns are 'text', 'tags'; --label-column says which has the "
      "labels, several times if several have, or --label-columns which are labels with 0 and 1"),
+    ("a.csv", b"Nummer;Inhalt;Thema\n1;Hallo, Welt;a\n", {"labels": "Thema"},
+     "1: there is no column 'text'; the columns are 'Nummer', 'Inhalt', 'Thema'; --text-column says which has the "
+     "text; if there is no header, --columns names the columns, as in --columns id,labels,text"),
     ("a.csv", b"\n", {},
      "1: there is no column 'text'; the columns are none; --text-column says which has the text; if there is "
      "no header, --columns names the columns, as in --columns id,labels,text"),

@@ -60,6 +60,11 @@ def _delimiter_of(line: str, columns: Columns, delimiters: Sequence[str] = DELIM
     return None
 
 
+def _most_fields(line: str) -> str:
+    """Return what separates a header into most fields."""
+    return max(DELIMITERS, key=lambda delimiter: len(header_fields(line, delimiter)))
+
+
 def _is_header(start: Start, delimiters: Sequence[str]) -> bool:
     """Return whether the first line has the columns of text; `text` alone may be a text."""
     delimiter = _delimiter_of(start.line, start.columns, delimiters)
@@ -91,7 +96,8 @@ def _read_csv(lines: Iterator[tuple[int, str]], reading: Reading) -> Iterator[Do
             fitting = (delimiter for delimiter in DELIMITERS if len(header_fields(line, delimiter)) == len(header))
             delimiter = next(fitting, ",")
         else:
-            delimiter = _delimiter_of(line, reading.columns) or ","
+            # Without the columns of text, an error follows, which shows the others as people see them.
+            delimiter = _delimiter_of(line, reading.columns) or _most_fields(line)
     return documents_of_rows(read_rows(lines, reading.path, delimiter, reading.quotes), reading, delimiter)
 
 
