@@ -408,6 +408,20 @@ def test_a_file_that_changes_while_it_is_read_is_refused(file, monkeypatch):
     refused(Path("x.zip"), "changed while it was being read")
 
 
+def test_a_file_that_changes_after_its_digest_is_known_gives_no_copy(file, monkeypatch):
+    shutil.copy(file, "x.zip")
+    unpack = packed._unpack
+
+    def changing(archive, *rest):
+        with open("x.zip", "ab") as other:
+            other.write(b"x")
+        unpack(archive, *rest)
+
+    monkeypatch.setattr(packed, "_unpack", changing)
+    refused(Path("x.zip"), "changed while it was being read")
+    assert not copies()
+
+
 def test_what_is_no_archive_is_named(tmp_path):
     for content in b"", b"a text", b"PK", bytes(1000):
         Path("x.zip").write_bytes(content)

@@ -108,12 +108,15 @@ def unpacked(path: Path) -> Path:
     The folder is in the cache folder; if that cannot be used, a temporary one that this process removes at its end.
     """
     with open(path, "rb") as stream, _opened(path, stream) as archive:
-        members = _members(archive, path, os.fstat(stream.fileno()).st_size)
+        status = os.fstat(stream.fileno())
+        members = _members(archive, path, status.st_size)
 
         def unpack(folder: Path) -> None:
             _check_space(path, members, folder)
             with _errors_of(path):
                 _unpack(archive, members, folder)
+            # The copy would stand for the content that has the digest.
+            _check_unchanged(stream, path, status)
 
         try:
             parent = cache_root() / KIND
@@ -122,9 +125,8 @@ def unpacked(path: Path) -> Path:
         digest = _digest(stream, path, parent)
         if (digest_folder := _temporary.get(digest)) and _is_complete(digest_folder, members):
             return digest_folder
-        mode = os.fstat(stream.fileno()).st_mode
         try:
-            return _in_cache(parent / f"{digest}-v{VERSION}", members, mode, unpack)
+            return _in_cache(parent / f"{digest}-v{VERSION}", members, status.st_mode, unpack)
         except OSError as error:
             if error.errno not in UNUSABLE:
                 reason = error.strerror or str(error)
@@ -186,6 +188,8 @@ def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfi
         raise ModelFolderError(f"{path}: not a packed model: this zip archive has {number} {DESCRIPTION}")
     (prefix,) = prefixes
     members: dict[str, zipfile.ZipInfo] = {}
+    # Names that differ in case are those of one file on some machines.
+    folded: set[str] = set()
     for info in infos:
         if info.is_dir() and (prefix.startswith(info.filename) or info.filename == f"{prefix}{FOLDER}/"):
             continue
@@ -193,10 +197,10 @@ def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfi
         is_known = name in (DESCRIPTION, CARD) or ARRAY_MEMBER.fullmatch(name)
         if not (info.filename.startswith(prefix) and is_known):
             raise ModelFolderError(f"{path}: not a packed model: this zip archive has {excerpt(info.filename)}")
-        # Names that differ in case are those of one file on some machines.
-        if name.casefold() in map(str.casefold, members):
+        if name.casefold() in folded:
             raise ModelFolderError(f"{path}: the packed model is damaged ({excerpt(name)} is in it twice)")
         _check_kind(info, path)
+        folded.add(name.casefold())
         members[name] = info
     claimed = sum(info.file_size for info in members.values())
     if claimed > expansion_limit(size):
@@ -235,8 +239,7 @@ def _digest(stream: BufferedReader, path: Path, parent: Path | None) -> str:
             if DIGEST.fullmatch(kept):
                 return kept
     digest = file_digest(stream)
-    if _key(os.fstat(stream.fileno())) != key:
-        raise ModelFolderError(f"{path}: the file changed while it was being read")
+    _check_unchanged(stream, path, status)
     if file and time.time() - max(status.st_mtime, status.st_ctime) > SETTLED_SECONDS:
         # Without a cache folder it is computed each time.
         with contextlib.suppress(OSError):
@@ -244,6 +247,12 @@ def _digest(stream: BufferedReader, path: Path, parent: Path | None) -> str:
             with atomic_write(file) as output:
                 output.write(digest.encode())
     return digest
+
+
+def _check_unchanged(stream: BufferedReader, path: Path, status: os.stat_result) -> None:
+    """Raise ModelFolderError if an open file is not as it was when it had this status."""
+    if _key(os.fstat(stream.fileno())) != _key(status):
+        raise ModelFolderError(f"{path}: the file changed while it was being read")
 
 
 def _key(status: os.stat_result) -> str:
