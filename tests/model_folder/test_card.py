@@ -169,6 +169,13 @@ def test_no_name_of_a_folder_acts_on_the_card():
             assert line.startswith(("    ", "# Model card of `"))
 
 
+def test_a_folder_that_is_named_like_a_mark_has_a_card_that_follows_the_model():
+    name = "<!-- xmlgp:begin --> <!-- xmlgp:end -->"
+    train(name)
+    api.learn(name, small_dataset(seed=8).rows(slice(0, 9)))
+    assert "Learned after training" in sections(card(name))
+
+
 def test_a_card_that_cannot_be_written_does_not_fail_the_model(monkeypatch):
     train()
     before = card()

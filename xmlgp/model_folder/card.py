@@ -30,8 +30,9 @@ DOCS = "https://xmlgp.readthedocs.io/en/latest"
 
 BEGIN = "<!-- xmlgp:begin, written by xmlgp; your own words belong above or below, where they stay -->"
 END = "<!-- xmlgp:end -->"
-MARK = re.compile("<!-- xmlgp:(begin|end)")
-MARKED = re.compile("<!-- xmlgp:begin[^>]*-->.*<!-- xmlgp:end[^>]*-->", re.DOTALL)
+#: A mark begins a line. The name of a model, which may be the same text, never does.
+MARK = re.compile("^<!-- xmlgp:(begin|end)", re.MULTILINE)
+MARKED = re.compile("^<!-- xmlgp:begin[^>]*-->.*^<!-- xmlgp:end[^>]*-->", re.DOTALL | re.MULTILINE)
 
 #: Most bytes of a card; a larger file is none.
 LARGEST = 1 << 20
