@@ -23,7 +23,7 @@ def measure(value, low, high):
 )
 def test_probabilities_are_trusted_by_the_interval_of_their_error(low, high, expected, conclusion):
     error = measure((low + high) / 2, low, high)
-    assert answer_trust(error, [Bin("1", 10, 0.5, 0.5)]).short == expected
+    assert answer_trust(error, [Bin("1", 10, 0.5, 0.5)], []).short == expected
     assert calibration_in_words(error).endswith(conclusion)
     assert f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)" in calibration_in_words(error)
 
@@ -37,7 +37,22 @@ def test_probabilities_are_trusted_by_the_interval_of_their_error(low, high, exp
     ],
 )
 def test_the_direction_of_wrong_probabilities_is_said(ranks, expected):
-    assert answer_trust(measure(0.15, 0.12, 0.18), ranks).sentences[1] == expected
+    assert answer_trust(measure(0.15, 0.12, 0.18), ranks, []).sentences[1] == expected
+
+
+def test_what_trusted_probabilities_say_is_told_by_a_bin_that_was_counted():
+    few = Bin("67 to 73 %", 49, 0.7, 0.71)
+    enough = Bin("73 to 80 %", 50, 0.76, 0.9)
+    most = Bin("53 to 60 %", 1234, 0.55, 0.584)
+    sure = Bin("93 to 100 %", 5000, 0.97, 0.97)
+    rare = Bin("0 to 7 %", 9000, 0.01, 0.01)
+
+    def examples(*bins):
+        return answer_trust(measure(0.01, 0.0, 0.02), [Bin("1", 10, 0.5, 0.5)], bins).sentences[1:]
+
+    assert examples(rare, few, enough, sure) == ["Of 50 labels suggested with 73 to 80 %, 90 % are true."]
+    assert examples(rare, most, enough, sure) == ["Of 1,234 labels suggested with 53 to 60 %, 58 % are true."]
+    assert examples(rare, few, sure) == []
 
 
 def test_how_good_and_what_is_wrong():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xmlgp.metrics.intervals import Interval
+from xmlgp.metrics.intervals import FEW_POINTS, Interval
 from xmlgp.metrics.probabilities import Bin
 
 __all__ = ["Answer", "Measure", "answer_how_good", "answer_trust", "answer_what_is_wrong", "calibration_in_words"]
@@ -17,6 +17,9 @@ TRUSTED = 0.05
 
 #: Probabilities that are off by more than this on average cannot be trusted: they say little more than a ranking does.
 ROUGH = 0.10
+
+#: Mean probabilities of bins that make an example: near 0 and 1 it is no surprise that they are right.
+EXAMPLES = (0.5, 0.9)
 
 
 class Measure(NamedTuple):
@@ -51,8 +54,8 @@ def answer_how_good(first: Measure, first_five: Measure | None, labels_per_docum
     return Answer(f"{100 * first.value:.0f} %", sentences)
 
 
-def answer_trust(error: Measure, ranks: Sequence[Bin]) -> Answer:
-    """Answer from ECE@k and the suggestions of each of the k first ranks."""
+def answer_trust(error: Measure, ranks: Sequence[Bin], probabilities: Sequence[Bin]) -> Answer:
+    """Answer from ECE@k, the suggestions of each of the k first ranks, and all by their probability."""
     low, high = error.interval
     sentences = [
         f"They are off by {100 * error.value:.1f} percentage points on average (95 % interval: {100 * low:.1f} to "
@@ -60,8 +63,7 @@ def answer_trust(error: Measure, ranks: Sequence[Bin]) -> Answer:
     ]
     short = _trust(error.interval)
     if short == "Yes":
-        sentences.append("Of labels suggested with 70 %, about seven in ten are true.")
-        return Answer(short, sentences)
+        return Answer(short, [*sentences, *_example(probabilities)])
     count = sum(rank.count for rank in ranks)
     excess = sum(rank.count * (rank.probability - rank.true) for rank in ranks) / count
     # The error is at least as large as the mean difference; if they are close, nearly all differ in one direction.
@@ -72,6 +74,16 @@ def answer_trust(error: Measure, ranks: Sequence[Bin]) -> Answer:
     else:
         sentences.append("Some are too high, others too low.")
     return Answer(short, sentences)
+
+
+def _example(probabilities: Sequence[Bin]) -> list[str]:
+    """Return a sentence about the largest bin that makes an example, if one has enough entries."""
+    low, high = EXAMPLES
+    bins = [row for row in probabilities if low <= row.probability <= high and row.count >= FEW_POINTS]
+    if not bins:
+        return []
+    largest = max(bins, key=lambda row: row.count)
+    return [f"Of {largest.count:,} labels suggested with {largest.bin}, {100 * largest.true:.0f} % are true."]
 
 
 def calibration_in_words(error: Measure) -> str:

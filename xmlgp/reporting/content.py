@@ -145,7 +145,7 @@ def _measures(evidence: Evidence, about: About, labels: csr_array, assigned: csr
         "subtitle": _subtitle(labels, evidence.label_count),
         "trained_on": about.trained_on,
         "how_good": answer_how_good(ranking[0], five, labels.nnz / labelled),
-        "trust": answer_trust(calibration, ranks[: ks[-1]]),
+        "trust": answer_trust(calibration, ranks[: ks[-1]], evidence.reliability.filled),
         "what_is_wrong": answer_what_is_wrong(precision, recall),
         "facts": [(plain(term), plain(value)) for term, value in facts],
         "rule": plain(about.rule or _default_rule(evidence)),
