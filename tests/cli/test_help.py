@@ -183,3 +183,21 @@ def test_the_reference_has_all_options_in_groups(monkeypatch):
         names = listed_names("\n".join(f"  {names}" for _, rows in sections for names, _ in rows))
         assert names >= option_names(command)
         assert words not in LONG or len(sections) > 1
+
+
+def options_of_all():
+    """Return pairs of the words of a command and one of its options."""
+    return [(words, param) for words, command in ALL.items() for param in command.params if hasattr(param, "help")]
+
+
+def test_the_default_is_that_of_a_model_only_where_one_is_read():
+    naming = {
+        words for words, param in options_of_all() if re.search(r"\[default: .*MODEL", param.help or "", re.DOTALL)
+    }
+    assert naming == {("predict",), ("learn",), ("tune",), ("report",)}
+
+
+def test_a_seed_has_one_form_everywhere():
+    seeds = {words: param.metavar for words, param in options_of_all() if "--seed" in param.opts}
+    assert ("train",) in seeds
+    assert set(seeds.values()) == {"N"}

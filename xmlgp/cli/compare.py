@@ -53,7 +53,7 @@ RANKING = ("P", "nDCG", "PSP", "PSnDCG")
 )
 @filter_option
 @option("--json", "as_json", is_flag=True, group="Output", help="Print one JSON object, in full precision.")
-@reading_options
+@reading_options()
 def compare(a: str, b: str, data: str, ks: list[int], macro: bool, count: int, **options: OptionValue) -> None:
     """Compare the scores A and B of two methods with the true labels in DATA.
 

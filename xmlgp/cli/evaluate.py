@@ -138,7 +138,7 @@ filter_option = option(
     group="Output",
     help="Print one JSON object, in full precision, with `intervals`.",
 )
-@reading_options
+@reading_options()
 def evaluate(scores: str, data: str, train: str | None, ks: list[int], as_json: bool, **options: OptionValue) -> None:
     """Compare SCORES with the true labels in DATA.
 

@@ -63,8 +63,8 @@ PREVIEW = ("add_labels", "progress", "note")
 @vocabulary_options
 @checkpoint_option
 @dense_option
-@reading_options
-@encoder_options
+@reading_options(with_model=True)
+@encoder_options(with_model=True)
 @threads_option
 def learn(model: str, data: str | None, dry_run: bool, as_json: bool, **options: OptionValue) -> None:
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.

@@ -287,57 +287,12 @@ def work_of(cluster: Cluster, note: Note) -> Iterator[Work]:
 #: The options by which most people say where a corpus has its texts and labels.
 COLUMNS = ("--text-column", "--label-column", "--label-separator")
 
-#: The options that `corpus_options` adds. Their parameters have the names of the fields of `CorpusOptions`.
-CORPUS = [
-    option(
-        "--text-column",
-        "text",
-        multiple=True,
-        metavar="NAME",
-        group="Data",
-        help="The column or JSON field with the text. If it is given several times, the texts are joined.  [default: "
-        "text, or that of MODEL]",
-    ),
-    option(
-        "--label-column",
-        "labels",
-        multiple=True,
-        metavar="NAME",
-        group="Data",
-        help="The column or JSON field with the labels. If it is given several times, a document has the labels of all."
-        "  [default: labels, or that of MODEL]",
-    ),
-    option(
-        "--label-columns",
-        "flags",
-        multiple=True,
-        metavar="PATTERN|FIRST:LAST",
-        group="Data",
-        help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first and "
-        "the last one, as in animals:home, or 3:22 by their numbers. It may be given several times.  [default: those "
-        "of MODEL]",
-    ),
-    option(
-        "--label-separator",
-        "separator",
-        metavar="TEXT",
-        group="Data",
-        help="What separates labels within their column.  [default: ; in tables, none in JSON]",
-    ),
-    option(
-        "--id-column",
-        "id",
-        metavar="NAME",
-        group="Data",
-        help="The column or JSON field with the identifier.  [default: that of MODEL or id, if there is one]",
-    ),
-    option(
-        "--columns",
-        "header",
-        metavar="NAMES",
-        group="Data",
-        help="The names of the columns of a table without a header, such as id,labels,text.  [default: those of MODEL]",
-    ),
+#: What follows a default where a trained model may know another.
+OR_KNOWN = ", or that of MODEL"
+
+
+#: The options that say how a corpus is read. Their parameters have the names of the fields of `CorpusOptions`.
+READING = [
     option(
         "--corpus-format",
         "format",
@@ -368,51 +323,116 @@ CORPUS = [
 ]
 
 
-def corpus_options(command: Function) -> Function:
+def _columns(with_model: bool) -> list[Decorator]:
+    """Return the options that say what the columns of a corpus are, with parameters as for `READING`.
+
+    Their help says whether a trained model may know the columns.
+    """
+    or_known = OR_KNOWN if with_model else ""
+    known = "that of MODEL or " if with_model else ""
+    known_ones = "  [default: those of MODEL]" if with_model else ""
+    return [
+        option(
+            "--text-column",
+            "text",
+            multiple=True,
+            metavar="NAME",
+            group="Data",
+            help="The column or JSON field with the text. If it is given several times, the texts are joined.  "
+            f"[default: text{or_known}]",
+        ),
+        option(
+            "--label-column",
+            "labels",
+            multiple=True,
+            metavar="NAME",
+            group="Data",
+            help="The column or JSON field with the labels. If it is given several times, a document has the labels of "
+            f"all.  [default: labels{or_known}]",
+        ),
+        option(
+            "--label-columns",
+            "flags",
+            multiple=True,
+            metavar="PATTERN|FIRST:LAST",
+            group="Data",
+            help="Columns of 0 and 1, one for each label: a pattern of their names, such as 'topic_*', or the first "
+            f"and the last one, as in animals:home, or 3:22 by their numbers. It may be given several times."
+            f"{known_ones}",
+        ),
+        option(
+            "--label-separator",
+            "separator",
+            metavar="TEXT",
+            group="Data",
+            help="What separates labels within their column.  [default: ; in tables, none in JSON]",
+        ),
+        option(
+            "--id-column",
+            "id",
+            metavar="NAME",
+            group="Data",
+            help=f"The column or JSON field with the identifier.  [default: {known}id, if there is one]",
+        ),
+        option(
+            "--columns",
+            "header",
+            metavar="NAMES",
+            group="Data",
+            help=f"The names of the columns of a table without a header, such as id,labels,text.{known_ones}",
+        ),
+    ]
+
+
+def corpus_options(with_model: bool = False) -> Decorator:
     """Add the options that say where a corpus has its texts, labels and identifiers.
 
-    The command gets them as `corpus`, a `CorpusOptions`.
+    The command gets them as `corpus`, a `CorpusOptions`. If it reads `with_model`, a trained one, their help says what
+    that knows.
     """
 
-    @functools.wraps(command)
-    def wrapped(**options: OptionValue) -> object:
-        corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
-        if corpus.separator == "":
-            raise click.UsageError("--label-separator is empty.")
-        # A model stores these texts in its description, which must be printable.
-        stored = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
-        for text in filter(None, stored):
-            if not text.isprintable():
-                raise click.UsageError(f"{text!r} has a character that cannot be printed.")
-        return command(corpus=corpus, **options)
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def wrapped(**options: OptionValue) -> object:
+            corpus = CorpusOptions(**{name: options.pop(name) for name in CorpusOptions._fields})
+            if corpus.separator == "":
+                raise click.UsageError("--label-separator is empty.")
+            # A model stores these texts in its description, which must be printable.
+            stored = (*corpus.text, *corpus.labels, *corpus.flags, corpus.separator, corpus.id, corpus.header)
+            for text in filter(None, stored):
+                if not text.isprintable():
+                    raise click.UsageError(f"{text!r} has a character that cannot be printed.")
+            return command(corpus=corpus, **options)
 
-    return add_options(wrapped, CORPUS)
+        return add_options(wrapped, [*_columns(with_model), *READING])
 
-
-#: The options that `encoder_options` adds.
-ENCODER = [
-    option(
-        "--encoder",
-        metavar="NAME|PATH",
-        group="Text",
-        help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
-        "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
-        "'xmlgp[encode-transformers]'.  [default: none, or that of MODEL]",
-    ),
-    option("--download", is_flag=True, group="Text", help="Download the encoder if it is not on this machine."),
-]
+    return decorate
 
 
-def encoder_options(command: Function) -> Function:
-    """Add `--encoder` and `--download`; an empty name is refused."""
+def encoder_options(with_model: bool = False) -> Decorator:
+    """Add `--encoder` and `--download`; an empty name is refused. See `corpus_options`."""
+    options = [
+        option(
+            "--encoder",
+            metavar="NAME|PATH",
+            group="Text",
+            help="Compute embeddings of text by this encoder, and use them beside the words: a folder of model2vec or "
+            "sentence-transformers, or its name on Hugging Face. It needs pip install 'xmlgp[encode]', or "
+            f"'xmlgp[encode-transformers]'.  [default: none{OR_KNOWN if with_model else ''}]",
+        ),
+        option("--download", is_flag=True, group="Text", help="Download the encoder if it is not on this machine."),
+    ]
 
-    @functools.wraps(command)
-    def wrapped(encoder: str | None, **options: OptionValue) -> object:
-        if encoder == "":
-            raise click.UsageError("--encoder is empty.")
-        return command(encoder=encoder, **options)
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def wrapped(encoder: str | None, **options: OptionValue) -> object:
+            if encoder == "":
+                raise click.UsageError("--encoder is empty.")
+            return command(encoder=encoder, **options)
 
-    return add_options(wrapped, ENCODER)
+        return add_options(wrapped, options)
+
+    return decorate
 
 
 #: The options that `analysis_options` adds.
@@ -550,9 +570,9 @@ def source_of(data: str | None, options: dict[str, OptionValue]) -> Source:
     return Source(data, **source_options)
 
 
-def reading_options(command: Function) -> Function:
+def reading_options(with_model: bool = False) -> Decorator:
     """Add the options of every command that reads points: those of a corpus, `--cache` and `--quiet`."""
-    return corpus_options(cache_option(quiet_option(command)))
+    return lambda command: corpus_options(with_model)(cache_option(quiet_option(command)))
 
 
 def same_command(name: str) -> str:

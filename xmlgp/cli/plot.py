@@ -117,7 +117,7 @@ def bound(models: tuple[str, ...], out: str) -> None:
     "--train", type=INPUT, group="Data", help="Training data or a model, for --by frequency and the names of labels."
 )
 @_out_option("reliability.png")
-@reading_options
+@reading_options()
 def reliability(  # noqa: PLR0913, which are the options of the command
     scores: tuple[str, ...],
     data: str,

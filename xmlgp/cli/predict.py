@@ -150,8 +150,8 @@ __all__ = ["predict"]
 )
 @cluster_options
 @dense_option
-@corpus_options
-@encoder_options
+@corpus_options(with_model=True)
+@encoder_options(with_model=True)
 @quiet_option
 @threads_option
 def predict(

@@ -38,8 +38,8 @@ __all__ = ["preprocess"]
 @cluster_options
 @analysis_options
 @dense_option
-@reading_options
-@encoder_options
+@reading_options()
+@encoder_options()
 @threads_option
 def preprocess(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.

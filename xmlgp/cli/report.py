@@ -65,8 +65,8 @@ __all__ = ["report"]
     help="Seed of the sample of documents.",
 )
 @dense_option
-@reading_options
-@encoder_options
+@reading_options(with_model=True)
+@encoder_options(with_model=True)
 @threads_option
 def report(model: str, data: str, out: str, train: str | None, label_names: str | None, **options: OptionValue) -> None:
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').

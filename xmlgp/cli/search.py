@@ -63,8 +63,8 @@ __all__ = ["search"]
 @option("--json", "as_json", is_flag=True, group="Output", help="Print one JSON object, in full precision.")
 @analysis_options
 @dense_option
-@reading_options
-@encoder_options
+@reading_options()
+@encoder_options()
 @threads_option
 def search(
     data: str, folds: int | None, validation: str | None, as_json: bool, note: Note, **options: OptionValue

@@ -154,10 +154,12 @@ def _setting_option(name: str) -> Decorator:
     """Return the option of a setting; `read_settings` checks its value."""
     letter, text = FLAGS[name]
     models = [model for model in MODELS if name in fields_of(model)]
+    specs = [fields_of(model)[name] for model in models]
     text = f"{text[0].upper()}{text[1:]}" if len(models) == len(MODELS) else f"{', '.join(models)}: {text}"
     letters = [letter] if letter else []
     flag = name.replace("_", "-")
     if name == "label_weights":
         return option(f"--{flag}/--no-{flag}", name, default=None, group="Model", help=text)
     complete = complete_names(lambda: [(value, "") for value in _choices(name)])
-    return option(*letters, f"--{flag}", name, metavar="VALUE", shell_complete=complete, group="Model", help=text)
+    metavar = "N" if kind(specs[0]) is int else "VALUE"
+    return option(*letters, f"--{flag}", name, metavar=metavar, shell_complete=complete, group="Model", help=text)

@@ -46,7 +46,7 @@ __all__ = ["split"]
 )
 @option("--overwrite", is_flag=True, help="Replace files in OUT.")
 @dense_option
-@reading_options
+@reading_options()
 def split(
     data: str, out: str, stratified: bool, in_order: bool, progress: Progress, note: Note, **options: OptionValue
 ) -> None:

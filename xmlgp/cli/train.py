@@ -63,8 +63,8 @@ __all__ = ["train"]
 @vocabulary_options
 @dense_option
 @unknown_option
-@reading_options
-@encoder_options
+@reading_options()
+@encoder_options()
 @threads_option
 def train(data: str, model: str, cluster: Cluster, note: Note, **options: OptionValue) -> None:
     """Train a model on DATA and write it to the folder MODEL.

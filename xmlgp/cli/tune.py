@@ -36,8 +36,8 @@ __all__ = ["tune"]
 @option("--force", is_flag=True, help="Accept points that MODEL was trained on or has learned.")
 @option("--json", "as_json", is_flag=True, group="Output", help="Print one JSON object, in full precision.")
 @dense_option
-@reading_options
-@encoder_options
+@reading_options(with_model=True)
+@encoder_options(with_model=True)
 @threads_option
 def tune(model: str, data: str, as_json: bool, **options: OptionValue) -> None:
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.

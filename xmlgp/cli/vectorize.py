@@ -35,7 +35,7 @@ __all__ = ["vectorize"]
     group="Data",
     help="A corpus of test documents; may be given several times.",
 )
-@corpus_options
+@corpus_options()
 @analysis_options
 @quiet_option
 def vectorize(
