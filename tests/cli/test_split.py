@@ -5,6 +5,7 @@ import gzip
 import itertools
 import json
 import os
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +64,12 @@ def _folder(tmp_path, monkeypatch):
 
 
 def split(*arguments):
-    """Return the files that are written, and the last note."""
+    """Return the files that are written, and the note about the parts, before that about the next command."""
     result = run("split", *arguments)
     assert result.exit_code == 0, result.output
-    return result.stdout.splitlines(), result.stderr.splitlines()[-1]
+    note, following = result.stderr.splitlines()[-2:]
+    assert following.startswith("next, `xmlgp train ")
+    return result.stdout.splitlines(), note
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -228,3 +231,30 @@ def test_nothing_is_replaced_or_left_half_written():
     again = ["split", "out/train.csv", ".", "--dense", "train.npy", "--overwrite"]
     np.save("train.npy", np.ones((len(Path("out/train.csv").read_text().splitlines()) - 1, 2)))
     assert "train.npy is the same file" in said(run(*again), 2)
+
+
+def test_the_next_command_has_the_options_that_the_parts_need():
+    rows = [f"{number}|text {number}|l{number % 2}/l{number % 3}" for number in range(60)]
+    Path("my rows.csv").write_text("\n".join(["key|My text|tags", *rows]))
+    columns = ["--text-column", "My text", "--label-column", "tags", "--label-separator", "/", "--no-quotes"]
+    options = ["--seed", 1, "--test", "0.5", "--id-column", "key", *columns]
+    result = run("split", *options, "my rows.csv", "my parts")
+    following = result.stderr.splitlines()[-1].removeprefix("next, `").removesuffix("`")
+    program, *arguments = shlex.split(following)
+    given = arguments[3:]
+    assert (program, arguments[:3]) == ("xmlgp", ["train", "my parts", "MODEL"])
+    assert sorted(given) == sorted(["--id-column", "key", *columns])
+    assert run(*arguments, *SMALL, "-q").exit_code == 0
+    # From then on the model knows them.
+    assert run("predict", "MODEL", "my parts", "-o", "out.jsonl", "-q").exit_code == 0
+    assert run("split", "-q", *columns, "my rows.csv", "quiet").stderr == ""
+
+
+def test_stratified_is_named_where_it_would_help():
+    labels = [f"l{number // 2}" for number in range(40)]
+    Path("pairs.csv").write_text("text,labels\n" + "".join(f"text,{label}\n" for label in labels))
+    Path("alone.csv").write_text("text,labels\n" + "".join(f"text,l{number}\n" for number in range(40)))
+    assert split("pairs.csv", "random")[1].endswith(" labels are in one part only; --stratified leaves fewer")
+    for method in "--stratified", "--in-order":
+        assert split("pairs.csv", method[2:], method)[1].endswith(" labels are in one part only")
+    assert split("alone.csv", "single")[1].endswith("40 of 40 labels are in one part only (40 have a single point)")

@@ -73,11 +73,16 @@ COMPLETION = "_XMLGP_COMPLETE"
 #: An argument of a Python function, as messages name it.
 ARGUMENT = re.compile(r"`(\w+)=(\w+|\*)`")
 
+#: The options of commands in the place of arguments that have no option of their name.
+OTHER_OPTIONS = {"`method=stratified`": "--stratified"}
+
 
 def with_options(text: str) -> str:
     """Return a message in a line, with the options of commands in the place of the arguments of functions."""
 
     def option(argument: re.Match[str]) -> str:
+        if other := OTHER_OPTIONS.get(argument[0]):
+            return other
         name = argument[1].replace("_", "-")
         flag = f"-{name}" if len(name) == 1 else f"--{name}"
         return {"True": flag, "False": f"--no-{name}"}.get(argument[2], f"{flag} {argument[2]}")

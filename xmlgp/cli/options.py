@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
+from click.core import ParameterSource
 
 from xmlgp.cli import with_options
 from xmlgp.cli.help import option
@@ -51,6 +52,7 @@ __all__ = [
     "check_standard_input",
     "checkpoint_option",
     "cluster_options",
+    "corpus_arguments",
     "corpus_options",
     "dense_option",
     "encoder_options",
@@ -582,6 +584,24 @@ def same_command(name: str) -> str:
     """
     arguments = [argument for argument in click.get_current_context().obj[1:] if argument != "--no-resume"]
     return shlex.join(["xmlgp", name, *arguments])
+
+
+def corpus_arguments() -> list[str]:
+    """Return the options of a corpus that the running command was given, as arguments of another command."""
+    context = click.get_current_context()
+    arguments = []
+    for param in context.command.params:
+        if (
+            param.name in CorpusOptions._fields
+            and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+        ):
+            value = context.params[param.name]
+            if isinstance(value, bool):
+                arguments.append(param.opts[0] if value else param.secondary_opts[0])
+            else:
+                for text in value if isinstance(value, tuple) else [value]:
+                    arguments += [param.opts[0], text]
+    return arguments
 
 
 @contextlib.contextmanager

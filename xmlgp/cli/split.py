@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from xmlgp import api
 from xmlgp.cli.help import Subcommand, option
-from xmlgp.cli.options import COLUMNS, INPUT, NonEmptyPath, Note, OptionValue, dense_option, reading_options, source_of
+from xmlgp.cli.options import (
+    COLUMNS,
+    INPUT,
+    NonEmptyPath,
+    Note,
+    OptionValue,
+    corpus_arguments,
+    dense_option,
+    reading_options,
+    source_of,
+)
 from xmlgp.runtime.progress import Progress, Reporter
 
 __all__ = ["split"]
@@ -52,13 +64,15 @@ def split(
 ) -> None:
     """Divide the points in DATA into those for training and those for testing, in files in the folder OUT.
 
-    DATA is what `xmlgp train` takes. OUT gets train and test with the ending of DATA, and `xmlgp train OUT` and `xmlgp
-    evaluate SCORES OUT` find them. The points are divided at random, unless an option says otherwise.
+    DATA is what `xmlgp train` takes. OUT gets train and test with the ending of DATA, and `xmlgp train OUT MODEL`
+    and `xmlgp evaluate SCORES OUT` find them. The points are divided at random, unless an option says otherwise.
 
     \b
     Examples:
       xmlgp split tickets.csv data/tickets --test 0.2 --stratified
       xmlgp split notes.jsonl data/notes --group-column author
+
+    The options that say where DATA has its texts and labels go to `xmlgp train`, too, and the model then knows them.
 
     OUT gets the folders train and test of a folder of documents. The points are copied as they are, in their order;
     files of one kind and compression become files of the same. Names of labels and features beside rows go along.
@@ -72,3 +86,4 @@ def split(
     source = source_of(data, options)
     for file in api.split(source, out, method=method, reporter=Reporter(progress, note), **options).files:
         click.echo(file)
+    note(f"next, `{shlex.join(['xmlgp', 'train', out, 'MODEL', *corpus_arguments()])}`")

@@ -92,7 +92,7 @@ def split(
         raise UsageError(f"The method must be one of {', '.join(METHODS)}, not {method}.")
     choose = partial(choose_test_points, test=test, method=method, seed=seed)
     if is_path(source.data):
-        return _split_file(source, groups, choose, None if out is None else Path(out), overwrite, reporter)
+        return _split_file(source, groups, choose, None if out is None else Path(out), overwrite, method, reporter)
     if out is not None or isinstance(groups, str):
         raise UsageError("Points in memory have neither a file nor columns; leave out `out`, and give the groups.")
     labels = true_labels(source, Purpose("train", lambda: None, False, None), reporter).labels
@@ -105,6 +105,7 @@ def _split_file(
     choose: Callable[[csr_array, Sequence[Sequence[Hashable]]], NDArray[np.bool_]],
     out: Path | None,
     overwrite: bool,
+    method: str,
     reporter: Reporter,
 ) -> Split:
     """Divide the points of a file or folder as `choose` does, and write both parts if there is a folder `out`."""
@@ -120,7 +121,7 @@ def _split_file(
         grouping.append(group_values(source, records, groups, reporter.note) if isinstance(groups, str) else groups)
     is_test = choose(records.labels, grouping)
     files = _write(records, rows, is_test, out, inputs, overwrite) if out else []
-    reporter.note(_summary(records, is_test))
+    reporter.note(_summary(records, is_test, method))
     return _parts(is_test)._replace(files=files)
 
 
@@ -187,7 +188,7 @@ def _write_dense(rows: DenseRows, is_test: NDArray[np.bool_], folder: Path) -> l
     return names
 
 
-def _summary(records: Records, is_test: NDArray[np.bool_]) -> str:
+def _summary(records: Records, is_test: NDArray[np.bool_], method: str) -> str:
     """Return how many points are for testing, and how many labels are not in both parts."""
     counts = records.labels.sum(axis=0)
     test_counts = records.labels[is_test].sum(axis=0)
@@ -197,4 +198,6 @@ def _summary(records: Records, is_test: NDArray[np.bool_]) -> str:
     size = f"{np.count_nonzero(is_test)} ({100 * is_test.mean():.1f} %) for testing"
     text = f"{records.path}: {points}, {size}; {in_one} of {present} labels are in one part only"
     alone = np.count_nonzero(counts == 1)
-    return f"{text} ({alone} have a single point)" if alone else text
+    if alone:
+        text = f"{text} ({alone} have a single point)"
+    return f"{text}; `method=stratified` leaves fewer" if in_one > alone and method == "random" else text
