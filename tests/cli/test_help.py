@@ -194,7 +194,7 @@ def test_the_default_is_that_of_a_model_only_where_one_is_read():
     naming = {
         words for words, param in options_of_all() if re.search(r"\[default: .*MODEL", param.help or "", re.DOTALL)
     }
-    assert naming == {("predict",), ("learn",), ("tune",), ("report",)}
+    assert naming == {("predict",), ("learn",), ("tune",), ("report",), ("topics",)}
 
 
 def test_a_seed_has_one_form_everywhere():
