@@ -288,6 +288,8 @@ def test_the_package_imports_no_numpy_and_commands_only_what_they_need():
         import xmlgp.cli.predict, xmlgp.cli.train
         import xmlgp.mlgpf.predictor, xmlgp.mlgpf.weight_space
         slow = {"sklearn", "scipy.linalg", "scipy.optimize", "scipy.special", "asyncio", "multiprocessing"}
+        # The last filelock and SciPy for Python 3.10 import these two themselves.
+        slow -= {"asyncio", "scipy.linalg"} if sys.version_info < (3, 11) else set()
         slow |= {"xmlgp.bmlpl.train", "xmlgp.gpc.train"}
         assert not slow & set(sys.modules), slow & set(sys.modules)"""
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

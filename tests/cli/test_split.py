@@ -96,7 +96,7 @@ def test_elements_of_an_array_are_divided():
 
 def test_tables_keep_their_kind_columns_and_types():
     frame = pd.DataFrame(
-        {"text": [f"={text}" for text, _ in ROWS], "labels": LABELS, "when": pd.Timestamp("2020-02-03")}
+        {"text": [f"={text}" for text, _ in ROWS], "labels": LABELS, "when": pd.Timestamp("2020-02-03").as_unit("ms")}
     )
     frame["number"] = np.arange(30) / 4
     frame.to_excel("table.xlsx", index=False)

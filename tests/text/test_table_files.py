@@ -162,7 +162,7 @@ def test_the_cells_of_a_parquet_file(tmp_path):
         id=[1, 2],
         text=["cats", None],
         labels=[["a", "b;c"], None],
-        objects=[[{"uri": "u:1", "label": "x"}, {"other": 1}], []],
+        objects=[[{"label": "x", "uri": "u:1"}, {"zone": 1}], []],
         more=[1.5, float("nan")],
         when=[NOON, None],
         price=[Decimal("1.50"), None],
@@ -171,7 +171,7 @@ def test_the_cells_of_a_parquet_file(tmp_path):
     (_, header), first, second = rows_of(path)
     assert header == ["id", "text", "labels", "objects", "more", "when", "price", "raw"]
     assert first == (
-        2, ["1", "cats", ["a", "b;c"], ["u:1", '{"uri": null, "label": null, "other": 1}'], "1.5",
+        2, ["1", "cats", ["a", "b;c"], ["u:1", '{"label": null, "uri": null, "zone": 1}'], "1.5",
             "2026-01-31T12:30:00", "1.50", "ü"],
     )  # fmt: skip
     assert second[1][:4] == ["2", "", "", []]

@@ -157,6 +157,8 @@ UNFIT_URIS = [
             ("\x9b", r"\x9b", "U+009B"),
         ]
         for name, content in [("a", "<u:1>\tcats\n<%s>\tdogs\n"), ("a.csv", 'uri,label\n"%s",dogs\n')]
+        # Before, the csv module refuses it itself, and the row is malformed.
+        if (name, code) != ("a.csv", "U+0000") or sys.version_info >= (3, 11)
     ],
     *[
         (f"a.{ending}", content.encode(), f"the URI 'http://e/a{escaped}b' has {code}, ")
