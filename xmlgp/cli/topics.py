@@ -21,10 +21,13 @@ __all__ = ["topics"]
 #: Topics that a person reads.
 READABLE = 40
 
+#: Labels below this share of the highest weight of their topic are noise to a person.
+LEAST_SHARE = 0.01
+
 
 @click.command(cls=Subcommand)
 @click.argument("model", type=NonEmptyPath())
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Most labels of each topic.")
 @click.option(
     "--groups",
     type=click.IntRange(1),
@@ -44,11 +47,11 @@ def topics(model: str, top: int, groups: int, separate: bool, label_names: str |
     """Print the labels of highest weight in each topic of a bmlpl model in the folder MODEL.
 
     A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
-    Each label is printed with its probability in the topic, its number, and its name if there are names. FILE may be
-    compressed, or - for standard input.
+    Each label is printed with its probability in the topic, its number, and its name if there are names; those below
+    1 % of the highest are left out, but not from JSON. FILE may be compressed, or - for standard input.
 
     Many topics rank labels best, but then most have one label each. So those that similar points have, by the weights
-    of their features, are joined: "topic 3 with 4 others".
+    of their features, are joined: "topic 3, joined with 4 similar ones".
 
     \b
     Examples:
@@ -65,9 +68,11 @@ def topics(model: str, top: int, groups: int, separate: bool, label_names: str |
     width = len(str(K - 1))
     for topic in strongest:
         joined_count = len(topic.joined) - 1
-        joined = f" with {counted(joined_count, 'other')}" if joined_count else ""
+        joined = f", joined with {counted(joined_count, 'similar one')}" if joined_count else ""
         click.echo(f"topic {topic.number}{joined} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
+            if weight < LEAST_SHARE * topic.weights[0]:
+                break
             name = f"  {escape(names[label], longest=None)}" if names else ""
             click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
 
