@@ -330,6 +330,21 @@ def test_the_slider_filters_without_a_request_and_starts_at_the_tuned_threshold(
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize(("limit", "words"), [(3, "the 3 best are"), (1, "the best is")])
+def test_the_tuned_limit_is_kept_until_the_slider_moves(opened, server, limit, words):
+    server.projects = [project(tuned={"metric": "f1-micro", "threshold": 0.1, "limit": limit})]
+    page = opened()
+    suggest(page)
+    assert shown(page) == [found["label"] for found in RESULTS[:limit]]
+    expect(page.locator("#count")).to_have_text(f"5 of 6 labels are at or above it; {words} shown, as tuned")
+    expect(page.locator("#status")).to_have_text(f"{limit} label{'s' if limit > 1 else ''} suggested")
+    page.click("text='Accept all shown'")
+    assert page.locator("#accepted li").count() == limit
+    page.get_by_role("slider", name="Threshold").fill("12")
+    assert shown(page) == [found["label"] for found in RESULTS[:5]]
+    expect(page.locator("#count")).to_have_text("5 of 6 labels are at or above it")
+
+
 def test_without_a_tuned_threshold_it_is_30_percent(opened):
     page = opened()
     assert page.get_by_role("slider", include_hidden=True).input_value() == "30"

@@ -10,8 +10,9 @@ const DEFAULT_THRESHOLD = 0.3;
 
 const $ = (id) => document.getElementById(id);
 let projects = [], project = null, token = "", retry = null, running = null, adding = null;
-// `found` are the suggestions for `text`, and `chosen` has what was decided of labels of this text, by their URIs.
-let found = null, text = null, chosen = new Map(), threshold = DEFAULT_THRESHOLD, learning = false;
+// `found` are the suggestions for `text`, and `chosen` has what was decided of labels of this text, by their URIs. At most
+// `most` are shown, as tuned for the tuned threshold; for one of the slider there is no limit.
+let found = null, text = null, chosen = new Map(), threshold = DEFAULT_THRESHOLD, most = Infinity, learning = false;
 
 function make(tag, properties, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -117,6 +118,7 @@ function choose(place) {
   $("learn").hidden = !learns;
   $("copy").classList.toggle("main", !learns);
   threshold = tuned?.threshold ?? DEFAULT_THRESHOLD;
+  most = tuned?.limit ?? Infinity;
   $("threshold").value = Math.round(100 * threshold);
 }
 
@@ -233,17 +235,18 @@ function showFound() {
   say("status", `${plural(count(), "label")} suggested`);
 }
 
-const isShown = ({ p }) => p >= threshold;
+const isShown = ({ p }, place) => p >= threshold && place < most;
 const count = () => found.filter(isShown).length;
 
 function filter() {
-  const many = count(), all = found.length;
-  Array.from($("labels").children).forEach((item, place) => { item.hidden = !isShown(found[place]); });
+  const many = count(), all = found.length, above = found.filter(({ p }) => p >= threshold).length;
+  Array.from($("labels").children).forEach((item, place) => { item.hidden = !isShown(found[place], place); });
   $("level").value = level();
   $("threshold").setAttribute("aria-valuetext", `${level()}: ${plural(many, "label")}`);
   const of = all < LIMIT ? `${all}` : `the ${all} best`;
   const best = many || !all ? "" : `; the highest is ${percent(found[0].p)}`;
-  say("count", `${many} of ${of} labels ${many === 1 ? "is" : "are"} at or above it${best}`);
+  const cut = many < above ? `; the ${many === 1 ? "best is" : `${many} best are`} shown, as tuned` : "";
+  say("count", `${above} of ${of} labels ${above === 1 ? "is" : "are"} at or above it${cut}${best}`);
   $("all").disabled = !many;
 }
 
@@ -427,6 +430,7 @@ $("all").addEventListener("click", () => {
 });
 $("threshold").addEventListener("input", () => {
   threshold = $("threshold").value / 100;
+  most = Infinity;
   filter();
 });
 $("project").addEventListener("change", () => {
