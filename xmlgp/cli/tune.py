@@ -47,7 +47,9 @@ def tune(model: str, data: str, as_json: bool, **options: OptionValue) -> None:
 
     \b
     Examples:
-      xmlgp tune models/tickets held-out.csv
+      xmlgp split data/tickets parts
+      xmlgp train parts models/tickets
+      xmlgp tune models/tickets parts/test.csv
       xmlgp predict models/tickets new.csv -o new.jsonl
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the

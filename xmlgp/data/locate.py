@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -84,7 +85,14 @@ def locate(path: str | os.PathLike[str], part: str) -> str:
     documents = "documents *.txt or *.json"
     if part != "test":
         documents = "documents NAME.txt with labels in NAME.tsv or NAME.key, or NAME.json"
-    raise XmlgpError(f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}")
+    text = f"{folder}: this folder contains no {expected}, with or without .gz, and no {documents}"
+    if part == "validation":
+        divide = shlex.join(["xmlgp", "split", os.fspath(folder), "OUT"])
+        text = (
+            f"{text}; give a file, such as {folder / 'validation.csv'}, of points that the model is not trained on, or "
+            f"take some from the training points by `{divide}`"
+        )
+    raise XmlgpError(text)
 
 
 def part_of(path: str | os.PathLike[str]) -> str | None:
