@@ -98,4 +98,4 @@ def test_what_no_sentence_describes_is_an_object_too(workdir):
 
 
 def test_a_server_logs_why_it_does_not_start_by_the_same_keys(workdir):
-    assert error_of(run("serve", "none", *LOG), 1) == "none: there is no model here (no model.json)"
+    assert error_of(run("serve", "none", *LOG), 1) == "none: No such file or directory"

@@ -24,8 +24,11 @@ def describe(path, **changes):
 def test_missing_model(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder" / "model.json").mkdir(parents=True)
-    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "folder"):
+    for path in (tmp_path, tmp_path / "folder"):
         with pytest.raises(ModelFolderError, match=r"there is no model here \(no model.json\)$"):
+            ModelFolder(path)
+    for path in (tmp_path / "nowhere", tmp_path / "nowhere.zip", tmp_path / "file" / "model"):
+        with pytest.raises(ModelFolderError, match=": No such file or directory$"):
             ModelFolder(path)
     with pytest.raises(ModelFolderError, match=r"this is a file, but a model is a folder, or a file that `xmlgp pack`"):
         ModelFolder(tmp_path / "file")

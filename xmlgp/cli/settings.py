@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import Field
 from typing import Any
@@ -49,8 +50,10 @@ def settings(model: str | None, as_json: bool) -> None:
         models = list(MODELS)
     elif model in MODELS:
         models = [model]
-    elif (near := nearest(model, MODELS)) and not ModelFolder.exists(model):
-        raise SettingsError(f"{model} is neither a model nor a model folder; did you mean {near}?")
+    elif not os.path.exists(model):
+        near = nearest(model, MODELS)
+        advice = f"did you mean {near}?" if near else f"the models are {', '.join(MODELS)}"
+        raise SettingsError(f"{model} is neither a model nor a model folder; {advice}")
     else:
         folder = ModelFolder(model)
         models = [folder.settings.model]

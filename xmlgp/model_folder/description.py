@@ -1,7 +1,9 @@
 """The description of a model, `model.json`, which is untrusted when it is read."""
 
+import errno
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,8 @@ def read_description(path: Path, shown_as: Path | None = None) -> dict[str, Any]
         with open(file, "rb") as stream:
             description = read_json(stream)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        if not os.path.exists(shown_as):
+            raise ModelFolderError(f"{shown_as}: {os.strerror(errno.ENOENT)}") from None
         raise ModelFolderError(f"{shown_as}: there is no model here (no {DESCRIPTION})") from None
     except ValueError:
         description = None
