@@ -92,7 +92,7 @@ def serve(models: tuple[str, ...], **options: OptionValue) -> None:
     Examples:
       xmlgp serve models/tickets
       xmlgp serve models/tickets models/theses --learn --port 8000
-      curl --data-urlencode text@letter.txt http://127.0.0.1:8080/v1/projects/tickets/suggest
+      curl -d text=Printer http://127.0.0.1:8080/v1/projects/tickets/suggest
       xmlgp serve models/tickets --host 0.0.0.0 --token token.txt --log json
     """
     api.serve(models, note=_show, **options)
