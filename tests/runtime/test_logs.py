@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -75,11 +76,20 @@ def test_counts_and_totals_may_be_any_numbers(capsys, number, total, unit):
 
 
 def test_a_label_of_any_characters_is_one_line_and_comes_back(capsys):
-    label = 'reading "a\nb" \x1b[31m \u202e \udce9'
+    label = 'reading "a\nb" \x1b[31m \u202e \U0001f600'
     with JsonProgress(label, total=1):
         pass
     begin, end = parsed(capsys.readouterr().err)
     assert begin["label"] == end["label"] == label
+
+
+def test_bytes_that_are_not_utf_8_are_written_as_text_which_strict_readers_take(capsys):
+    write_json(message="caf\udce9 \ud800", paths=[Path("a\udcff")], counts={"b\udcff": {"c": "\udc80"}})
+    (facts,) = parsed(capsys.readouterr().err)
+    # Characters that UTF-8 does not have raise an error.
+    assert json.dumps(facts, ensure_ascii=False).encode()
+    assert facts["message"] == r"caf\xe9 \ud800"
+    assert (facts["paths"], facts["counts"]) == ([r"a\xff"], {r"b\xff": {"c": r"\x80"}})
 
 
 def test_work_that_an_error_ends_stops_and_the_inner_first(capsys):

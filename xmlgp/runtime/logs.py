@@ -19,6 +19,8 @@ from numbers import Real
 from types import TracebackType
 from typing import ClassVar
 
+from xmlgp.runtime.untrusted_text import escape_undecodable
+
 __all__ = [
     "LOGS",
     "JsonProgress",
@@ -72,8 +74,17 @@ def stamped(form: str, **facts: object) -> str:
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     facts = {"time": now, **facts}
     if form == "json":
-        return json.dumps(facts, default=str)
+        return json.dumps(_decodable(facts))
     return " ".join(str(fact) for fact in facts.values() if fact is not None)
+
+
+def _decodable(value: object) -> object:
+    """Return a value for JSON without halves of surrogate pairs, as names of files have them: strict readers fail."""
+    if isinstance(value, dict):
+        return {escape_undecodable(str(name)): _decodable(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_decodable(entry) for entry in value]
+    return value if value is None or isinstance(value, int | float) else escape_undecodable(str(value))
 
 
 def level_and_message(text: str) -> dict[str, str]:
