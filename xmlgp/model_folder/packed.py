@@ -204,7 +204,7 @@ def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfi
         members[name] = info
     claimed = sum(info.file_size for info in members.values())
     if claimed > expansion_limit(size):
-        raise ModelFolderError(f"{path}: the packed model would expand to {claimed / 1e6:.0f} MB, which is too much")
+        raise ModelFolderError(f"{path}: the packed model would expand to {claimed / 1e6:.1f} MB, which is too much")
     return members
 
 
@@ -325,7 +325,7 @@ def _check_space(path: Path, members: Mapping[str, zipfile.ZipInfo], folder: Pat
     if needed > free:
         root = folder.parent.parent.parent if folder.name == "copy" else folder.parent
         raise ModelFolderError(
-            f"{path}: unpacking it needs {needed / 1e6:.0f} MB, but the disk of {root} has {free / 1e6:.0f} MB left"
+            f"{path}: unpacking it needs {needed / 1e6:.1f} MB, but the disk of {root} has {free / 1e6:.1f} MB left"
         )
 
 
