@@ -134,7 +134,7 @@ def test_estimators_load_a_packed_model():
     loaded.partial_fit([texts[0]], [names[0]])
 
 
-def test_the_same_model_has_the_same_bytes(tmp_path):
+def test_the_same_model_has_the_same_bytes_in_a_file_of_the_same_name(tmp_path):
     model = train()
     xmlgp.pack("model", "a.zip")
     (tmp_path / "elsewhere").mkdir()

@@ -22,7 +22,7 @@ def pack(model: str, file: str, overwrite: bool, progress: Progress, note: Note)
 
     All commands read FILE in the place of MODEL; learn, tune and train need a folder, as `unzip FILE -d FOLDER` makes
     it. FILE has what belongs to the model and its card, README.md: fill in its last section first. The same model has
-    the same bytes.
+    the same bytes in a file of the same name, which the card shows.
 
     \b
     Examples:

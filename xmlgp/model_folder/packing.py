@@ -1,6 +1,7 @@
 """Write a model folder as one zip file, which `xmlgp.model_folder.packed` reads and `unzip` unpacks.
 
-The same model has the same bytes: dates are fixed, members sorted, and arrays named by their content.
+The same model has the same bytes under the same name: dates are fixed, members sorted, and arrays named by their
+content.
 """
 
 from __future__ import annotations

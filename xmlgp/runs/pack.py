@@ -40,8 +40,8 @@ def pack(
 ) -> PackedModel:
     """Write a trained model as one zip file, from which `load`, the estimators and all commands read it.
 
-    The same model has the same bytes. The file has what `model.json` names, and the card of the model, `README.md`: no
-    checkpoint, and nothing else that is in the folder.
+    The same model has the same bytes in a file of the same name, which the card shows. The file has what `model.json`
+    names, and the card of the model, `README.md`: no checkpoint, and nothing else that is in the folder.
 
     Parameters
     ----------
@@ -59,6 +59,8 @@ def pack(
     ModelFolderError
         If the model is not trained yet or damaged, or another one has replaced it in the folder of a TrainedModel.
     """
+    if os.fspath(path) == "-":
+        raise UsageError("A packed model cannot be written to standard output; give the name of a file.")
     target = Path(path)
     loaded = None if is_path(model) else _checked(model).folder
     folder = model if is_path(model) else loaded.path if loaded else None
