@@ -174,6 +174,16 @@ def test_the_page_shows_everything(document, operations, page):
             assert all(field in text for field in schema["properties"])
 
 
+def test_fields_without_a_meaning_have_no_column_for_it(document):
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed: pip install '.[serve]'")
+    tables = {
+        head: re.findall(r"<th scope=\"col\"[^>]*>(\w+)</th>", table)
+        for head, table in re.findall(r"<h3 id=\"(\w+)\">(.*?)</table>", reference_page(document), re.DOTALL)
+    }
+    assert tables["Batch"] == ["Name", "Type"]
+    assert tables["Document"] == ["Name", "Type", "Meaning"]
+
+
 def test_links_of_the_page_lead_somewhere(page):
     assert len(set(page.ids)) == len(page.ids)
     inner = {link[1:] for link in page.links if link.startswith("#")}
