@@ -1,12 +1,14 @@
 """Packed models: read like their folders, and refused whole if a member could do harm."""
 
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,6 +50,14 @@ def here(tmp_path, monkeypatch):
 def members(file):
     with zipfile.ZipFile(file) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def with_array(file, data):
+    """Return the members of an archive and one more array, which its description names."""
+    content = members(file)
+    description = json.loads(content[DESCRIPTION])
+    description["arrays"]["zeros"] = {"file": "arrays/zeros.npy", "dtype": "<f8", "shape": [1]}
+    return content | {DESCRIPTION: json.dumps(description).encode(), "arrays/zeros.npy": data}
 
 
 def write(content, change=lambda info: None, compression=zipfile.ZIP_DEFLATED):
@@ -214,13 +224,53 @@ def test_encrypted_members_are_refused(file):
 
 
 def test_what_expands_too_much_is_refused_before_it_is_unpacked(file, monkeypatch):
-    bomb = members(file) | {"arrays/zeros.npy": bytes(4 << 20)}
-    write(bomb)
+    write(with_array(file, bytes(4 << 20)))
     assert ModelFolder("x.zip").root
     shutil.rmtree(cache.cache_root())
     monkeypatch.setattr(packed, "LEAST_LIMIT", 1 << 20)
     monkeypatch.setattr(packed, "MOST_EXPANSION", 10)
     refused(Path("x.zip"), "would expand to 4.2 MB, which is too much")
+
+
+def test_arrays_that_the_description_does_not_name_cost_nothing(file, monkeypatch):
+    content = members(file)
+    empty = {f"arrays/left.{number}.npy": b"" for number in range(5000)}
+    write(content | empty | {"arrays/zeros.npy": bytes(4 << 20)})
+    monkeypatch.setattr(packed, "LEAST_LIMIT", 1 << 20)
+    monkeypatch.setattr(packed, "MOST_EXPANSION", 0)
+    folder = ModelFolder("x.zip")
+    assert {path.relative_to(folder.root).as_posix() for path in folder.root.rglob("*.*")} == content.keys()
+    assert folder.arrays("")
+
+
+@pytest.mark.parametrize("description", [
+    b"", b"[" * 10**6, b"[" + b"0," * 10**6 + b"0]", b" " * (17 << 20), b"3", b'{"arrays": [[]]}',
+    b'{"arrays": {"a": {"file": []}, "b": 1}}',
+])  # fmt: skip
+def test_of_a_description_that_cannot_be_read_no_array_is_unpacked(file, description):
+    path = write(members(file) | {DESCRIPTION: description})
+    with pytest.raises(ModelFolderError, match=r"^x\.zip/model\.json: this is not the description of an xmlgp model$"):
+        ModelFolder(path)
+    assert not [name for name in unpacked_files() if name.endswith(".npy")]
+
+
+def test_copies_that_were_unused_for_60_days_are_removed_and_their_digests(file, monkeypatch):
+    monkeypatch.setattr(packed, "SETTLED_SECONDS", -1)
+    roots = []
+    for name in "old.zip", "used.zip", "new.zip":
+        write(members(file) | {"README.md": name.encode()}).rename(name)
+    for name in "old.zip", "used.zip":
+        roots.append(ModelFolder(name).root)
+    digests = cache.cache_root() / packed.KIND / packed.DIGESTS
+    assert len(list(digests.iterdir())) == 2
+    for path in *roots, *digests.iterdir(), digests:
+        os.utime(path, (time.time() - 61 * cache.DAY,) * 2)
+    # The use of a model keeps its copy and its digest.
+    assert ModelFolder("used.zip").root == roots[1]
+    new = ModelFolder("new.zip").root
+    assert copies() == sorted([roots[1], new])
+    kept = {path.read_text() for path in digests.iterdir()}
+    assert kept == {root.name.partition("-")[0] for root in (roots[1], new)}
 
 
 def test_what_does_not_fit_on_the_disk_is_refused_before_it_is_unpacked(file, monkeypatch):
@@ -237,9 +287,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_before_it_is_unpacked(file, mo
 
 @pytest.mark.parametrize("claim", [100, 10**6])
 def test_a_member_that_is_longer_or_shorter_than_it_claims_is_refused(file, claim):
-    path = changed(
-        write(members(file) | {"arrays/zeros.npy": bytes(5000)}), 24, claim.to_bytes(4, "little"), "arrays/zeros.npy"
-    )
+    path = changed(write(with_array(file, bytes(5000))), 24, claim.to_bytes(4, "little"), "arrays/zeros.npy")
     refused(path, "the packed model is damaged")
 
 

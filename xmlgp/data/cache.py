@@ -95,11 +95,15 @@ def folder_for_run(kind: str) -> Iterator[Path]:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the folders in `parent` that were not used for `UNUSED_SECONDS`, except locked ones, which a run uses."""
+    """Remove what was not used for `UNUSED_SECONDS` from a folder, except locked folders, which a run uses."""
     for entry in parent.iterdir():
         with contextlib.suppress(OSError):
             unused = time.time() - entry.stat().st_mtime > UNUSED_SECONDS
-            if unused and not lock_holder(entry / FOLDER_LOCK):
+            if not unused:
+                continue
+            if not entry.is_dir():
+                entry.unlink()
+            elif not lock_holder(entry / FOLDER_LOCK):
                 shutil.rmtree(entry)
 
 

@@ -25,13 +25,14 @@ from io import BufferedReader
 from pathlib import Path
 
 from xmlgp.data.archives import METHODS, UNPACKING_ERRORS
-from xmlgp.data.cache import cache_root, file_digest, folder_for_run
+from xmlgp.data.cache import cache_root, file_digest, folder_for_run, remove_unused
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import FOLDER
 from xmlgp.model_folder.card import CARD
 from xmlgp.model_folder.description import DESCRIPTION
 from xmlgp.runtime.atomic_files import FOLDER_LOCK, atomic_write, create_file, remove_abandoned, remove_empty
 from xmlgp.runtime.locks import hold_lock, temporary_folder
+from xmlgp.runtime.untrusted_json import read_json
 from xmlgp.runtime.untrusted_text import escape, excerpt
 from xmlgp.runtime.zip_archives import open_archive
 
@@ -179,7 +180,8 @@ def _damaged(path: Path, error: Exception) -> ModelFolderError:
 def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfile.ZipInfo]:
     """Return the members of an archive that belong to the model, by their names in a model folder.
 
-    All may be in one folder. ModelFolderError if another file is among them, or their sizes are too large.
+    All may be in one folder. Arrays that the description does not name are left out. ModelFolderError if another file is
+    among them, or the sizes are too large.
     """
     infos = [info for info in archive.infolist() if not LEFT_OUT.fullmatch(info.filename)]
     prefixes = [name.removesuffix(DESCRIPTION) for name in (info.filename for info in infos) if _is_description(name)]
@@ -202,10 +204,24 @@ def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfi
         _check_kind(info, path)
         folded.add(name.casefold())
         members[name] = info
+    named = _named_arrays(archive, members[DESCRIPTION], path)
+    # Those of an earlier model may be left in a folder that was packed by hand.
+    members = {name: info for name, info in members.items() if name in (DESCRIPTION, CARD) or name in named}
     claimed = sum(info.file_size for info in members.values())
     if claimed > expansion_limit(size):
         raise ModelFolderError(f"{path}: the packed model would expand to {claimed / 1e6:.1f} MB, which is too much")
     return members
+
+
+def _named_arrays(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> set[str]:
+    """Return the array files that the description in an archive names; none if that is damaged, which is said later."""
+    description = None
+    with _errors_of(path), archive.open(info) as stream, contextlib.suppress(ValueError):
+        description = read_json(stream)
+    arrays = description.get("arrays") if isinstance(description, dict) else None
+    entries = arrays.values() if isinstance(arrays, dict) else ()
+    files = (entry.get("file") for entry in entries if isinstance(entry, dict))
+    return {file for file in files if isinstance(file, str)}
 
 
 def _is_description(name: str) -> bool:
@@ -237,6 +253,7 @@ def _digest(stream: BufferedReader, path: Path, parent: Path | None) -> str:
         with contextlib.suppress(OSError, ValueError):
             kept = file.read_text("ascii")
             if DIGEST.fullmatch(kept):
+                _mark_used(file, file.parent)
                 return kept
     digest = file_digest(stream)
     _check_unchanged(stream, path, status)
@@ -277,6 +294,8 @@ def _in_cache(entry: Path, members: Mapping[str, zipfile.ZipInfo], mode: int, un
         lock = parent / f"{entry.name}.lock"
         with hold_lock(lock / FOLDER_LOCK, contextlib.nullcontext):
             if not _is_complete(entry, members):
+                with contextlib.suppress(FileNotFoundError):
+                    remove_unused(parent / DIGESTS)
                 with folder_for_run(KIND) as folder:
                     copy = folder / "copy"
                     # A copy of what only its owner can read is not for others.
@@ -286,10 +305,16 @@ def _in_cache(entry: Path, members: Mapping[str, zipfile.ZipInfo], mode: int, un
                     copy.rename(entry)
         # Left by a process that was killed, or by one that made it for those that waited.
         remove_empty([lock])
-    with contextlib.suppress(OSError):
-        os.utime(entry)
+    _mark_used(entry)
     remove_abandoned(parent)
     return entry
+
+
+def _mark_used(*paths: Path) -> None:
+    """Let paths have the time of now as that of their last use, if they can be written."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.utime(path)
 
 
 def _in_temporary_folder(
