@@ -180,8 +180,8 @@ def _damaged(path: Path, error: Exception) -> ModelFolderError:
 def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfile.ZipInfo]:
     """Return the members of an archive that belong to the model, by their names in a model folder.
 
-    All may be in one folder. Arrays that the description does not name are left out. ModelFolderError if another file is
-    among them, or the sizes are too large.
+    All may be in one folder. Arrays that the description does not name are left out. ModelFolderError if another file
+    is among them, or the sizes are too large.
     """
     infos = [info for info in archive.infolist() if not LEFT_OUT.fullmatch(info.filename)]
     prefixes = [name.removesuffix(DESCRIPTION) for name in (info.filename for info in infos) if _is_description(name)]
