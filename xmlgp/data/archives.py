@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import errno
 import gzip
 import zipfile
 import zlib
@@ -91,8 +90,3 @@ def _open_content(source: Path, member: str | None, name: str) -> Iterator[_Read
                 yield content
         except UNPACKING_ERRORS as error:
             raise FetchError(f"{name} cannot be unpacked ({escape(str(error)) or type(error).__name__})") from error
-        except OSError as error:
-            # Of a list of members that lies about its own place, positions may be before the beginning of the file.
-            if error.errno != errno.EINVAL:
-                raise
-            raise FetchError(f"{name} cannot be unpacked ({error.strerror})") from error
