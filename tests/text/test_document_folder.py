@@ -168,7 +168,7 @@ def test_other_objects_beside_texts_are_left_out(tmp_path):
         ),
         ({"a.json": "[]"}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
         ({"a.json": ""}, "/a.json:1: this file has 0 objects, but a document is one; give a"),
-        ({"a.json": '{\n"text": "a",\n}'}, "/a.json:3: this line is not JSON: "),
+        ({"a.json": '{\n"text": "a",\nb}'}, "/a.json:3: this line is not JSON: "),
         ({"a.json": '{"text": "a", "labels": true}'}, "/a.json:1: labels is true, neither a list of labels nor text"),
         ({"a.json": '{"text": "a", "labels": ["x\\u0007"]}'}, "/a.json:1: U+0007 at column 2 is a control character"),
         ({"a.json": '{"text": "a"}'}, ": no document has labels, in NAME.tsv, NAME.key or NAME.json"),

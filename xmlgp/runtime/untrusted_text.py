@@ -44,10 +44,12 @@ class _Shortened(reprlib.Repr):
         self.maxstring = self.maxother = MAX_EXCERPT
 
     def repr_int(self, value: int, level: int) -> str:
+        # Python refuses to print thousands of digits; from 3.14 on, reprlib shows an address in their place.
         try:
-            return super().repr_int(value, level)
-        except ValueError:  # Python refuses to print thousands of digits
+            repr(value)
+        except ValueError:
             return f"a number of {value.bit_length()} bits"
+        return super().repr_int(value, level)
 
 
 def excerpt(value: object) -> str:
