@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from typing import Any
+from typing import IO, Any
 
 __all__ = ["LARGEST", "MOST_VALUES", "count_values", "is_plain", "read_json"]
 
@@ -20,7 +20,7 @@ PIECE = 1 << 18
 LEVELS = 10
 
 
-def read_json(stream: io.BufferedIOBase) -> Any:
+def read_json(stream: io.BufferedIOBase | IO[bytes]) -> Any:
     """Return the value of JSON in UTF-8; ValueError if it is malformed, or larger than what is ever written."""
     content = bytearray()
     while piece := stream.read(PIECE):
