@@ -157,6 +157,25 @@ def test_existing_files_are_kept(server, source, data, mirror, monkeypatch):
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("make", [lambda path: path.write_text("mine"), lambda path: path.symlink_to("nowhere")])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_in_the_place_of_the_folder_is_named_and_nothing_is_fetched(server, source, data, make, force):
+    data.mkdir()
+    make(data / "small")
+    with pytest.raises(NotADirectoryError) as caught:
+        fetch(entry_of(source), data, force=force)
+    assert caught.value.filename == str(data / "small")
+    assert server.requests == []
+    assert os.listdir(data) == ["small"]
+
+
+def test_a_file_that_cannot_be_replaced_is_named(source, data):
+    (data / "small/train.txt").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError) as caught:
+        fetch(entry_of(source), data, force=True)
+    assert caught.value.filename == str(data / "small/train.txt")
+
+
 def test_existing_wrong_files_are_replaced_only_by_force(source, data):
     (data / "small").mkdir(parents=True)
     os.mkfifo(data / "small/train.txt")

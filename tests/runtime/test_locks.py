@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -239,6 +240,32 @@ def test_a_file_system_without_locks_can_be_used(tmp_path, file, monkeypatch):
     monkeypatch.setattr("fcntl.flock", unsupported)
     with hold_lock(file):
         assert lock_holder(file) is None
+    assert content(tmp_path) == []
+
+
+@pytest.mark.parametrize("waiting", [contextlib.nullcontext, None])
+def test_a_folder_in_which_no_file_can_be_made_is_an_error_and_no_wait_without_end(tmp_path, monkeypatch, waiting):
+    original = os.open
+
+    def refuse(path, *arguments, **options):
+        # As in /proc.
+        if os.path.basename(path) == "lock":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return original(path, *arguments, **options)
+
+    waits = []
+    sleep = time.sleep
+
+    def wait(seconds):
+        waits.append(seconds)
+        assert len(waits) < 1000, "it waits without end"
+        sleep(seconds)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("time.sleep", wait)
+    with pytest.raises(FileNotFoundError) as caught:
+        hold(tmp_path / "lock", waiting)
+    assert caught.value.filename == str(tmp_path)
     assert content(tmp_path) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -73,6 +74,8 @@ def fetch(
     into = Path(into)
     folder = into / entry.name
     paths = [folder / file.name for file in entry.files]
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     if not force and not _missing_files(entry, folder):
         return FetchedDataset(paths, None)
     origin = mirror or entry.origin
@@ -108,9 +111,11 @@ def _move_files(complete: Path, folder: Path) -> None:
     """Move the files of a folder to another one; if that is new, it appears with all of them at once."""
     if folder.is_dir():
         for path in complete.iterdir():
-            os.replace(path, folder / path.name)
+            with report_errors_as(folder / path.name, path):
+                os.replace(path, folder / path.name)
     else:
-        complete.rename(folder)
+        with report_errors_as(folder, complete):
+            complete.rename(folder)
 
 
 def _missing_files(entry: Entry, folder: Path) -> list[DataFile]:

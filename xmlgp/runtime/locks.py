@@ -132,6 +132,7 @@ def lock_holder(file: str | os.PathLike[str]) -> str | None:
 def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting | None) -> None:
     """Take the lock, if the file system has locks; add the folders that are created to `missing`."""
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
+        is_checked = False
         try:
             missing += make_folders(file.parent)
             _check_is_lock(file)
@@ -139,6 +140,10 @@ def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting |
                 try:
                     lock.acquire(timeout=PATIENCE_SECONDS)
                 except Timeout:
+                    if not file.exists():
+                        is_checked = True
+                        _create(file)
+                        continue
                     if waiting is None:
                         raise LockedError(_read_holder(file)) from None
                     with waiting():
@@ -146,13 +151,18 @@ def _acquire(lock: FileLock, file: Path, missing: list[Path], waiting: Waiting |
             return
         except (FileNotFoundError, FileExistsError):
             # Another process has just removed the folder. If that persists, it has another cause.
-            if not attempts_left:
+            if not attempts_left or (is_checked and file.parent.is_dir()):
                 raise
         except OSError as error:
             # Two processes in one folder of a network file system are rare.
             if error.errno not in NO_FLOCK:
                 raise
             return
+
+
+def _create(file: Path) -> None:
+    """Create a lock file; OSError if that is impossible. filelock takes ENOENT for a race and tries without end."""
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644))
 
 
 def _check_is_lock(file: Path) -> None:
