@@ -17,8 +17,8 @@ from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.settings.fields import Settings, check, from_text, in_words
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "Recipe", "check_names", "default_model", "fields_of"]
-__all__ += ["read_settings", "resolve", "resolve_for", "settings_from", "settings_in_words"]
+__all__ = ["DEFAULT_MODEL", "DEFAULT_RECIPE", "MODELS", "Recipe", "check_names", "check_recipe", "default_model"]
+__all__ += ["fields_of", "read_settings", "resolve", "resolve_for", "settings_from", "settings_in_words"]
 
 #: The record of each model, by its name.
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
@@ -149,6 +149,11 @@ def resolve_for(catalogue: Catalogue, name: Recipe | None, entry: Entry | None, 
     # The catalogue may have anything in place of a name.
     shown = model if model in list(MODELS) else excerpt(model)
     raise SettingsError(f"recipe {name} is of the model {shown}, not of {chosen['model']}")
+
+
+def check_recipe(catalogue: Catalogue, name: Recipe) -> None:
+    """Raise SettingsError for an unknown recipe, and CatalogueError for a malformed one, whatever the data are."""
+    _merged(catalogue, name, None)
 
 
 def _is_file(name: Recipe | None) -> bool:

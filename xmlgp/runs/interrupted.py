@@ -17,7 +17,7 @@ from xmlgp.inputs.source import widths_in_words
 from xmlgp.model_folder.arrays import Entry, is_entry
 from xmlgp.model_folder.description import DESCRIPTION, NotADescription, is_data
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import DEFAULT_MODEL, MODELS, Recipe, check_names, resolve, settings_from
+from xmlgp.models import DEFAULT_MODEL, MODELS, Recipe, check_names, check_recipe, resolve, settings_from
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.plurals import counted
 from xmlgp.runtime.threads import core_count
@@ -383,6 +383,12 @@ class Request(NamedTuple):
         if self.chosen.get("model", folder.settings.model) != folder.settings.model:
             return None
         return settings_from({**folder.settings.with_model(), **self.chosen}, str(folder.path))
+
+
+def check_recipe_is_known(recipe: Recipe | None) -> None:
+    """Raise SettingsError for a recipe that is unknown, before data are read, which can take minutes."""
+    if recipe is not None:
+        check_recipe(load_catalogue(), recipe)
 
 
 class RunPlan(NamedTuple):

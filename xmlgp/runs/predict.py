@@ -329,9 +329,9 @@ class Predictions:
             self._write(out, format, points)
 
     def _write(self, out: str, format: str, points: PointStream) -> None:
-        # The number of points comes first in a scores file.
-        N = points.count() if format == "scores" or not points.is_text else None
         with open_output(out) as stream:
+            # The number of points comes first in a scores file.
+            N = points.count() if format == "scores" or not points.is_text else None
             scored = self._scored(points, N)
             if not compressed_ending(out):
                 scored = _flushed(scored, stream)

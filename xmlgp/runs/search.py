@@ -18,10 +18,11 @@ from xmlgp.metrics.intervals import Difference, Interval, differences, intervals
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.models import Recipe, default_model
 from xmlgp.runs.candidates import DEFAULT, Candidate, candidates_of, write_recipe
+from xmlgp.runs.interrupted import check_recipe_is_known
 from xmlgp.runs.race import Folds, Race, allowing_for
 from xmlgp.runs.search_metric import Metric, shown
 from xmlgp.runs.train import check_training
-from xmlgp.runtime.atomic_files import check_writable, make_folders
+from xmlgp.runtime.atomic_files import check_writable, make_folders, remove_empty
 from xmlgp.runtime.progress import Progress, Reporter
 from xmlgp.settings.fields import Settings
 from xmlgp.work import THIS_MACHINE
@@ -137,6 +138,10 @@ def search(
     reporter = Reporter.of(progress, note)
     # An unknown metric is refused before the points are read.
     named = Metric.of(metric)
+    check_recipe_is_known(recipe)
+    folder = None if out is None else Path(out)
+    if folder:
+        _check_folder(folder)
     source = Source.of(data)
     source.refuse_unknown()
     points = source.training(out, None, reporter)
@@ -151,10 +156,8 @@ def search(
         counts = np.zeros(folds.labels(1).shape[1], np.int64)
         counts[: dataset.K] = dataset.labels.sum(axis=0)
         propensities = estimate_propensities(counts, dataset.N, dataset.D).values
-    folder = out if out is None else Path(out)
     if folder:
         make_folders(folder / "folds")
-        check_writable(folder)
     race = Race(candidates, folds, measure, propensities, folder and folder / "folds", reporter)
     race.run()
     result = _result(race)
@@ -162,6 +165,15 @@ def search(
         comment = f"xmlgp search: {result.worth}"
         write_recipe(folder / "recipe.yaml", result.best.settings, dataset.shape, comment)
     return result
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise OSError if the folder of a search cannot be written; it is not made before the points are checked."""
+    missing = make_folders(folder / "folds")
+    try:
+        check_writable(folder)
+    finally:
+        remove_empty(missing)
 
 
 def _folds(points: TrainingData, held_out: int | Points | Source, seed: int, reporter: Reporter) -> Folds:

@@ -17,7 +17,6 @@ from xmlgp.model import COUNT_BYTES, MemoryPart, check_memory
 from xmlgp.model_folder.arrays import is_array_file, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.model_folder.packed import check_is_folder
 from xmlgp.models import MODELS, Recipe, default_model
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runs.interrupted import (
@@ -26,6 +25,7 @@ from xmlgp.runs.interrupted import (
     InterruptedRun,
     Request,
     RunPlan,
+    check_recipe_is_known,
     describe_run,
     plan_run,
     protected_arrays,
@@ -71,7 +71,8 @@ def preprocess(  # noqa: PLR0913, which are the options of the command
 
     The parameters are those of `train`. An interrupted run in the folder stays.
     """
-    check_is_folder(path)
+    check_recipe_is_known(recipe)
+    _check_destination(path)
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
     dataset, data_format, _ = Source.of(data, labels, dense).training(path, reporter=reporter)
@@ -175,8 +176,9 @@ def train(  # noqa: PLR0913, which are the options of the command
     """
     if path is not None and not is_path(path):
         raise UsageError("The second argument is the path of a model folder; give labels as labels=….")
+    check_recipe_is_known(recipe)
     if path is not None:
-        check_is_folder(path)
+        _check_destination(path)
     reporter = Reporter.of(progress, note)
     work = work or THIS_MACHINE
     known = None if vocabulary is None else read_vocabulary(vocabulary, vocabulary_language)
@@ -199,6 +201,12 @@ def train(  # noqa: PLR0913, which are the options of the command
     _note_one_sided(dataset, reporter)
     preprocessed = preprocess_data(dataset, chosen, reporter.progress, work)
     return _trained(dataset, chosen, preprocessed, names, reporter.progress, work)
+
+
+def _check_destination(path: FilePath) -> None:
+    """Raise an error if a model folder cannot be written, before data are read, which can take minutes."""
+    with lock_model_folder(path):
+        pass
 
 
 def _note_one_sided(dataset: Dataset, reporter: Reporter) -> None:
