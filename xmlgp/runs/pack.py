@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ from xmlgp.runtime.locks import temporary_folder
 from xmlgp.runtime.progress import Progress, silent
 
 __all__ = ["PackedModel", "pack"]
+
+#: Endings of archives that are not zip archives, and of compressed files.
+OTHER_ARCHIVE = re.compile(r"(\.tar)?\.(gz|bz2|xz|zst|Z|lz4)$|\.(tar|tgz|tbz2?|txz|tzst|7z|rar)$", re.IGNORECASE)
 
 
 class PackedModel(NamedTuple):
@@ -62,6 +66,9 @@ def pack(
     if os.fspath(path) == "-":
         raise UsageError("A packed model cannot be written to standard output; give the name of a file.")
     target = Path(path)
+    ending = OTHER_ARCHIVE.search(target.name)
+    if ending:
+        raise UsageError(f"{target}: a packed model is a zip archive; end its name in .zip, not in {ending[0]}.")
     loaded = None if is_path(model) else _checked(model).folder
     folder = model if is_path(model) else loaded.path if loaded else None
     check_outputs([target], [folder])
