@@ -117,6 +117,11 @@ def test_a_report_and_a_plot_are_of_a_packed_model():
     pytest.importorskip("matplotlib")
     result = run("report", "m.zip", "test.txt", "-o", "report.html")
     assert result.exit_code == 0, result.stderr
+    # Its title is without the ending; a folder has none.
+    assert "<title>Report: m</title>" in Path("report.html").read_text()
+    os.rename("model", "model.v1")
+    assert run("report", "model.v1", "test.txt", "-o", "report.html").exit_code == 0
+    assert "<title>Report: model.v1</title>" in Path("report.html").read_text()
     assert run("plot", "bound", "m.zip", "-o", "bound.png").exit_code == 0
     assert run("report", "m.zip", "test.txt", "-o", "m.zip").exit_code == 2
     assert zipfile.is_zipfile("m.zip")

@@ -105,7 +105,7 @@ def report(  # noqa: PLR0913, which are the options of the command
                     reporter.note(f"{model} was trained on these points, so all measures are too high")
                 names = chosen_names or model.names.shown
                 return About(
-                    title or (model.folder.path.resolve().name if model.folder else "Model"),
+                    title or _name_of(model),
                     _facts_to_show(model, data_name, counts),
                     counts,
                     propensities,
@@ -129,6 +129,15 @@ def report(  # noqa: PLR0913, which are the options of the command
         if stream:
             stream.write(page.encode())
     return page
+
+
+def _name_of(model: TrainedModel) -> str:
+    """Return the name of the folder of a model, or of the file of a packed one without its ending."""
+    if not model.folder:
+        return "Model"
+    path = model.folder.path.resolve()
+    # A folder may have a dot in its name.
+    return path.stem if path.is_file() else path.name
 
 
 def _was_trained_on(model: TrainedModel, source: Source, N: int) -> bool:
