@@ -94,3 +94,8 @@ def test_the_form_of_bugs_asks_for_what_the_doctor_says():
     fields = {field["id"]: field for field in read(".github/ISSUE_TEMPLATE/bug.yml")["body"]}
     assert fields["doctor"]["validations"]["required"]
     assert "xmlgp doctor" in fields["doctor"]["attributes"]["label"]
+
+
+def test_the_form_of_bugs_shows_prose_as_prose():
+    fields = read(".github/ISSUE_TEMPLATE/bug.yml")["body"]
+    assert [field["id"] for field in fields if "render" in field["attributes"]] == ["output", "doctor"]
