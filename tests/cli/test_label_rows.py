@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,11 @@ COMMANDS = {
 }
 
 
+def files():
+    """Return the content of each file in the current folder, by its path."""
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
 def write_corpus(rows):
     """Write a table, and what the model predicts for its texts."""
     with open("corpus.csv", "w", newline="") as stream:
@@ -31,15 +37,21 @@ def write_corpus(rows):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_labels_with_another_separator_are_noted(command):
+def test_labels_with_another_separator_are_refused_and_nothing_is_written(command):
     write_corpus((own["id"], own["text"], ", ".join(own["labels"] + ["the red"])) for own in documents(60, 5))
+    before = files()
     result = run(*COMMANDS[command])
-    assert result.stderr.count("; if it separates labels, give --label-separator ,\n") == 1
-    assert "corpus.csv: labels such as 'the " in result.stderr
-    if command == "vectorize":
-        assert run(*COMMANDS[command], "-q").stderr == ""
-        result = run(*COMMANDS[command], "--label-separator", ",")
-        assert result.stderr == "corpus.csv: 60 documents, 14 features, 5 labels\n"
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "corpus.csv:2: labels such as 'the " in result.stderr
+    assert "; give --label-separator , if that separates labels, or --label-separator ';' if it is" in result.stderr
+    assert files() == before
+
+
+def test_labels_with_a_separator_that_is_named_are_read():
+    write_corpus((own["id"], own["text"], ", ".join(own["labels"] + ["the red"])) for own in documents(60, 5))
+    result = run("vectorize", "corpus.csv", "folder", "--label-separator", ",")
+    assert result.stderr == "corpus.csv: 60 documents, 14 features, 5 labels\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -190,7 +190,7 @@ def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
     same(model.preprocessed.inducing, preprocessed(dataset, settings).inducing)
     # Nothing of the earlier model is left.
     named = {entry["file"] for entry in model.folder.entries("").values()}
-    assert {str(file) for file in snapshot(tmp_path)} == {"model.json", *named}
+    assert {str(file) for file in snapshot(tmp_path)} == {"README.md", "model.json", *named}
 
 
 @pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained"])
