@@ -85,7 +85,7 @@ def killed(work, number):
 
 def chosen_calls(total):
     """Return some numbers of calls: of preprocessing, of training and of the final save."""
-    return sorted({0, 9, 18, *range(25, total, 80), total - 4})
+    return sorted({0, 14, 23, *range(30, total, 80), total - 4})
 
 
 def stage(model):
