@@ -186,7 +186,7 @@ def _phases(run: Run, objective: str) -> list[_Phase]:
     phases = []
     number = 1
     parts = [(_kind_of(entry, run.burned), entry[objective], 0) for entry in run.history]
-    parts += [("learned", entry[objective], batch) for batch, part in enumerate(run.learned) for entry in part]
+    parts += [("learned", entry[objective], batch) for batch, history in enumerate(run.learned) for entry in history]
     for (kind, _), entries in itertools.groupby(parts, key=lambda part: (part[0], part[2])):
         values = [value for _, value, _ in entries]
         phases.append(_Phase(kind, list(range(number, number + len(values))), values))
@@ -237,11 +237,11 @@ def _shade(axis: Axes, phases: Sequence[_Phase], epoch: str) -> int:
     axis.set_xlim(0.5, end)
     line = 0
     lines = 1
-    for place, (kind, group) in enumerate(itertools.groupby(phases, key=lambda phase: phase.kind)):
+    for number, (kind, group) in enumerate(itertools.groupby(phases, key=lambda phase: phase.kind)):
         alike = list(group)
         start = alike[0].start
         stop = alike[-1].numbers[-1] + 0.5
-        if place % 2:
+        if number % 2:
             axis.axvspan(start, stop, color="0.93", zorder=0)
         is_last_and_narrow = stop == end and stop - start < NARROW * (end - 0.5)
         axis.text(
@@ -366,15 +366,15 @@ def _small(style: Mapping[str, Any]) -> dict[str, Any]:
 def _draw_shares(axis: Axes, x: NDArray[np.floating], curve: ReliabilityCurve, style: Mapping[str, Any]) -> None:
     """Draw the share that is true in each bin with its interval; markers of few entries are hollow."""
     filled = curve.count > 0
-    place = x[filled]
+    positions = x[filled]
     low, high = curve.intervals[filled].T
-    axis.vlines(place, low, high, color=style["color"], linewidth=1, alpha=0.6)
-    axis.plot(place, curve.frequency[filled], linestyle="", clip_on=False, **style)
+    axis.vlines(positions, low, high, color=style["color"], linewidth=1, alpha=0.6)
+    axis.plot(positions, curve.frequency[filled], linestyle="", clip_on=False, **style)
     few = curve.count[filled] < FEW_POINTS
     # Without points, the line would be at the corner of the figure, which the layout would make room for.
     if few.any():
         hollow = {**style, "label": "_", "markerfacecolor": "white"}
-        axis.plot(place[few], curve.frequency[filled][few], linestyle="", clip_on=False, **hollow)
+        axis.plot(positions[few], curve.frequency[filled][few], linestyle="", clip_on=False, **hollow)
 
 
 def _explain_few(axis: Axes, curves: Iterable[ReliabilityCurve]) -> None:
@@ -428,7 +428,7 @@ def _scale_groups(axis: Axes, quantity: str, groups: Sequence[str]) -> None:
 def _scale_shares(axis: Axes, curves: Iterable[ReliabilityCurve]) -> None:
     """Make the axis of probabilities logarithmic if they differ widely; a share of zero is an arrow at the bottom."""
     curves = list(curves)
-    values = np.concatenate([part for curve in curves for part in (curve.confidence, curve.frequency)])
+    values = np.concatenate([array for curve in curves for array in (curve.confidence, curve.frequency)])
     positive = values[values > 0]
     highest = np.nanmax([positive.max(initial=0), *(np.nanmax(curve.intervals[:, 1]) for curve in curves)])
     axis.set_ylim(0, min(1, 1.05 * highest))
