@@ -2,7 +2,10 @@
 
 import errno
 import platform
+import shlex
 import socket
+import subprocess
+import sys
 from collections import namedtuple
 from importlib import metadata
 
@@ -73,16 +76,65 @@ def test_extras_and_versions_are_those_of_the_metadata(monkeypatch):
     assert not any("absent-two" in problem or "absent-three" in problem for problem in problems)
 
 
-def test_a_package_that_cannot_be_imported_is_a_problem(monkeypatch):
-    monkeypatch.setattr(metadata, "requires", lambda name: ["jinja2>=3"])
+def install(folder, monkeypatch, **modules):
+    """Install a distribution for each module of a text, as an optional package."""
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+        (folder / f"{name}-1.dist-info").mkdir()
+        (folder / f"{name}-1.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (folder / f"{name}-1.dist-info/RECORD").write_text(f"{name}.py,,\n")
+    monkeypatch.syspath_prepend(str(folder))
+    extras = [f'{name}; extra == "some"' for name in modules]
+    monkeypatch.setattr(metadata, "requires", lambda name: [*extras, 'xmlgp[some]; extra == "all"'])
 
+
+def test_a_package_whose_import_fails_or_ends_the_process_is_a_problem(tmp_path, monkeypatch):
+    install(
+        tmp_path,
+        monkeypatch,
+        aa_fine="print('aa_fine OSError')",
+        bb_broken="raise ImportError('libfoo.so is missing')",
+        cc_exit="raise SystemExit(0)",
+        dd_crash="import os; os._exit(7)",
+        ee_late="raise OSError",
+    )
+    sections, problems = examine()
+    failures = [problem.partition("; ")[0] for problem in problems if "importing it" in problem]
+    assert failures == [
+        "bb_broken is installed, but importing it fails with ImportError",
+        "cc_exit is installed, but importing it fails with SystemExit",
+        "dd_crash is installed, but importing it ends Python with status 7",
+        "ee_late is installed, but importing it fails with OSError",
+    ]
+    assert any(problem.endswith("run `python -m pip install --force-reinstall cc_exit`") for problem in problems)
+    assert "not tried" not in sections["Extras"]
+
+
+def test_packages_for_which_no_time_is_left_are_named(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, aa_slow="import time; time.sleep(60)", bb_broken="raise ImportError")
+    monkeypatch.setattr(module, "IMPORTING", 0.5)
+    sections, problems = examine()
+    assert sections["Extras"]["not tried"].startswith("aa_slow, bb_broken (")
+    assert not any("importing it" in problem for problem in problems)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not say what a limit leaves")
+def test_a_limit_of_memory_leaves_the_rest_of_the_report(monkeypatch):
+    script = f"ulimit -v 900000; exec {shlex.quote(sys.executable)} -m xmlgp doctor"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert (result.returncode, result.stderr) == (1, "")
+    words = " ".join(result.stdout.split())
+    assert words.startswith("Versions xmlgp")
+    assert "but a limit (ulimit -v) leaves 0." in words
+    assert " usable of " in words
+
+
+def test_what_computes_is_unknown_where_it_cannot_be_imported(monkeypatch):
     def broken(name):
         raise ImportError("libfoo.so is missing")
 
     monkeypatch.setattr(module.importlib, "import_module", broken)
-    sections, problems = examine()
-    reason = "jinja2 is installed, but importing it fails with ImportError; "
-    assert reason + "run `python -m pip install --force-reinstall jinja2`" in problems
+    sections, _ = examine()
     # The rest is examined.
     assert sections["Computing"] == {"unknown": "ImportError"}
     assert sections["Files"]["numba"] == "unknown"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import locale
+import multiprocessing
 import os
 import platform
 import re
@@ -16,11 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.runtime.cache_folder import cache_root
-from xmlgp.runtime.memory import available_memory
+from xmlgp.runtime.memory import available_memory, check_address_space
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import visible
 from xmlgp.version import __version__
@@ -30,8 +32,11 @@ __all__ = ["Examination", "examine"]
 #: Free bytes of a disk, below which something will fail soon.
 LEAST_FREE = 1 << 30
 
-#: Seconds for which optional packages are imported to see whether they can be: some of them take as long.
-IMPORTING = 0.8
+#: Seconds for which packages are imported to see whether they can be; those that are left are named.
+IMPORTING = 5.0
+
+#: What is sent of a module that can be imported.
+FINE = "fine"
 
 #: A requirement in the metadata of a distribution: its name, extras of it, versions, and the extra that has it.
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?\s*([^;]*)(?:;(.*))?")
@@ -62,7 +67,7 @@ class _Requirement(NamedTuple):
 def examine() -> Examination:
     """Return what a report of a bug should say of this machine and this installation.
 
-    It takes a second or two, and never fails: what cannot be found out is "unknown".
+    It takes some seconds, and never fails: what cannot be found out is "unknown".
     """
     problems: list[str] = []
     parts: dict[str, Callable[[list[str]], dict[str, str]]] = {
@@ -111,12 +116,9 @@ def _versions(problems: list[str]) -> dict[str, str]:
         "Python": f"{platform.python_version()}, {platform.python_implementation()}, {sys.executable}",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
-    end = time.monotonic() + IMPORTING
     for requirement in _requirements():
         if requirement.extra is None:
             facts[requirement.name] = _installed(requirement, problems)
-            if facts[requirement.name] != "missing":
-                _check_import(requirement.name, end, problems)
     facts["command"] = _command(problems)
     return facts
 
@@ -195,31 +197,90 @@ def _extras(problems: list[str]) -> dict[str, str]:
             by_extra.setdefault(requirement.extra, []).append(requirement)
     facts = {}
     beyond_all = []
-    end = time.monotonic() + IMPORTING
+    names = [requirement.name for requirement in _requirements() if requirement.extra is None]
     for extra in sorted(by_extra):
         if extra in in_all:
             versions = {requirement.name: _installed(requirement, problems) for requirement in by_extra[extra]}
             facts[extra] = ", ".join(f"{name} {version}" for name, version in versions.items())
-            for name in (name for name, version in versions.items() if version != "missing"):
-                _check_import(name, end, problems)
+            names += versions
         elif "missing" not in [_installed(requirement, []) for requirement in by_extra[extra]]:
             beyond_all.append(extra)
     facts["also"] = ", ".join(beyond_all) or "none"
+    names = [name for name in names if _is_installed(name)]
+    not_tried = names if _is_short_of_memory(problems) else _check_imports(names, problems)
+    if not_tried:
+        facts["not tried"] = f"{', '.join(not_tried)} (whether importing them fails is not known)"
     return facts
 
 
-def _check_import(name: str, end: float, problems: list[str]) -> None:
-    """Add a problem if a distribution cannot be imported; nothing is imported after a time."""
-    for module in _modules(name):
-        if time.monotonic() > end:
-            return
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _is_short_of_memory(problems: list[str]) -> bool:
+    """Return whether a limit leaves too little for NumPy, which may crash or wait without end; a problem if so."""
+    try:
+        check_address_space("the libraries of xmlgp", os.cpu_count() or 1)
+    except MemoryError as error:
+        problems.append(f"{error}; raise the limit")
+        return True
+    return False
+
+
+def _check_imports(names: list[str], problems: list[str]) -> list[str]:
+    """Add a problem for each distribution that cannot be imported; return those that were not tried within the time.
+
+    Another process imports them, which they may end.
+    """
+    modules = {module: name for name in dict.fromkeys(names) for module in _modules(name)}
+    end = time.monotonic() + IMPORTING
+    spawn = multiprocessing.get_context("spawn")
+    while modules:
+        receiver, sender = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=_import_modules, args=(list(modules), sender), daemon=True)
+        process.start()
+        sender.close()
+        try:
+            while modules and receiver.poll(max(0, end - time.monotonic())):
+                module, failure = receiver.recv_bytes().decode().split()
+                name = modules.pop(module)
+                if failure != FINE:
+                    problems.append(_import_problem(name, f"fails with {failure}"))
+            if modules:
+                return list(dict.fromkeys(modules.values()))
+        except (EOFError, BrokenPipeError):
+            process.join(1)
+            name = modules.pop(next(iter(modules)))
+            problems.append(_import_problem(name, f"ends Python with status {process.exitcode}"))
+        finally:
+            process.kill()
+            process.join()
+            receiver.close()
+    return []
+
+
+def _import_modules(modules: list[str], results: Connection) -> None:
+    """Import modules one after the other, and send of each what that raised."""
+    # What they print is no result.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    for module in modules:
+        failure = FINE
         try:
             importlib.import_module(module)
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            problem = f"{name} is installed, but importing it fails with {type(error).__name__}"
-            problems.append(f"{problem}; run `python -m pip install --force-reinstall {name}`")
+            failure = type(error).__name__
+        results.send_bytes(f"{module} {failure}".encode())
+
+
+def _import_problem(name: str, failure: str) -> str:
+    reason = f"{name} is installed, but importing it {failure}"
+    return f"{reason}; run `python -m pip install --force-reinstall {name}`"
 
 
 def _modules(name: str) -> list[str]:
@@ -234,9 +295,11 @@ def _modules(name: str) -> list[str]:
 
 
 def _computing(problems: list[str]) -> dict[str, str]:
-    for module in ("numpy", "scipy.linalg"):
-        importlib.import_module(module)  # which load what computes
-    libraries = importlib.import_module("threadpoolctl").threadpool_info()
+    libraries = []
+    if "numpy" in sys.modules or not _is_short_of_memory(problems):
+        for module in ("numpy", "scipy.linalg"):
+            importlib.import_module(module)  # which load what computes
+        libraries = importlib.import_module("threadpoolctl").threadpool_info()
     facts = {
         f"{library['user_api']} {number}": _library(library) for number, library in enumerate(libraries, 1)
     }  # fmt: skip
@@ -323,6 +386,8 @@ def _probe(number: int) -> int:
 
 def _numba(problems: list[str]) -> str:
     """Return where machine code is kept; a problem if nowhere, so that each process compiles it again."""
+    if "numpy" not in sys.modules and _is_short_of_memory(problems):
+        return UNKNOWN
     # Where Numba is broken, the rest is still examined.
     compiled = importlib.import_module("xmlgp.linear_algebra.compiled").compiled
     cache = getattr(compiled(_probe), "_cache", None)
