@@ -473,6 +473,24 @@ def test_a_file_that_changes_after_its_digest_is_known_gives_no_copy(file, monke
     assert not copies()
 
 
+@pytest.mark.parametrize("name", ["file_digest", "_unpack"])
+def test_a_file_that_another_one_replaces_is_read_as_it_was(file, monkeypatch, name):
+    expected = ModelFolder(file).description
+    shutil.rmtree("../cache")
+    shutil.copy(file, "x.zip")
+    Path("other.zip").write_bytes(b"of another model")
+    function = getattr(packed, name)
+
+    def replacing(*arguments):
+        if os.path.exists("other.zip"):
+            os.replace("other.zip", "x.zip")
+        return function(*arguments)
+
+    monkeypatch.setattr(packed, name, replacing)
+    assert ModelFolder("x.zip").description == expected
+    assert Path("x.zip").read_bytes() == b"of another model"
+
+
 def test_what_is_no_archive_is_named(tmp_path):
     for content in b"", b"a text", b"PK", bytes(1000):
         Path("x.zip").write_bytes(content)

@@ -112,18 +112,18 @@ def unpacked(path: Path) -> Path:
         status = os.fstat(stream.fileno())
         members = _members(archive, path, status.st_size)
 
+        parent = _models_folder()
+        digest = _digest(stream, path, parent)
+
         def unpack(folder: Path) -> None:
             _check_space(path, members, folder)
             with _errors_of(path):
                 _unpack(archive, members, folder)
             # The copy would stand for the content that has the digest.
-            _check_unchanged(stream, path, status)
+            _check_unchanged(stream, path, status, digest)
 
-        try:
-            parent = cache_root() / KIND
-        except OSError:  # the user has no home folder
-            return _in_temporary_folder(path, _digest(stream, path, None), members, unpack)
-        digest = _digest(stream, path, parent)
+        if parent is None:
+            return _in_temporary_folder(path, digest, members, unpack)
         if (digest_folder := _temporary.get(digest)) and _is_complete(digest_folder, members):
             return digest_folder
         try:
@@ -133,6 +133,14 @@ def unpacked(path: Path) -> Path:
                 reason = error.strerror or str(error)
                 raise ModelFolderError(f"{path}: it cannot be unpacked into {parent.parent}: {reason}") from error
         return _in_temporary_folder(path, digest, members, unpack)
+
+
+def _models_folder() -> Path | None:
+    """Return the folder of unpacked models in the cache folder; None if the user has no home folder."""
+    try:
+        return cache_root() / KIND
+    except OSError:
+        return None
 
 
 def expansion_limit(size: int) -> int:
@@ -256,7 +264,7 @@ def _digest(stream: BufferedReader, path: Path, parent: Path | None) -> str:
                 _mark_used(file, file.parent)
                 return kept
     digest = file_digest(stream)
-    _check_unchanged(stream, path, status)
+    _check_unchanged(stream, path, status, digest)
     if file and time.time() - max(status.st_mtime, status.st_ctime) > SETTLED_SECONDS:
         # Without a cache folder it is computed each time.
         with contextlib.suppress(OSError):
@@ -266,9 +274,14 @@ def _digest(stream: BufferedReader, path: Path, parent: Path | None) -> str:
     return digest
 
 
-def _check_unchanged(stream: BufferedReader, path: Path, status: os.stat_result) -> None:
-    """Raise ModelFolderError if an open file is not as it was when it had this status."""
-    if _key(os.fstat(stream.fileno())) != _key(status):
+def _check_unchanged(stream: BufferedReader, path: Path, status: os.stat_result, digest: str) -> None:
+    """Raise ModelFolderError if an open file is not as it was when it had this status; it had this digest since."""
+    now = os.fstat(stream.fileno())
+    if _key(now) == _key(status):
+        return
+    # Another file that is renamed to this one's name changes a time of this one, but not its content.
+    is_replaced = now.st_nlink < status.st_nlink
+    if not (is_replaced and file_digest(stream) == digest):
         raise ModelFolderError(f"{path}: the file changed while it was being read")
 
 
