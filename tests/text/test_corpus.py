@@ -8,6 +8,8 @@ import pytest
 
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
+from xmlgp.data.lines import LineReader
+from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, UsageError
 from xmlgp.text.corpus import is_corpus, open_corpus, read_documents
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
@@ -300,3 +302,13 @@ def test_the_encoding_is_guessed_where_charset_normalizer_is_installed(tmp_path,
     monkeypatch.setitem(sys.modules, "charset_normalizer", None)
     with pytest.raises(DataFormatError, match="is not UTF-8; --encoding names its encoding, such as cp1252"):
         documents_of(tmp_path / "a")
+
+
+def test_only_blanks_divide_words_of_fasttext_whether_or_not_there_are_other_letters(tmp_path):
+    for name, text in (("ascii", "word"), ("other", "Wört")):
+        path = tmp_path / name
+        path.write_text(f"__label__a \x1c__label__b {text}\n", encoding="utf-8")
+        with open_input(path) as stream:
+            (document,) = read_documents(LineReader(stream, str(path)), CorpusOptions(format="fasttext"))
+        assert list(document.labels) == ["a"]
+        assert document.text == f"\x1c__label__b {text}"

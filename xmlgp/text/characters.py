@@ -43,7 +43,9 @@ def normalized_name(name: str) -> str:
 
 def split_at_blanks(text: str) -> list[str]:
     """Return what `ASCII_BLANKS` divide a text into."""
-    return text.split() if text.isascii() else list(filter(None, BLANKS.split(text)))
+    # `split` is faster, but divides at separators of ASCII such as U+001C, too.
+    is_plain = text.isascii() and text.isprintable()
+    return text.split() if is_plain else list(filter(None, BLANKS.split(text)))
 
 
 def words_of(text: str) -> list[str]:
