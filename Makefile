@@ -121,7 +121,7 @@ test-encoders: $(VENV)/transformers/installed-$(WORDLLAMA_VERSION) ## the tests 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	FUZZ_FILES=20000 $(VENV)/bin/python -m pytest --timeout 3600 -o faulthandler_timeout=3660 tests/test_fuzz.py
 
-mutants: $(VENV)/installed-test ## put each of 110 mistakes into a copy of the code and see that a test fails; an hour
+mutants: $(VENV)/installed-test ## put each of 134 mistakes into a copy of the code and see that a test fails; an hour
 	$(VENV)/bin/python tests/mutants.py
 
 soak: $(VENV)/installed-test ## kill a worker in each of 200 predictions and 40 trainings on Dask clusters; half an hour

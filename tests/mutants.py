@@ -1242,6 +1242,42 @@ MUTANTS = [
         "if len(value) < 0:",
         ("tests/prediction/test_table_output.py",),
     ),
+    Mutant(
+        "packed-changed",
+        "missing check",
+        "A packed model that is written while it is unpacked stays in the cache under the digest of another file.",
+        "xmlgp/model_folder/packed.py",
+        "    if not (is_replaced and file_digest(stream) == digest):",
+        "    if is_replaced and file_digest(stream) != digest:",
+        ("tests/model_folder/test_packed.py",),
+    ),
+    Mutant(
+        "packed-size",
+        "missing check",
+        "A packed model of a few bytes may fill the disk.",
+        "xmlgp/model_folder/packed.py",
+        "    if claimed > expansion_limit(size):",
+        "    if claimed < 0:",
+        ("tests/model_folder/test_packed.py",),
+    ),
+    Mutant(
+        "card-overwritten",
+        "missing check",
+        "A card whose marks somebody has removed is written again, and what people wrote is lost.",
+        "xmlgp/model_folder/card.py",
+        " or not MARKED.search(text):\n        return None",
+        " or not MARKED.search(text):\n        return new_card(name, description, settings)",
+        ("tests/model_folder/test_card.py",),
+    ),
+    Mutant(
+        "separator-trained",
+        "missing check",
+        "A model is trained on labels that another separator makes.",
+        "xmlgp/text/label_rows.py",
+        "_moving_share(division.separator, self._texts) < MOVING",
+        "_moving_share(division.separator, self._texts) < 2",
+        ("tests/text/test_label_rows.py",),
+    ),
 ]
 
 
