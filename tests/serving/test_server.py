@@ -40,13 +40,14 @@ def workers(server):
     """Return the processes of a server that answer requests."""
     with open(f"/proc/{server.pid}/task/{server.pid}/children") as file:
         children = [int(child) for child in file.read().split()]
-    return [child for child in children if "resource_tracker" not in _command(child)]
+    # Until it has begun its own program, a child, also one that only looks after resources, has the command of its parent.
+    return [child for child in children if "spawn_main" in _command(child)]
 
 
 def _command(process):
     with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline") as file:
         return file.read()
-    return "resource_tracker"
+    return ""
 
 
 @pytest.fixture(scope="module")
