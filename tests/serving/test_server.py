@@ -40,7 +40,7 @@ def workers(server):
     """Return the processes of a server that answer requests."""
     with open(f"/proc/{server.pid}/task/{server.pid}/children") as file:
         children = [int(child) for child in file.read().split()]
-    # Until it has begun its own program, a child, also one that only looks after resources, has the command of its parent.
+    # Until a child has begun its own program, it has the command of its parent: also one that looks after resources.
     return [child for child in children if "spawn_main" in _command(child)]
 
 
