@@ -14,12 +14,12 @@ S_EXPERIMENTS = table2 table2-diagonal table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table3 l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-table4 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read split intervals recipes precision probabilities unknown assignment optimise compare start step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning serving cluster
+BENCHMARKS = read split intervals recipes precision probabilities unknown assignment optimise compare start step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text dense learning cluster
 PAPERS  = $(VENV)/bin/python -m benchmarks.papers --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE) $(if $(AGAIN),--again)
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants soak package wheel-test install-test test-lowest release lint audit format docs binary-sets papers table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all test-gate test-gate-all test-encoders fuzz mutants package wheel-test install-test test-lowest release lint audit format docs binary-sets papers table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,9 +124,6 @@ fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that peopl
 mutants: $(VENV)/installed-test ## put each of 134 mistakes into a copy of the code and see that a test fails; an hour
 	$(VENV)/bin/python tests/mutants.py
 
-soak: $(VENV)/installed-test ## kill a worker in each of 200 predictions and 40 trainings on Dask clusters; half an hour
-	$(VENV)/bin/python -m tests.soak
-
 # The tools are in the project's environment; what they build is built in environments of its own, as by everybody.
 PACKAGE_TOOLS = $(VENV)/installed-package
 
@@ -169,8 +166,6 @@ lint: $(VENV)/installed-test,lint ## check style, the types of all modules, and 
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32
-	$(VENV)/bin/hadolint Dockerfile
-	$(VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml .github/workflows/scheduled.yml .github/workflows/release.yml
 	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml .github/ISSUE_TEMPLATE/question.yml
 	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
@@ -211,7 +206,7 @@ published: $(VENV)/installed ## the page of published results; DATASETS="bibtex 
 
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -split -intervals -recipes -precision -probabilities -unknown -assignment -optimise -compare -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -serving -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -split -intervals -recipes -precision -probabilities -unknown -assignment -optimise -compare -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -dense -learning -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -287,32 +282,15 @@ benchmark-learning: $(VENV)/installed
 	done
 	$(BENCHMARK)/learning.py sizes data/tags
 
-# psutil comes with Dask. Give the address of another server as PEER='--peer URL'.
-benchmark-serving: $(VENV)/installed-serve $(VENV)/installed-dask
-	test ! -f data/tags/train.jsonl || $(XMLGP) train --quiet --overwrite data/tags/train.jsonl models/tags
-	$(BENCHMARK)/serving.py load models/tags data/tags/test.jsonl --repeats 3 $(PEER)
-	$(BENCHMARK)/serving.py soak models/tags data/tags/test.jsonl
-
 benchmark-cluster: $(VENV)/installed-dask
-	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
-	$(BENCHMARK)/cluster.py memory --folder data/cluster --scale 0.2
+	for set in $(SETS); do $(BENCHMARK)/cluster.py $$set || exit; done
 
-# One text needs a model of text, which `make benchmark-serving` trains.
+# One text needs a model of text in models/tags.
 benchmark-start: $(VENV)/installed
 	$(BENCHMARK)/start.py $(if $(wildcard models/tags/model.json),--text models/tags)
 
 benchmark-step benchmark-scaling benchmark-basis benchmark-growth: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
-
-# Of the engines that are installed, the first one that answers.
-ENGINE ?= $(firstword $(foreach program,docker podman,$(if $(shell $(program) info > /dev/null 2>&1 && echo yes),$(program))))
-
-# Podman leaves out the health check unless it writes the format of Docker.
-.PHONY: container
-container: ## build the image xmlgp with docker or podman, and try it: no root, a read-only file system, a server, two Dask workers
-	@test -n "$(ENGINE)" || { echo "neither docker nor podman is installed and running" >&2; exit 2; }
-	BUILDAH_FORMAT=docker $(ENGINE) build --tag xmlgp .
-	.container/smoke-test $(ENGINE) xmlgp
 
 docs: $(VENV)/installed-docs ## build the documentation into build/docs; warnings and dead links are errors
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs

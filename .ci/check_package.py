@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 #: What the sdist has beside the package: what tests and the documentation need.
 TOP_LEVEL = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "setup.cfg", "setup.py")
 
-FOLDERS = (".ci", ".container", ".github", "benchmarks", "docs", "results", "tests", "xmlgp")
+FOLDERS = (".ci", ".github", "benchmarks", "docs", "results", "tests", "xmlgp")
 
 #: The figures of the papers exist as PNG, too.
 LEFT_OUT = re.compile(

@@ -35,7 +35,7 @@ QUICK = [word for name in ("epochs=1", "inducing_count=5", "factors=3") for word
 BENCHMARKS = {
     "assignment": ["DATA", "--peers", "", *QUICK],
     "bmlpl": ["DATA", "-T", "4", "--iterations", "3"],
-    "cluster": ["time", "DATA", "--workers", "0", "--options", "-P 3 --epochs 1"],
+    "cluster": ["DATA", "--workers", "0", "--options", "-P 3 --epochs 1"],
     "compare": ["DATA", "--weighted", "--peers", "", *QUICK],
     "dense table": ["CORPUS", "--tools", "xmlgp", "--keep", "OUT", "--options", "--epochs 1 -P 3"],
     "dense kernels": ["CORPUS", "--options", "--epochs 1 -P 3"],
@@ -58,8 +58,6 @@ BENCHMARKS = {
     "read": ["FILE"],
     "recipes": ["DATA", "--recipe", "default"],
     "scaling": ["--vary", "N", "--base", "60", "30", "10", *QUICK],
-    "serving load": ["MODEL", "TEXTS", "--clients", "2", "--seconds", "1", "--client", "own"],
-    "serving soak": ["MODEL", "TEXTS", "--minutes", "0.05", "--every", "1", "--clients", "2"],
     "start": ["--text", "MODEL", "--repeats", "1", "--warm"],
     "step": ["--case", "bibtex s-LINEAR", "--steps", "2"],
     "text": ["corpus", "CORPUS", "--options", "--epochs 1 -P 3 -M 5"],
@@ -112,8 +110,6 @@ def places(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     module, *command = name.split()
-    if module == "serving":
-        pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
     if "MODEL" in BENCHMARKS[name]:
         xmlgp.train(places["CORPUS"] / "train.jsonl", places["MODEL"], settings={"epochs": 1, "inducing_count": 5})
     arguments = [*command, *(str(places.get(argument, argument)) for argument in BENCHMARKS[name])]
@@ -122,26 +118,6 @@ def test_a_benchmark_runs_on_small_data(places, tmp_path, name):
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) > 1
     assert "machine" in json.loads((tmp_path / "out.json").read_text())
-
-
-@pytest.mark.exhaustive
-def test_soak_finds_answers_that_differ_in_the_last_digit(places, tmp_path, monkeypatch):
-    pytest.importorskip("uvicorn", reason="Uvicorn is not installed: pip install '.[serve]'")
-    import serving
-
-    xmlgp.train(places["CORPUS"] / "train.jsonl", places["MODEL"], settings={"epochs": 1, "inducing_count": 5})
-    in_form = serving.in_form
-
-    def nearly(label, probability, std, uri=None):
-        return in_form(label, probability, np.nextafter(std, 1), uri)
-
-    monkeypatch.setattr(serving, "in_form", nearly)
-    arguments = ["soak", str(places["MODEL"]), str(places["TEXTS"]), "--minutes", "0.05", "--every", "1"]
-    result = CliRunner().invoke(serving.main, [*arguments, "--json", str(tmp_path / "out.json")])
-    assert result.exit_code == 1
-    found = json.loads((tmp_path / "out.json").read_text())["rows"][-1]
-    assert found["wrong"] > 0
-    assert found["lost"] == found["first"] == found["learned"] == 0
 
 
 def test_a_model_with_repeated_labels_predicts(places, tmp_path):
